@@ -80,16 +80,22 @@ Status Actor::ChangeOne(const ActContext& context, const plan::Change& change) {
     return Unavailable("changing ", client::ToString(key), ": ", Message(status));
   }
   if (status.ok() && change.kind == Kind::kNetworkPolicy) {
-    policy::History& history = context.memory.history;
-    ++history.policy_changes;
-    history.policy_changed_at = dependencies_.clock.Monotonic();
-    const std::string difference = DifferenceOfPolicy(context.job(), *changed);
-    if (!difference.empty()) {
-      status = PermissionDenied(ChangedByWebhookMessage(change.name, difference));
-    }
+    status = RecordPolicyChange(context, *changed);
   }
   if (IsRefusal(status)) context.ReportOnce(ChangeFailedEvent(context.job(), change.kind, status));
   return Annotate(status, StrCat("changing ", client::ToString(key)));
+}
+
+Status Actor::RecordPolicyChange(const ActContext& context, const client::Object& changed) {
+  context.memory.history.RecordPolicyChange(dependencies_.clock.Now(),
+                                            dependencies_.clock.Monotonic());
+  const auto& before = context.observation.snapshot.network_policy;
+  // Otherwise, a watch that lags would let the change look undone.
+  dependencies_.cache.RecordPolicyChange(context.observation.key, before->metadata.resource_version,
+                                         changed);
+  const std::string difference = DifferenceOfPolicy(context.job(), changed);
+  if (difference.empty()) return OkStatus();
+  return PermissionDenied(ChangedByWebhookMessage(before->metadata.name, difference));
 }
 
 Outcome Actor::WriteStatus(const ActContext& context) {

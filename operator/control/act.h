@@ -42,6 +42,8 @@ class Actor {
   // may be created.
   Status ChangeAll(const ActContext& context);
   Status ChangeOne(const ActContext& context, const plan::Change& change);
+  // Records the policy that its change returned. Returns an error if a webhook changed its rules.
+  Status RecordPolicyChange(const ActContext& context, const client::Object& changed);
   Outcome WriteStatus(const ActContext& context);
   Status DeleteAll(const ActContext& context);
   // Returns NotFound if the object with the wanted UID is gone.

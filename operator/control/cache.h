@@ -83,6 +83,10 @@ class Cache {
   // newer version. Creates of a job that is no longer known are ignored.
   void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
   void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
+  // `newer` is the NetworkPolicy as the operator changed it when `base` was its newest known
+  // version.
+  void RecordPolicyChange(const std::string& key, const std::string& base,
+                          const client::Object& newer);
   void RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion);
   void RecordGone(const std::string& key, const std::string& uid);
   // Returns the UIDs of objects that were assigned to this job but belonged to other owners, and
@@ -96,14 +100,14 @@ class Cache {
   // read before the write, or the store was restored to an earlier state. The caller must read the
   // job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns the objects that the operator created at least `patience` ago and the watch has not
-  // reported yet, and those that the operator deleted but a later list still contains. The caller
-  // must read them and call RecordRead.
+  // Returns the objects that the operator created or changed at least `patience` ago, which the
+  // watch has not reported yet, and those that the operator deleted but a later list still
+  // contains. The caller must read them and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read. nullopt means that the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
                   const std::optional<client::Object>& found);
-  // True if the operator has created objects that the watch has not reported yet.
+  // True if the operator has created or changed objects and the watch has not reported that yet.
   bool WaitsForWatch(const std::string& key);
 
  private:

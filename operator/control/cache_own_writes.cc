@@ -67,6 +67,15 @@ void Cache::RecordCreate(const std::string& key, Kind kind, const Object& object
   }
 }
 
+void Cache::RecordPolicyChange(const std::string& key, const std::string& base,
+                               const Object& newer) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  const auto policy = As<CustomResource>(newer);
+  if (found == entries_.end() || policy == nullptr) return;
+  found->second.groups[Kind::kNetworkPolicy].RecordChange(base, policy, clock_.Monotonic());
+}
+
 void Cache::RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);

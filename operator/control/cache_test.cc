@@ -351,6 +351,95 @@ TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
 
 // The watch may have reported the whole life of a pod, and the end of its job, before the create
 // that made the pod returns. Nothing would ever remove the record of that create.
+// Changes a NetworkPolicy of the job and reports versions of it.
+class PolicyCacheTest : public CacheTest {
+ protected:
+  PolicyCacheTest() {
+    scope_.jobs.OnReplaced({Job("1")});
+    watch_.OnReplaced({Policy("1")});
+  }
+
+  static client::Object Policy(const std::string& version, const std::string& uid = "p") {
+    auto policy = std::make_shared<CustomResource>();
+    policy->metadata.name = "job-tasks";
+    policy->metadata.name_space = "ns";
+    policy->metadata.uid = uid;
+    policy->metadata.resource_version = version;
+    policy->metadata.labels.Set(api::kJobNameLabel, "job");
+    policy->metadata.owner_references.push_back(
+        {api::kApiVersion, api::kKind, "job", kUid, true, true});
+    policy->object = std::make_shared<const Json>();
+    return std::shared_ptr<const CustomResource>(policy);
+  }
+  // Returns the version of the policy in a snapshot; "" if there is none.
+  std::string Version() {
+    const auto policy = cache_.SnapshotOf(kKey, kUid).network_policy;
+    return policy == nullptr ? "" : policy->metadata.resource_version;
+  }
+  size_t ToRead() {
+    clock_.Advance(10s);
+    return cache_.ObjectsToRead(kKey, 10s).size();
+  }
+
+  const client::Key policy_{objects::Kind::kNetworkPolicy, "ns", "job-tasks"};
+  client::WatchSink& watch_ = cache_.AddGroups(objects::Kind::kNetworkPolicy, "", false);
+};
+
+TEST_F(PolicyCacheTest, AnOwnChangeHoldsUntilTheWatchShowsIt) {
+  cache_.RecordPolicyChange(kKey, "1", Policy("2"));
+  EXPECT_EQ(Version(), "2");
+  EXPECT_TRUE(cache_.WaitsForWatch(kKey));
+  watch_.OnReplaced({Policy("1")});  // a list from before the change
+  EXPECT_EQ(Version(), "2");
+  cache_.RecordPolicyChange(kKey, "2", Policy("3"));
+  watch_.OnUpserted(Policy("2"));
+  EXPECT_EQ(Version(), "3");
+  watch_.OnUpserted(Policy("3"));
+  EXPECT_FALSE(cache_.WaitsForWatch(kKey));
+  watch_.OnUpserted(Policy("4"));
+  EXPECT_EQ(Version(), "4");
+}
+
+TEST_F(PolicyCacheTest, AWatchThatIsFasterThanTheChangesAnswerWins) {
+  watch_.OnUpserted(Policy("2"));
+  watch_.OnUpserted(Policy("3"));  // somebody has changed it back
+  cache_.RecordPolicyChange(kKey, "1", Policy("2"));
+  EXPECT_EQ(Version(), "3");
+  EXPECT_FALSE(cache_.WaitsForWatch(kKey));
+}
+
+TEST_F(PolicyCacheTest, AnOwnChangeThatTheWatchDoesNotShowIsRead) {
+  cache_.RecordPolicyChange(kKey, "1", Policy("2"));
+  EXPECT_EQ(ToRead(), 1u);
+  cache_.RecordRead(kKey, policy_, Policy("5"));
+  EXPECT_EQ(Version(), "5");
+  EXPECT_EQ(ToRead(), 1u);
+  cache_.RecordRead(kKey, policy_, Policy("1"));  // the store was restored
+  EXPECT_EQ(Version(), "1");
+  EXPECT_EQ(ToRead(), 0u);
+}
+
+TEST_F(PolicyCacheTest, AnOwnChangeOfAnObjectThatIsGoneIsForgotten) {
+  const auto change = [this] {
+    watch_.OnReplaced({Policy("1")});
+    cache_.RecordPolicyChange(kKey, "1", Policy("2"));
+  };
+  change();
+  cache_.RecordRead(kKey, policy_, std::nullopt);
+  EXPECT_EQ(Version(), "");
+  watch_.OnDeleted(Policy("1"));
+  change();
+  EXPECT_EQ(Version(), "2");
+  watch_.OnDeleted(Policy("3"));
+  EXPECT_EQ(Version(), "");
+  change();
+  watch_.OnReplaced({});
+  EXPECT_EQ(Version(), "");
+  change();
+  watch_.OnUpserted(Policy("4", "another"));
+  EXPECT_EQ(Version(), "4");
+}
+
 TEST_F(CacheTest, KeepsNoCreateOfAJobThatIsGone) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnDeleted(Job("2"));

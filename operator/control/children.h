@@ -26,7 +26,7 @@ class Children {
  public:
   using Pointer = std::shared_ptr<const T>;
 
-  bool empty() const { return seen_.empty() && created_.empty(); }
+  bool empty() const { return seen_.empty() && own_.empty(); }
   // The number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
@@ -39,7 +39,7 @@ class Children {
   // Upsert and Erase apply a watch event.
   void Upsert(Pointer object) {
     const objects::ObjectMeta& metadata = object->metadata;
-    DropCreated(metadata);
+    if (!IsSuperseded(metadata)) DropOwn(metadata);
     if (metadata.terminating()) {
       deleted_.erase(metadata.uid);
       doubted_.erase(metadata.name);
@@ -48,11 +48,12 @@ class Children {
         found != seen_.end() && found->second->metadata.uid != metadata.uid) {
       deleted_.erase(found->second->metadata.uid);
       doubted_.erase(metadata.name);
+      DropOwn(found->second->metadata);
     }
     seen_[metadata.name] = std::move(object);
   }
   void Erase(const objects::ObjectMeta& metadata) {
-    DropCreated(metadata);
+    DropOwn(metadata);
     doubted_.erase(metadata.name);
     deleted_.erase(metadata.uid);
     const auto found = seen_.find(metadata.name);
@@ -68,7 +69,10 @@ class Children {
     for (auto& [name, object] : seen_) {
       if (listed.count(object->metadata.uid) == 0) gone.push_back(object);
     }
-    for (const Pointer& object : gone) deleted_.erase(object->metadata.uid);
+    for (const Pointer& object : gone) {
+      deleted_.erase(object->metadata.uid);
+      DropOwn(object->metadata);
+    }
     seen_.clear();
     doubted_.clear();
     for (auto& [name, object] : objects) Upsert(std::move(object));
@@ -79,19 +83,30 @@ class Children {
   }
 
   // Records an object that the operator created or read. If the watch has already reported it,
-  // it is not stored again. If it was recorded as deleted but turns out to exist, View()
-  // includes it again.
+  // it is not stored again, unless the watch has yet to report the operator's change of it. If it
+  // was recorded as deleted but turns out to exist, View() includes it again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
     const auto deleted = deleted_.find(object->metadata.uid);
     if (deleted != deleted_.end() && (doubted || !deleted->second)) deleted_.erase(deleted);
     const auto found = seen_.find(name);
-    if (found != seen_.end() && found->second->metadata.uid == object->metadata.uid) {
-      created_.erase(name);
+    const bool seen = found != seen_.end() && found->second->metadata.uid == object->metadata.uid;
+    if (!seen) {
+      own_[name] = {std::move(object), now, {}};
+    } else if (IsChanged(name) && VersionOf(*found->second) != VersionOf(*object)) {
+      StoreChange(std::move(object), now);
     } else {
-      created_[name] = {std::move(object), now};
+      own_.erase(name);
     }
+  }
+  // Records the object that the operator's change of the version `base` returned. Does nothing if
+  // another version has become known since, because that may be a later one.
+  void RecordChange(const std::string& base, Pointer object, Duration now) {
+    const T* newest = Newest(object->metadata.name);
+    if (newest == nullptr || newest->metadata.uid != object->metadata.uid) return;
+    if (VersionOf(*newest) != base || VersionOf(*object) == base) return;
+    StoreChange(std::move(object), now);
   }
   // Records a deletion. nullopt means that the object is already gone.
   void RecordDelete(const std::string& uid, std::optional<Deletion> ends) {
@@ -100,57 +115,92 @@ class Children {
         deleted_[uid] = ends;
       }
     }
-    for (auto created = created_.begin(); created != created_.end();) {
+    for (auto created = own_.begin(); created != own_.end();) {
       const bool same = created->second.object->metadata.uid == uid;
       if (same && ends) deleted_[uid] = ends;
-      created = same && !ends ? created_.erase(created) : std::next(created);
+      created = same && !ends ? own_.erase(created) : std::next(created);
     }
   }
   // Forgets the creates that the watch has not reported yet. Call if the job is gone: its objects
   // are no longer confirmed.
   void ForgetCreates() {
-    for (const auto& [name, created] : created_) deleted_.erase(created.object->metadata.uid);
-    created_.clear();
+    for (const auto& [name, created] : own_) deleted_.erase(created.object->metadata.uid);
+    own_.clear();
   }
   // Records that a read found no object with the name `name`.
   void RecordAbsence(const std::string& name) {
     doubted_.erase(name);
-    const auto created = created_.find(name);
-    if (created == created_.end()) return;
-    deleted_.erase(created->second.object->metadata.uid);
-    created_.erase(created);
+    const auto own = own_.find(name);
+    if (own == own_.end()) return;
+    const std::string& uid = own->second.object->metadata.uid;
+    if (Seen(name) != nullptr && Seen(name)->metadata.uid == uid) {
+      deleted_[uid] = std::nullopt;
+    } else {
+      deleted_.erase(uid);
+    }
+    own_.erase(own);
   }
 
-  // Returns the names of the objects to read: those created at or before `since` that the watch has
-  // not reported, and those that the operator deleted but a list still contained.
+  // Returns the names of the objects to read: those created or changed at or before `since` for
+  // which the watch has not reported that, and those that the operator deleted but a list still
+  // contained.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
-    for (const auto& [name, created] : created_) {
+    for (const auto& [name, created] : own_) {
       if (created.at <= since) names.push_back(name);
     }
     return names;
   }
-  bool waits_for_watch() const { return !created_.empty(); }
+  bool waits_for_watch() const { return !own_.empty(); }
 
   std::vector<Pointer> View() const {
     std::vector<Pointer> view;
     for (const auto& [name, object] : seen_) {
-      if (created_.count(name) == 0) Show(object, view);
+      if (own_.count(name) == 0) Show(object, view);
     }
-    for (const auto& [name, created] : created_) Show(created.object, view);
+    for (const auto& [name, created] : own_) Show(created.object, view);
     return view;
   }
 
  private:
-  struct OwnCreate {
+  struct OwnWrite {
     Pointer object;
     Duration at{0};
+    std::set<std::string> superseded;  // versions older than the object; empty for a create
   };
 
-  void DropCreated(const objects::ObjectMeta& metadata) {
-    const auto created = created_.find(metadata.name);
-    if (created == created_.end() || created->second.object->metadata.uid != metadata.uid) return;
-    created_.erase(created);
+  static const std::string& VersionOf(const T& object) { return object.metadata.resource_version; }
+
+  // Returns the newest known version of the object; nullptr if none is known.
+  const T* Newest(const std::string& name) const {
+    const auto own = own_.find(name);
+    return own == own_.end() ? Seen(name) : own->second.object.get();
+  }
+  // True if the operator has changed the object and the watch has not reported that.
+  bool IsChanged(const std::string& name) const {
+    const auto own = own_.find(name);
+    return own != own_.end() && !own->second.superseded.empty();
+  }
+  // True if this version is older than the operator's own change of the object.
+  bool IsSuperseded(const objects::ObjectMeta& metadata) const {
+    const auto own = own_.find(metadata.name);
+    return own != own_.end() && own->second.object->metadata.uid == metadata.uid &&
+           own->second.superseded.contains(metadata.resource_version);
+  }
+  void StoreChange(Pointer object, Duration now) {
+    const std::string name = object->metadata.name;
+    std::set<std::string> superseded;
+    if (IsChanged(name)) superseded = own_[name].superseded;
+    superseded.insert(VersionOf(*Newest(name)));
+    if (const T* seen = Seen(name)) superseded.insert(VersionOf(*seen));
+    superseded.erase(VersionOf(*object));
+    own_[name] = {std::move(object), now, std::move(superseded)};
+  }
+
+  void DropOwn(const objects::ObjectMeta& metadata) {
+    const auto own = own_.find(metadata.name);
+    if (own == own_.end() || own->second.object->metadata.uid != metadata.uid) return;
+    own_.erase(own);
   }
 
   void Show(const Pointer& object, std::vector<Pointer>& view) const {
@@ -166,8 +216,8 @@ class Children {
     view.push_back(std::move(terminating));
   }
 
-  std::map<std::string, Pointer> seen_;       // by name
-  std::map<std::string, OwnCreate> created_;  // by name: own creates, not reported yet
+  std::map<std::string, Pointer> seen_;  // by name
+  std::map<std::string, OwnWrite> own_;  // by name: own creates and changes, not reported yet
   std::map<std::string, std::optional<Deletion>>
       deleted_;                    // by UID: own deletes, not reported yet; nullopt: already gone
   std::set<std::string> doubted_;  // names of objects in deleted_ that a later list contained

@@ -44,9 +44,12 @@ std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   return name_spaces;
 }
 
-// One worker is left for the other namespaces. If there are no threads, there is only one worker.
-size_t MostPerNamespace(int workers) {
-  return static_cast<size_t>(std::max(1, workers - 1));
+// Leaves one worker for the other namespaces, if the operator watches any. If there are no threads,
+// there is only one worker.
+size_t MostPerNamespace(const ManagerOptions& options) {
+  const std::set<std::string> name_spaces = NamespacesOf(options);
+  const bool has_others = name_spaces.size() > 1 || name_spaces.contains("");
+  return static_cast<size_t>(std::max(1, options.workers - (has_others ? 1 : 0)));
 }
 
 Result ResultOf(const Outcome& outcome) {
@@ -68,7 +71,7 @@ Manager::Manager(client::Client& client, ManagerOptions options)
     : options_(std::move(options)),
       client_(client),
       queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer,
-                                         MostPerNamespace(options_.workers))),
+                                         MostPerNamespace(options_))),
       cache_(std::make_unique<Cache>(
           *options_.clock,
           [this](const std::string& key, Urgency urgency) { queue_->Add(key, urgency); })),

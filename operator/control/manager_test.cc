@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -384,6 +385,34 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   const auto before = std::chrono::steady_clock::now();
   (*manager)->Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
+}
+
+TEST(Manager, LetsAllWorkersServeTheOnlyNamespace) {
+  ConfigureLogging(LogLevel::kError, LogFormat::kText);
+  store::Store store;
+  client::FaultyClient client(store);
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> was_alone = false;
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto await_other = [&] {
+    ++arrived;
+    while (arrived < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    if (arrived < 2) was_alone = true;
+  };
+  client.Inject({.matches =
+                     [](const client::Call& call) {
+                       return call.verb == client::Verb::kCreate && call.key.kind == Kind::kPod;
+                     },
+                 .times = 2,
+                 .error = OkStatus(),
+                 .before_call = await_other});
+  ManagerOptions options{.name_spaces = {"ns"}, .workers = 2, .parallel_writes = 0};
+  options.settings.address = render::ClusterDns("");
+  for (const char* name : {"a", "b"}) ASSERT_TRUE(store.Create(Kind::kTFJob, Job(name, 1)).ok());
+  const auto manager = *Manager::Start(client, options);
+  while (arrived < 2 && !was_alone) std::this_thread::yield();
+  manager->Stop();
+  EXPECT_FALSE(was_alone);
 }
 
 // A write of counts that waits does not delay what the job itself asks for.

@@ -149,7 +149,6 @@ void Continue(Draft& draft) {
   WantNetworkPolicy(draft);
   WantServices(draft);
   WantPods(draft);
-  PaceNetworkPolicyChanges(draft);
   WarnAboutBlockedNames(draft);
   for (JobEvent& event : WarnAboutAnnotations(draft.job, draft.verdict.gang))
     draft.AddEvent(std::move(event));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "operator/policy/facts/decision_options.h"
@@ -29,6 +30,9 @@ class Draft {
   bool waits_for_queue = false;
   // True if the job asks for a NetworkPolicy, but this operator creates none.
   bool lacks_network_policy = false;
+  // The time until the NetworkPolicy gets the wanted rules; nullopt if its change is not delayed.
+  // No pods may be created until then.
+  std::optional<Duration> policy_changes_in;
   // The reason the pod group, or else the NetworkPolicy, cannot be created; "" if it can.
   std::string obstacle;
   // The pods of Snapshot::departed that `replicas` shows. None if this reconcile resumes the job,

@@ -1,10 +1,12 @@
 #include "operator/policy/network_policy.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "operator/api/reasons.h"
 #include "operator/policy/facts/history.h"
+#include "operator/policy/facts/reported_causes.h"
 #include "operator/policy/rules/recreation_delay.h"
 
 namespace tfjob::policy {
@@ -43,12 +45,25 @@ void ReportObstacle(Draft& draft) {
                           api::FailedCreateMessage(obstacle), "network-policy", true});
 }
 
-// Reports that something else, such as a webhook, keeps changing the policy.
+// Reports that something else, such as a webhook, keeps changing the policy. The time in the cause
+// distinguishes this series of changes from later ones.
 void ReportManyChanges(const std::string& name, const std::string& difference, Draft& draft) {
-  if (draft.history() == nullptr || draft.history()->policy_changes < kManyChanges) return;
+  const History* history = draft.history();
+  if (history == nullptr || history->policy_changes < kManyChanges) return;
   draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonFailedChangeNetworkPolicy,
                           api::NetworkPolicyKeepsChangingMessage(name, difference),
-                          "network-policy-changes", true});
+                          StrCat(kPolicyChangesCause, FormatTime(history->policy_changes_since)),
+                          true});
+}
+
+// Returns how long the next change of the policy must wait because of the earlier ones.
+Duration TimeToChange(const Draft& draft) {
+  const History* history = draft.history();
+  if (history == nullptr || history->policy_changes == 0) return Duration::zero();
+  const Duration left = history->policy_changed_at +
+                        RecreationDelay(history->policy_changes, draft.options) -
+                        draft.snapshot.steady_now;
+  return std::max(left, Duration::zero());
 }
 
 }  // namespace
@@ -73,20 +88,13 @@ void WantNetworkPolicy(Draft& draft) {
   const std::string difference =
       DifferenceFrom(*policy, NetworkPolicyRules(draft.job.metadata.name, wanted));
   if (difference.empty()) return;
-  draft.verdict.change_network_policy = NetworkPolicyChange{RefTo(*policy), std::move(wanted)};
   ReportManyChanges(policy->metadata.name, difference, draft);
-}
-
-void PaceNetworkPolicyChanges(Draft& draft) {
-  const History* history = draft.history();
-  if (!draft.verdict.change_network_policy || !draft.verdict.create_pods.empty()) return;
-  if (history == nullptr || history->policy_changes == 0) return;
-  const Duration left = history->policy_changed_at +
-                        RecreationDelay(history->policy_changes, draft.options) -
-                        draft.snapshot.steady_now;
-  if (left <= Duration::zero()) return;
-  draft.verdict.change_network_policy.reset();
-  draft.RequeueAfter(left);
+  const Duration left = TimeToChange(draft);
+  if (left > Duration::zero()) {
+    draft.policy_changes_in = left;
+    return draft.RequeueAfter(left);
+  }
+  draft.verdict.change_network_policy = NetworkPolicyChange{RefTo(*policy), std::move(wanted)};
 }
 
 void DropUnusedNetworkPolicy(Draft& draft) {

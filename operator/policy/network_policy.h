@@ -11,13 +11,10 @@ void HoldBackUnprotected(Draft& draft);
 
 // Creates the policy, changes it if it does not have the wanted rules, or deletes it if the job
 // wants none. Creates nothing while the pods wait for their queue.
+// Repeated changes are delayed like the recreations of a replica, because something else may keep
+// changing the policy back. No pods are created until then, so call this before WantPods.
 // If the pods wait because the operator creates no policies, reports this.
 void WantNetworkPolicy(Draft& draft);
-
-// Delays repeated changes of a policy, because something else may keep changing it back. The delays
-// are those of recreated replicas. Does not delay a change that new pods need. Call it after
-// WantNetworkPolicy and WantPods.
-void PaceNetworkPolicyChanges(Draft& draft);
 
 // For a job that is suspended or has ended: deletes the policy once no pod of the job is left, or
 // if the job wants none.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "operator/api/defaults.h"
 #include "operator/api/names.h"
@@ -149,6 +152,61 @@ TEST(NetworkPolicy, AdditionsThatChangeNothingAreLeft) {
   Json without = rules;
   without.erase("policyTypes");
   EXPECT_EQ(NetworkPolicyDifference(without, rules), "spec.policyTypes");
+}
+
+void OpenPolicy(Scene& scene) {
+  PutPolicy(scene, {{"ingress", Json::array({Json::object()})}});
+}
+
+TEST(NetworkPolicy, PodsWaitUntilItsDelayedRestore) {
+  Scene scene(StartedJob({{ReplicaType::kWorker, 2}}));
+  scene.options.network_policies = kAll;
+  OpenPolicy(scene);
+  const Verdict first = scene.Reconcile(0);
+  EXPECT_TRUE(first.change_network_policy);
+  EXPECT_EQ(first.create_pods.size(), 2u);
+  scene.history.RecordPolicyChange(At(0), Steady(0));
+  scene.history.RecordPolicyChange(At(1), Steady(1));
+  const Verdict waits = scene.Reconcile(2);
+  EXPECT_FALSE(waits.change_network_policy);
+  EXPECT_TRUE(waits.create_pods.empty());
+  EXPECT_EQ(Waiting(waits), (std::vector<std::string>{"mnist-worker-0", "mnist-worker-1"}));
+  ASSERT_FALSE(waits.waiting_pods.empty());
+  EXPECT_EQ(waits.waiting_pods[0].not_before, At(3));
+  EXPECT_EQ(waits.requeue_after, Duration(1s));
+  const Verdict restores = scene.Reconcile(3);
+  EXPECT_TRUE(restores.change_network_policy);
+  EXPECT_EQ(restores.create_pods.size(), 2u);
+}
+
+// The pods wait for the rules, not for the end of the delay.
+TEST(NetworkPolicy, PodsDoNotWaitIfSomebodyElseRestoresIt) {
+  Scene scene(StartedJob({{ReplicaType::kWorker}}));
+  scene.options.network_policies = kAll;
+  scene.history.RecordPolicyChange(At(0), Steady(0));
+  OpenPolicy(scene);
+  EXPECT_TRUE(scene.Reconcile(0).create_pods.empty());
+  PutWantedPolicy(scene);
+  EXPECT_EQ(scene.Reconcile(0).create_pods.size(), 1u);
+}
+
+TEST(NetworkPolicy, EverySeriesOfChangesIsReportedOnce) {
+  Scene scene(StartedJob({{ReplicaType::kWorker}}));
+  scene.options.network_policies = kAll;
+  OpenPolicy(scene);
+  std::vector<std::string> causes;
+  for (const int64_t begin : {int64_t{0}, int64_t{700}}) {
+    for (int64_t i = 0; i < 8; ++i) {
+      for (const JobEvent& event : scene.Reconcile(begin + i).events) {
+        causes.push_back(event.cause);
+        scene.history.reported.insert(event.cause);
+      }
+      scene.history.RecordPolicyChange(At(begin + i), Steady(begin + i));
+    }
+  }
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_NE(causes[0], causes[1]);  // the names of their events are derived from them
+  EXPECT_EQ(scene.history.reported, std::set<std::string>{causes[1]});
 }
 
 // A policy that is being deleted does not count. The create fails until it is gone.

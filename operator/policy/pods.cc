@@ -36,6 +36,11 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
                                            : "the pod group is not ready for pods yet";
     return waits;
   }
+  if (draft.policy_changes_in) {
+    waits.not_before = draft.now + *draft.policy_changes_in;
+    waits.why = "the NetworkPolicy keeps being changed, so its next restore is delayed";
+    return waits;
+  }
   if (draft.replicas.any_outdated) {
     waits.why = "pods of the previous attempt still exist";
     return waits;

@@ -71,7 +71,7 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
   const int tasks = cluster::TrainingTaskCount(tf_config);
   ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config.data.train, config.seed));
   ASSIGN_OR_RETURN(auto definition, train::DefineModel(config, dataset->feature_shape(), tasks));
-  if (stage == "model") return model::Summary(definition.model, dataset->feature_shape());
+  if (stage == "model") return model::Summary(definition.model, definition.build.features);
   if (stage == "placement") {
     const int servers = tf_config.cluster.size("ps");
     if (servers == 0) {

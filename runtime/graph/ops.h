@@ -99,7 +99,7 @@ Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,
                      double high);
 Output RandomNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,
-                    double stddev);
+                    double stddev, int64_t replica = 0);
 Output TruncatedNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,
                        double stddev);
 

@@ -1,9 +1,14 @@
 // Declares the activation functions, with their Keras names.
 #pragma once
 
-#include "runtime/model/layers.h"
+#include <string_view>
+
+#include "runtime/graph/builder.h"
+#include "runtime/model/arguments.h"
 
 namespace tfjob::model {
+
+enum class ActivationKind { kLinear, kRelu, kSigmoid, kTanh, kSoftmax };
 
 std::string_view Name(ActivationKind kind);
 // Reads the argument, which is a name or Keras 3's {class_name: function, config: name}. Leaves

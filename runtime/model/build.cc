@@ -1,11 +1,8 @@
 #include "runtime/model/build.h"
 
-#include <map>
-
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/clip_gradients.h"
-#include "runtime/model/layer_call.h"
 
 namespace tfjob::model {
 namespace {
@@ -13,23 +10,26 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-Shape Batched(int64_t batch_size, const Shape& example) {
-  std::vector<int64_t> dims = example.dims();
-  dims.insert(dims.begin(), batch_size);
-  return Shape(std::move(dims));
-}
-
 struct Feeds {
-  Output features, labels, step, seed;
+  std::vector<Value> features;
+  std::vector<Output> labels;  // one per objective
+  Output step, seed;
 };
 
-Feeds AddFeeds(Builder& b, const BuildOptions& options) {
+Output PlaceholderOf(Builder& b, const std::string& name, const TensorType& example,
+                     int64_t batch_size) {
+  return Placeholder(b, name, example.dtype, Batched(batch_size, example.shape));
+}
+
+Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   Feeds feeds;
-  feeds.features = Placeholder(b, kFeatures, DType::kFloat32,
-                               Batched(options.batch_size, options.feature_shape));
-  if (options.mode != Mode::kPredict) {
-    feeds.labels = Placeholder(b, kLabels, options.label_dtype,
-                               Batched(options.batch_size, options.label_shape));
+  const std::vector<std::string> names = InputNames(model);
+  for (size_t i = 0; i < names.size(); ++i) {
+    feeds.features.push_back({PlaceholderOf(b, names[i], options.features[i], options.batch_size)});
+  }
+  for (size_t i = 0; i < options.objectives.size() && options.mode != Mode::kPredict; ++i) {
+    feeds.labels.push_back(
+        PlaceholderOf(b, LabelsName(model, i), options.objectives[i].labels, options.batch_size));
   }
   if (options.mode == Mode::kTrain) {
     feeds.step = Placeholder(b, kStep, DType::kInt64, {});
@@ -38,69 +38,85 @@ Feeds AddFeeds(Builder& b, const BuildOptions& options) {
   return feeds;
 }
 
-using Reads = std::map<std::string, Output, std::less<>>;
-
 // Reads every variable once, however often its layer is called.
-Reads ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
-  Reads reads;
-  for (const VariableSpec& variable : variables) {
-    reads[variable.name] = ReadVariable(b, variable.name, variable.dtype, variable.shape);
-  }
+std::vector<Output> ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
+  std::vector<Output> reads;
+  for (const VariableSpec& variable : variables)
+    reads.push_back(ReadVariable(b, variable.name, variable.dtype, variable.shape));
   return reads;
 }
 
-Output Forward(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
-               const Reads& reads) {
-  std::vector<Output> values;
-  for (const Call& call : model.calls) {
-    const Layer& layer = model.layers[static_cast<size_t>(call.layer)];
-    LayerCall at{.b = b,
-                 .input = call.inputs.empty() ? feeds.features
-                                              : values[static_cast<size_t>(call.inputs.front())],
-                 .variables = {},
-                 .training = options.mode == Mode::kTrain,
-                 .step = feeds.step,
-                 .seed = feeds.seed,
-                 .replica = options.replica};
-    if (!b.ok()) return {};
-    const std::vector<int64_t>& dims = b.shape(at.input).dims();
-    const Shape in(std::vector<int64_t>(dims.begin() + 1, dims.end()));
-    for (const VariableSpec& variable : Variables(layer.config, in)) {
-      at.variables.push_back(reads.at(StrCat(layer.name, "/", variable.name)));
-    }
-    const graph::NameScope scope(b, layer.name);
-    values.push_back(Apply(layer.config, at));
-  }
-  return values[static_cast<size_t>(model.output)];
+std::string Prefix(const Model& model, size_t output, std::string_view separator) {
+  return model.outputs.size() == 1 ? "" : StrCat(OutputNames(model)[output], separator);
 }
 
-// Adds the loss and the metrics, with their fetches. Returns the loss to minimise.
-Output AddObjective(Builder& b, const BuildOptions& options, const Feeds& feeds, Output prediction,
-                    BuiltGraph& built) {
-  const Output losses = LossPerExample(b, options.loss, prediction, feeds.labels);
-  if (!b.ok()) return {};
-  const Output sum = Sum(b, losses, {});
-  const Output loss = options.loss.sum ? sum : Mean(b, losses, {});
+Output Weighted(Builder& b, Output value, double weight) {
+  return weight == 1 ? value : Mul(b, value, Scalar(b, b.dtype(value), weight));
+}
+
+Output Total(Builder& b, Output total, Output part) {
+  return total.valid() ? Add(b, total, part) : part;
+}
+
+// Adds the losses of all outputs, and what layers add to them. Returns the loss to minimise.
+Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
+               const std::vector<Value>& predictions, const std::vector<Output>& layer_losses) {
+  Output loss, sum;
+  for (size_t i = 0; i < options.objectives.size(); ++i) {
+    const Objective& objective = options.objectives[i];
+    const Output losses = LossPerExample(b, objective.loss, predictions[i].output, feeds.labels[i]);
+    if (!b.ok()) return {};
+    const Output batch = Sum(b, losses, {});
+    const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
+    loss = Total(b, loss, Weighted(b, own, objective.weight));
+    sum = Total(b, sum, Weighted(b, batch, objective.weight));
+  }
+  for (Output layer : layer_losses) {
+    loss = Total(b, loss, layer);
+    sum = Total(b, sum, Weighted(b, layer, static_cast<double>(options.batch_size)));
+  }
   b.AddFetch(kLoss, loss);
   b.AddFetch(kLossSum, sum);
-  for (Metric metric : options.metrics) {
-    built.metrics.push_back({.metric = metric, .fetch = StrCat(Name(metric), "_sum")});
-    b.AddFetch(built.metrics.back().fetch,
-               Sum(b, MetricPerExample(b, metric, prediction, feeds.labels), {}));
-  }
   return loss;
 }
 
-// Adds the gradient of every trainable variable, last layer first, and either applies it or adds a
-// fetch for it.
-Status AddUpdates(Builder& b, const BuildOptions& options, const Feeds& feeds, const Reads& reads,
-                  Output loss, BuiltGraph& built) {
+MetricFetch FetchOf(const Model& model, size_t output, Metric metric) {
+  return {.name = Prefix(model, output, "_") + std::string(Name(metric)),
+          .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum")};
+}
+
+void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
+                const std::vector<Value>& predictions, BuiltGraph& built) {
+  for (size_t i = 0; i < options.objectives.size(); ++i) {
+    for (Metric metric : options.objectives[i].metrics) {
+      built.metrics.push_back(FetchOf(model, i, metric));
+      const Output values = MetricPerExample(b, metric, predictions[i].output, feeds.labels[i]);
+      if (b.ok()) b.AddFetch(built.metrics.back().fetch, Sum(b, values, {}));
+    }
+  }
+}
+
+void Contribute(Builder& b, const BuildOptions& options, const Feeds& feeds, Change change,
+                const std::string& variable, Output value, BuiltGraph& built) {
+  if (!options.optimizer) {
+    built.contributions.push_back({variable, change, ContributionName(change, variable)});
+    b.AddFetch(built.contributions.back().fetch, value);
+  } else if (change == Change::kGradient) {
+    ApplyOptimizer(b, variable, value, feeds.step, optimizer::ToAttributes(*options.optimizer));
+  } else {
+    Assign(b, variable, value);
+  }
+}
+
+// Adds the gradient of every trainable variable, last layer first.
+Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
+                    const std::vector<Output>& reads, Output loss, BuiltGraph& built) {
   std::vector<std::string> names;
   std::vector<Output> wrt;
-  for (auto variable = built.variables.rbegin(); variable != built.variables.rend(); ++variable) {
-    if (!variable->trainable) continue;
-    names.push_back(variable->name);
-    wrt.push_back(reads.at(variable->name));
+  for (size_t v = reads.size(); v-- > 0;) {
+    if (!built.variables[v].trainable) continue;
+    names.push_back(built.variables[v].name);
+    wrt.push_back(reads[v]);
   }
   if (names.empty())
     return InvalidArgument("the model has no trainable variables: there is nothing to train");
@@ -108,65 +124,102 @@ Status AddUpdates(Builder& b, const BuildOptions& options, const Feeds& feeds, c
   if (!b.ok()) return b.status();
   gradients = ClipGradients(b, options.clipping, std::move(gradients));
   if (!b.ok()) return b.status();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (options.optimizer) {
-      ApplyOptimizer(b, names[i], gradients[i], feeds.step,
-                     optimizer::ToAttributes(*options.optimizer));
-    } else {
-      built.gradients.push_back({.variable = names[i], .fetch = GradientName(names[i])});
-      b.AddFetch(built.gradients.back().fetch, gradients[i]);
+  for (size_t i = 0; i < names.size(); ++i)
+    Contribute(b, options, feeds, Change::kGradient, names[i], gradients[i], built);
+  return OkStatus();
+}
+
+Status CheckObjectives(const Model& model, const BuildOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<TensorType> outputs, OutputTypes(model, options.features));
+  if (options.objectives.size() != outputs.size()) {
+    return InvalidArgument("model ", model.name, " has ", outputs.size(), " outputs, but ",
+                           options.objectives.size(), " losses are given; give one per output");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Objective& objective = options.objectives[i];
+    const TensorType& labels = objective.labels;
+    Status status = CheckLoss(objective.loss, outputs[i].shape, labels.dtype, labels.shape);
+    for (Metric metric : objective.metrics) {
+      if (status.ok()) status = CheckMetric(metric, outputs[i].shape, labels.dtype, labels.shape);
     }
+    const Layer& last = LayerOf(model, model.outputs[i]);
+    RETURN_IF_ERROR(Annotate(status, StrCat("after ", Describe(last))));
   }
   return OkStatus();
 }
 
-Status CheckObjective(const Model& model, const BuildOptions& options) {
-  ASSIGN_OR_RETURN(const Shape output, OutputShape(model, options.feature_shape));
-  const Layer& last =
-      model.layers[static_cast<size_t>(model.calls[static_cast<size_t>(model.output)].layer)];
-  Status status = CheckLoss(options.loss, output, options.label_dtype, options.label_shape);
-  for (Metric metric : options.metrics) {
-    if (status.ok()) status = CheckMetric(metric, output, options.label_dtype, options.label_shape);
-  }
-  return Annotate(status, StrCat("after ", Describe(last)));
-}
-
 }  // namespace
 
-std::string GradientName(const std::string& variable) {
-  return StrCat("gradients/", variable);
+std::string LabelsName(const Model& model, size_t output) {
+  if (model.outputs.size() == 1) return kLabels;
+  return StrCat(kLabels, "/", OutputNames(model)[output]);
+}
+
+std::string PredictionName(const Model& model, size_t output) {
+  if (model.outputs.size() == 1) return kPrediction;
+  return StrCat(kPrediction, "/", OutputNames(model)[output]);
+}
+
+std::string ContributionName(Change change, const std::string& variable) {
+  return StrCat(change == Change::kGradient ? "gradients/" : "assignments/", variable);
+}
+
+std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options) {
+  std::vector<MetricFetch> metrics;
+  for (size_t i = 0; i < options.objectives.size(); ++i) {
+    for (Metric metric : options.objectives[i].metrics)
+      metrics.push_back(FetchOf(model, i, metric));
+  }
+  return metrics;
 }
 
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   ENFORCE(options.batch_size > 0, "batch sizes are checked where they are read");
   BuiltGraph built;
   built.examples = options.batch_size;
-  ASSIGN_OR_RETURN(built.variables, Variables(model, options.feature_shape));
-  if (options.mode != Mode::kPredict) RETURN_IF_ERROR(CheckObjective(model, options));
+  ASSIGN_OR_RETURN(built.variables, Variables(model, options.features));
+  if (options.mode != Mode::kPredict) RETURN_IF_ERROR(CheckObjectives(model, options));
   Builder b;
-  const Feeds feeds = AddFeeds(b, options);
-  const Reads reads = ReadVariables(b, built.variables);
-  const Output prediction = Forward(b, model, options, feeds, reads);
-  if (options.mode != Mode::kTrain) b.AddFetch(kPrediction, prediction);
-  if (options.mode != Mode::kPredict) {
-    const Output loss = AddObjective(b, options, feeds, prediction, built);
+  const Feeds feeds = AddFeeds(b, model, options);
+  const std::vector<Output> reads = ReadVariables(b, built.variables);
+  LayerCall call{.b = b,
+                 .inputs = feeds.features,
+                 .variables = reads,
+                 .training = options.mode == Mode::kTrain,
+                 .step = feeds.step,
+                 .seed = feeds.seed,
+                 .replica = options.replica};
+  const std::vector<Value> predictions = Forward(model, call);
+  for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
+    b.AddFetch(PredictionName(model, i), predictions[i].output);
+  if (options.mode != Mode::kPredict && b.ok()) {
+    const Output loss = AddLoss(b, options, feeds, predictions, call.losses);
+    AddMetrics(b, model, options, feeds, predictions, built);
     if (options.mode == Mode::kTrain && b.ok()) {
-      RETURN_IF_ERROR(AddUpdates(b, options, feeds, reads, loss, built));
+      for (const LayerCall::Assignment& assignment : call.assignments) {
+        Contribute(b, options, feeds, Change::kAssign, built.variables[assignment.variable].name,
+                   assignment.value, built);
+      }
+      RETURN_IF_ERROR(AddGradients(b, options, feeds, reads, loss, built));
     }
   }
   ASSIGN_OR_RETURN(built.graph, std::move(b).Finish());
   return built;
 }
 
-StatusOr<graph::Graph> BuildUpdates(const std::vector<VariableSpec>& variables,
+StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer) {
   Builder b;
   const Output step = Placeholder(b, kStep, DType::kInt64, {});
-  for (const VariableSpec& variable : variables) {
-    if (!variable.trainable) continue;
-    const Output gradient =
-        Placeholder(b, GradientName(variable.name), variable.dtype, variable.shape);
-    ApplyOptimizer(b, variable.name, gradient, step, optimizer::ToAttributes(optimizer));
+  for (const Contribution& contribution : training.contributions) {
+    const graph::Fetch* fetch = training.graph.FindFetch(contribution.fetch);
+    const TensorType& type = training.graph.type(fetch->output);
+    const Output value = Placeholder(b, contribution.fetch, type.dtype, type.shape);
+    if (contribution.change == Change::kAssign) {
+      Assign(b, contribution.variable, value);
+    } else {
+      ApplyOptimizer(b, contribution.variable, value, step, optimizer::ToAttributes(optimizer));
+    }
   }
   return std::move(b).Finish();
 }

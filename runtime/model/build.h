@@ -16,14 +16,13 @@
 
 namespace tfjob::model {
 
-// Names of feeds.
-inline constexpr char kFeatures[] = "features";  // float32 [b, …]
-inline constexpr char kLabels[] = "labels";      // kTrain, kEval
+// Names of feeds. Features have the names of InputNames (model.h).
+inline constexpr char kLabels[] = "labels";  // kTrain, kEval; see Objective::name
 inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, number of updates before this one
 inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 
 // Names of fetches.
-inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict: float32 [b, …]
+inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the examples' losses. To get the exact mean over
 // several batches, add up their sums and divide by the number of examples in all of them.
@@ -31,40 +30,63 @@ inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
 
+// What one output of the model is trained to do. The loss to minimise is the sum of the objectives'
+// losses, each times its weight.
+struct Objective {
+  Loss loss;
+  std::vector<Metric> metrics;
+  double weight = 1;
+  // The labels of one example as the data provides them: int64 with shape [] (classes), float32
+  // with shape [classes] (one-hot) or [] (values).
+  TensorType labels = {DType::kInt64, {}};
+};
+
 struct BuildOptions {
   Mode mode = Mode::kTrain;
   int64_t batch_size = 1;
-  Shape feature_shape;  // of one example, as in the data
-  // Labels as the data provides them: int64 with shape [] (classes), float32 with shape [classes]
-  // (one-hot) or [] (values).
-  DType label_dtype = DType::kInt64;
-  Shape label_shape;
-  Loss loss;
-  std::vector<Metric> metrics;
+  std::vector<TensorType> features;  // of one example, one per input, as in the data
+  // kTrain, kEval: one per output of the model.
+  std::vector<Objective> objectives = {};
   int64_t replica = 0;  // kTrain: index among the tasks that share a seed, so that dropout differs
-  // For kTrain. If set, the graph updates every trainable variable itself, with an ApplyOptimizer
-  // op. Training on one device needs this. If unset, the graph has one fetch per gradient instead.
+  // For kTrain. If set, the graph itself updates the variables, with ApplyOptimizer and Assign ops.
+  // Training on one device needs this. If unset, the graph has one fetch per contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
   optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
 };
 
-// Returns the name of a gradient, as a fetch or a feed: "gradients/dense/kernel".
-std::string GradientName(const std::string& variable);
+// Return the names of the feed of an output's labels and of the fetch of its prediction: "labels"
+// if the model has one output, otherwise "labels/NAME" with the output's name (OutputNames in
+// model.h).
+std::string LabelsName(const Model& model, size_t output);
+std::string PredictionName(const Model& model, size_t output);
 
-struct GradientFetch {
-  std::string variable;  // "dense/kernel"
-  std::string fetch;     // "gradients/dense/kernel"
+// Says how a task's step changes a variable, besides reading it.
+enum class Change {
+  kGradient,  // the value is a gradient, for the optimizer
+  kAssign,    // the value replaces the variable's: a moving statistic
 };
+// A training graph's contribution to one variable.
+struct Contribution {
+  std::string variable;  // "dense/kernel"
+  Change change = Change::kGradient;
+  std::string fetch;  // "gradients/dense/kernel", "assignments/batch_normalization/moving_mean"
+};
+// Returns the name of a contribution, as a fetch or a feed.
+std::string ContributionName(Change change, const std::string& variable);
+
 struct MetricFetch {
-  Metric metric;
+  std::string name;   // "accuracy"; "OUTPUT_accuracy" if the model has several outputs, as in Keras
   std::string fetch;  // "accuracy_sum": Σ over the batch's examples, float32 scalar
 };
+// Returns the metrics of all objectives, in order.
+std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
 struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
-  std::vector<GradientFetch>
-      gradients;  // kTrain without optimizer; ordered as they become ready: last layer first
+  // kTrain without optimizer: what a step contributes to the variables, in the order in which it is
+  // computed: assignments, then gradients, last layer first. A frozen variable has none.
+  std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum
 };
@@ -73,9 +95,9 @@ struct BuiltGraph {
 // together. The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
-// Builds a graph that only updates the trainable variables, with gradients that are fed. Its feeds
-// are kStep and the gradients, by the names of their fetches in a graph without optimizer.
-StatusOr<graph::Graph> BuildUpdates(const std::vector<VariableSpec>& variables,
+// Builds a graph that only applies contributions, which are fed by the names of their fetches. Its
+// other feed is kStep.
+StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer);
 
 }  // namespace tfjob::model

@@ -2,8 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/noise.h"
+#include "runtime/model/layers/shape.h"
+
 namespace tfjob::model {
 namespace {
+
+using layers::Dense;
+using layers::Dropout;
+using layers::Flatten;
+using layers::Reshape;
 
 Model Mlp() {
   return Sequential(
@@ -15,9 +24,8 @@ Model Mlp() {
 BuildOptions Options(Mode mode) {
   return {.mode = mode,
           .batch_size = 5,
-          .feature_shape = {2, 2},
-          .loss = {.from_logits = true},
-          .metrics = {Metric::kAccuracy}};
+          .features = Features({2, 2}),
+          .objectives = {{.loss = {.from_logits = true}, .metrics = {Metric::kAccuracy}}}};
 }
 
 BuiltGraph MustBuild(const Model& model, const BuildOptions& options) {
@@ -60,9 +68,9 @@ TEST(Build, TrainingFeedsFetchesAndGradients) {
             (std::vector<std::string>{"loss", "loss_sum", "accuracy_sum", "gradients/dense_1/bias",
                                       "gradients/dense_1/kernel", "gradients/dense/bias",
                                       "gradients/dense/kernel"}));
-  ASSERT_EQ(built.gradients.size(), 4u);
-  EXPECT_EQ(built.gradients[0].variable, "dense_1/bias");
-  EXPECT_EQ(built.gradients[3].fetch, "gradients/dense/kernel");
+  ASSERT_EQ(built.contributions.size(), 4u);
+  EXPECT_EQ(built.contributions[0].variable, "dense_1/bias");
+  EXPECT_EQ(built.contributions[3].fetch, "gradients/dense/kernel");
   const graph::Fetch* kernel = built.graph.FindFetch("gradients/dense/kernel");
   EXPECT_EQ(built.graph.type(kernel->output).shape, Shape({4, 4}));
   ASSERT_EQ(built.variables.size(), 4u);
@@ -86,15 +94,15 @@ TEST(Build, AnOptimizerIsAppliedToEveryTrainableVariable) {
   options.optimizer = optimizer::Optimizer();
   const BuiltGraph built = MustBuild(Mlp(), options);
   EXPECT_EQ(Count(Ops(built), "ApplyOptimizer"), 4);
-  EXPECT_TRUE(built.gradients.empty());
+  EXPECT_TRUE(built.contributions.empty());
 }
 
 TEST(Build, FrozenLayersGetNoGradient) {
   Model model = Mlp();
   model.layers[1].trainable = false;
   const BuiltGraph built = MustBuild(model, Options(Mode::kTrain));
-  ASSERT_EQ(built.gradients.size(), 2u);
-  EXPECT_EQ(built.gradients[1].variable, "dense_1/kernel");
+  ASSERT_EQ(built.contributions.size(), 2u);
+  EXPECT_EQ(built.contributions[1].variable, "dense_1/kernel");
   EXPECT_FALSE(built.variables[0].trainable);
   model.layers[2].trainable = false;
   EXPECT_EQ(Error(model, Options(Mode::kTrain)),
@@ -105,8 +113,9 @@ TEST(Build, ALayerThatIsCalledTwiceSharesItsVariables) {
   Model model{.layers = {{.name = "shared", .config = Dense{.units = 4}},
                          {.name = "flatten", .config = Flatten{}}}};
   model.calls = {
-      {.layer = 1, .inputs = {}}, {.layer = 0, .inputs = {0}}, {.layer = 0, .inputs = {1}}};
-  model.output = 2;
+      {.layer = 1, .inputs = {}}, {.layer = 0, .inputs = {{0}}}, {.layer = 0, .inputs = {{1}}}};
+  model.inputs = {0};
+  model.outputs = {{2}};
   const BuiltGraph built = MustBuild(model, Options(Mode::kTrain));
   EXPECT_EQ(built.variables.size(), 2u);
   EXPECT_EQ(Count(Ops(built), "ReadVariable"), 2);
@@ -140,9 +149,9 @@ TEST(Build, DropoutOfTasksThatShareASeedIsKeptApartByTheReplica) {
 
 TEST(Build, ASoftmaxBeforeTheLossIsSkipped) {
   Model model = Mlp();
-  std::get<Dense>(model.layers[2].config).activation = ActivationKind::kSoftmax;
+  model.layers[2].config = Dense{.units = 3, .activation = ActivationKind::kSoftmax};
   BuildOptions options = Options(Mode::kTrain);
-  options.loss.from_logits = false;
+  options.objectives[0].loss.from_logits = false;
   EXPECT_EQ(Count(Ops(MustBuild(model, options)), "Log"), 0)
       << "the loss is computed from the logits";
   model = Mlp();
@@ -159,20 +168,20 @@ TEST(Build, ErrorsNameLayersAndShapes) {
   EXPECT_EQ(Error(flat, Options(Mode::kTrain)),
             logits + "one score per class, shape [classes], but the model outputs shape [2,3]");
   BuildOptions options = Options(Mode::kTrain);
-  options.label_dtype = DType::kFloat32;
+  options.objectives[0].labels.dtype = DType::kFloat32;
   EXPECT_EQ(Error(Mlp(), options),
             logits + "class numbers as labels, got float32 of shape []; set data.labels to class");
-  options.loss = {.kind = LossKind::kClippedCrossentropy};
-  options.label_shape = {4};
+  options.objectives[0].loss = {.kind = LossKind::kClippedCrossentropy};
+  options.objectives[0].labels.shape = {4};
   EXPECT_EQ(Error(Mlp(), options),
             "after layer dense_1 (Dense): clipped_crossentropy expects labels like its "
             "predictions, float32 of shape "
             "[3], got float32 of shape [4]; set data.labels to one_hot");
-  options.loss = {.kind = LossKind::kMeanSquaredError};
+  options.objectives[0].loss = {.kind = LossKind::kMeanSquaredError};
   EXPECT_EQ(Error(Mlp(), options).substr(0, 66),
             "after layer dense_1 (Dense): mean_squared_error expects labels lik");
-  options.label_shape = {3};
-  options.metrics = {};
+  options.objectives[0].labels.shape = {3};
+  options.objectives[0].metrics = {};
   EXPECT_EQ(Error(Mlp(), options), "accepted");
   Model bad = Mlp();
   bad.layers[1].config = Reshape{.target_shape = {3}};

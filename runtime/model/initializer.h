@@ -38,6 +38,7 @@ struct Initializer {
   std::optional<int64_t> seed;  // mixed into the run's seed
 
   static Initializer Zeros() { return {}; }
+  static Initializer Ones() { return {.kind = Kind::kOnes}; }
   static Initializer GlorotUniform() {
     return {.kind = Kind::kVarianceScaling,
             .mode = Mode::kFanAvg,

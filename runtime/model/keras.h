@@ -9,9 +9,10 @@
 
 namespace tfjob::model {
 
-// Reads the JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. Returns
-// InvalidArgument if a class or argument is not supported. The message names the layer, the class
-// or the argument and its value, and what is supported. `what` names the file in messages.
+// Reads the JSON of a Sequential or functional model in the form of Keras 3 or of tf.keras 2.
+// Models may be nested. Returns InvalidArgument if a class or argument is not supported. The
+// message names the layer, the class or the argument and its value, and what is supported. `what`
+// names the file in messages.
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 
 // Reads the list `model.layers` of the training file. A layer is written as `Dense: {units: 10}`,
@@ -19,7 +20,7 @@ StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 // Keras: dense, dense_1, …
 StatusOr<Model> ReadLayers(const JsonField& layers);
 
-// Writes Keras 3's form, which keras.models.model_from_json reads. The model must be Sequential.
+// Writes Keras 3's form, which keras.models.model_from_json reads.
 Json WriteKerasJson(const Model& model);
 
 }  // namespace tfjob::model

@@ -5,9 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/yaml.h"
+#include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/noise.h"
 
 namespace tfjob::model {
 namespace {
+
+using layers::Dense;
+using layers::Dropout;
 
 // The output of model.to_json() in Keras 3.15 for
 //   Sequential([Input((28, 28)), Flatten(), Dense(128, activation="relu"), Dropout(0.2),
@@ -98,7 +103,7 @@ std::vector<std::string> LayerNames(const Model& model) {
 }
 
 std::string VariableNames(const Model& model, const Shape& features) {
-  const StatusOr<std::vector<VariableSpec>> variables = Variables(model, features);
+  const StatusOr<std::vector<VariableSpec>> variables = Variables(model, Features(features));
   EXPECT_TRUE(variables.ok()) << variables.status();
   std::string text;
   for (const VariableSpec& variable : *variables)
@@ -115,10 +120,10 @@ TEST(KerasJson, ReadsWhatKeras3Writes) {
   EXPECT_EQ(VariableNames(*model, {28, 28}),
             "dense/kernel[784,128] dense/bias[128] dense_1/kernel[128,10] "
             "dense_1/bias[10] ");
-  EXPECT_EQ(*OutputShape(*model, {28, 28}), Shape({5, 2}));
-  EXPECT_EQ(std::get<Dense>(model->layers[2].config).activation, ActivationKind::kRelu);
-  EXPECT_EQ(std::get<Dropout>(model->layers[3].config).rate, 0.2);
-  EXPECT_EQ(std::get<Dense>(model->layers[4].config).kernel_initializer.stddev, 0.1);
+  EXPECT_EQ((*OutputTypes(*model, Features({28, 28})))[0].shape, Shape({5, 2}));
+  EXPECT_EQ(model->layers[2].config.As<Dense>()->activation, ActivationKind::kRelu);
+  EXPECT_EQ(model->layers[3].config.As<Dropout>()->rate, 0.2);
+  EXPECT_EQ(model->layers[4].config.As<Dense>()->kernel_initializer.stddev, 0.1);
   EXPECT_EQ(model->layers[4].stated_input, Shape({128}));
 }
 
@@ -128,9 +133,9 @@ TEST(KerasJson, ReadsWhatTfKeras2Writes) {
   EXPECT_EQ(VariableNames(*model, {28, 28}),
             "dense/kernel[784,128] dense/bias[128] dense_1/kernel[128,10] "
             "dense_1/bias[10] ");
-  EXPECT_FALSE((*Variables(*model, {28, 28}))[0].trainable) << "the layer is frozen";
-  EXPECT_EQ(std::get<Dense>(model->layers[4].config).activation, ActivationKind::kSoftmax);
-  EXPECT_EQ(StatedFeatureShape(*model), Shape({28, 28}));
+  EXPECT_FALSE((*Variables(*model, Features({28, 28})))[0].trainable) << "the layer is frozen";
+  EXPECT_EQ(model->layers[4].config.As<Dense>()->activation, ActivationKind::kSoftmax);
+  EXPECT_EQ(StatedInputs(*model)[0]->shape, Shape({28, 28}));
 }
 
 TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
@@ -180,7 +185,7 @@ TEST(InlineLayers, ReadShortFormsAndNumberNames) {
                                       "dense_1", "reshape"}));
   EXPECT_EQ(VariableNames(*model, {4, 4}),
             "dense/kernel[16,3] dense/bias[3] mine/kernel[3,2] mine/bias[2] dense_1/kernel[2,2] ");
-  EXPECT_EQ(*OutputShape(*model, {4, 4}), Shape({2, 1}));
+  EXPECT_EQ((*OutputTypes(*model, Features({4, 4})))[0].shape, Shape({2, 1}));
 }
 
 TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
@@ -205,8 +210,9 @@ TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
             "layer dense (Dense): layers[0].Dense.kernel_initializer: initializer glrot_uniform is "
             "not supported; did "
             "you mean \"glorot_uniform\"?");
-  EXPECT_EQ(Error("- ReLU: {max_value: 6}"),
-            "layer re_lu (ReLU): layers[0].ReLU.max_value: 6 is not supported; only null is");
+  EXPECT_EQ(Error("- ReLU: {max_value: -6}"),
+            "layer re_lu (ReLU): layers[0].ReLU.max_value: expected a number of at least 0, got "
+            "-6");
   EXPECT_EQ(Error("- Dropout: {rate: 1}"),
             "layer dropout (Dropout): layers[0].Dropout.rate: expected a number in [0, 1), got 1");
   EXPECT_EQ(Error("- Dense: {units: 1, dtype: float16}"),
@@ -233,8 +239,9 @@ TEST(KerasJson, RefusesOtherModelsAndBrokenFiles) {
   const auto error = [](const char* text) {
     return std::string(Message(ReadKerasJson(text, "m.json").status()));
   };
-  EXPECT_EQ(error(R"({"class_name": "Functional", "config": {}})"),
-            "m.json: class_name: model class Functional is not supported; only Sequential is");
+  EXPECT_EQ(error(R"({"class_name": "MyModel", "config": {}})"),
+            "m.json: class_name: model class MyModel is not supported; only Sequential and "
+            "Functional are");
   EXPECT_EQ(error("{").substr(0, 24), "m.json is not valid JSON");
   EXPECT_EQ(error("{}"), "m.json: class_name: expected a string, but it is missing");
   EXPECT_EQ(error(R"({"class_name": "Sequential", "config": {"layers": []}})"),
@@ -248,7 +255,7 @@ TEST(KerasJson, RefusesOtherModelsAndBrokenFiles) {
 std::string ShapeError(const std::string& yaml, const Shape& features) {
   const StatusOr<Model> model = FromYaml(yaml);
   EXPECT_TRUE(model.ok()) << model.status();
-  return std::string(Message(OutputShape(*model, features).status()));
+  return std::string(Message(OutputTypes(*model, Features(features)).status()));
 }
 
 TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
@@ -278,14 +285,14 @@ TEST(Shapes, ThatNobodyCouldHoldAreErrors) {
             "the data: shape [1073741824,1073741824] is too large: more than 2^40 elements");
   const StatusOr<Model> wide =
       FromYaml("[{Dense: {units: 2000000000}}, {Dense: {units: 2000000000}}]");
-  EXPECT_EQ(Message(Variables(*wide, features).status()),
+  EXPECT_EQ(Message(Variables(*wide, Features(features)).status()),
             "variable dense_1/kernel: shape [2000000000,2000000000] is too large: more than 2^40 "
             "elements");
 }
 
 TEST(Summary, ListsLayersAndParameters) {
   const StatusOr<Model> model = FromYaml("[{Flatten: }, {Dense: {units: 10}}]");
-  EXPECT_EQ(*Summary(*model, {28, 28}),
+  EXPECT_EQ(*Summary(*model, Features({28, 28})),
             "Model sequential, features [28,28]\n"
             "flatten (Flatten)               [784]           0\n"
             "dense (Dense)                   [10]            7850\n"

@@ -1,19 +1,53 @@
 #include "runtime/model/model.h"
 
+#include <algorithm>
+#include <map>
+
+#include "runtime/model/layers/shape.h"
+
 namespace tfjob::model {
 namespace {
 
-// The input of a call: its shape, and where it comes from.
-struct Input {
-  Shape shape;
-  std::string giver;
-};
+using Types = std::vector<std::vector<TensorType>>;
 
-Input InputOf(const Model& model, const std::vector<Shape>& shapes, const Call& call,
-              const Shape& feature_shape) {
-  if (call.inputs.empty()) return {feature_shape, "the data"};
-  const size_t before = static_cast<size_t>(call.inputs.front());
-  return {shapes[before], Describe(model.layers[static_cast<size_t>(model.calls[before].layer)])};
+const Layer& LayerOf(const Model& model, const Call& call) {
+  return model.layers[static_cast<size_t>(call.layer)];
+}
+
+// The input of the model that a call without inputs takes.
+size_t InputOf(const Model& model, int call) {
+  const auto found = std::ranges::find(model.inputs, call);
+  return static_cast<size_t>(found - model.inputs.begin());
+}
+
+const TensorType& TypeOf(const Types& types, const ValueRef& value) {
+  return types[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
+}
+
+std::vector<TensorType> InputTypes(const Model& model, const Types& types, int call,
+                                   std::span<const TensorType> in) {
+  const Call& at = model.calls[static_cast<size_t>(call)];
+  if (at.inputs.empty()) return {in[InputOf(model, call)]};
+  std::vector<TensorType> inputs;
+  for (const ValueRef& input : at.inputs) inputs.push_back(TypeOf(types, input));
+  return inputs;
+}
+
+Status CheckOutput(const Model& model, const Types& types, const ValueRef& value) {
+  const size_t count = types[static_cast<size_t>(value.call)].size();
+  if (static_cast<size_t>(value.output) < count) return OkStatus();
+  return InvalidArgument(Describe(LayerOf(model, value)), " has no output number ", value.output,
+                         ": it has ", count);
+}
+
+// Describes where a call's inputs come from.
+std::string GiversOf(const Model& model, const Call& call) {
+  if (call.inputs.empty()) return "the data";
+  std::string givers;
+  for (const ValueRef& input : call.inputs) {
+    givers += (givers.empty() ? "" : " and ") + Describe(LayerOf(model, input));
+  }
+  return givers;
 }
 
 // Refuses a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
@@ -30,21 +64,25 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-StatusOr<Shape> ShapeAfter(const Layer& layer, const Input& input) {
-  StatusOr<Shape> shape = OutputShape(layer.config, input.shape);
-  if (shape.ok() && layer.stated_input && *layer.stated_input != input.shape) {
-    shape = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
-                            ", as its input shape says, got ", input.shape.ToString());
+// `first` says that this is the layer's first call, for which it may state its input.
+StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, bool first,
+                                             std::span<const TensorType> in,
+                                             const std::string& givers) {
+  StatusOr<std::vector<TensorType>> types = layer.config.OutputTypes(in);
+  if (types.ok() && first && layer.stated_input && *layer.stated_input != in[0].shape) {
+    types = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
+                            ", as its input shape says, got ", in[0].shape.ToString());
   }
-  if (shape.ok()) {
-    RETURN_IF_ERROR(Annotate(CheckSize(*shape), Describe(layer)));
-    return shape;
+  if (!types.ok()) {
+    return Annotate(types.status(), StrCat(Describe(layer), " does not fit after ", givers));
   }
-  return Annotate(shape.status(), StrCat(Describe(layer), " does not fit after ", input.giver));
+  for (const TensorType& type : *types)
+    RETURN_IF_ERROR(Annotate(CheckSize(type.shape), Describe(layer)));
+  return types;
 }
 
-std::vector<VariableSpec> VariablesOf(const Layer& layer, const Shape& in) {
-  std::vector<VariableSpec> variables = Variables(layer.config, in);
+std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in) {
+  std::vector<VariableSpec> variables = layer.config.Variables(in);
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);
     variable.trainable = variable.trainable && layer.trainable;
@@ -63,58 +101,109 @@ int64_t Parameters(const std::vector<VariableSpec>& variables) {
   return count;
 }
 
+std::string ShapesOf(const std::vector<TensorType>& types) {
+  std::string text;
+  for (const TensorType& type : types) text += (text.empty() ? "" : " ") + type.shape.ToString();
+  return text;
+}
+
 }  // namespace
 
 Model Sequential(std::string name, std::vector<Layer> layers) {
   Model model{.name = std::move(name), .layers = std::move(layers)};
   for (int i = 0; i < static_cast<int>(model.layers.size()); ++i) {
-    model.calls.push_back(
-        {.layer = i, .inputs = i == 0 ? std::vector<int>() : std::vector<int>{i - 1}});
+    model.calls.push_back({.layer = i});
+    if (i > 0) model.calls.back().inputs.push_back({i - 1, 0});
   }
-  model.output = static_cast<int>(model.layers.size()) - 1;
+  model.inputs = {0};
+  model.outputs = {{static_cast<int>(model.layers.size()) - 1, 0}};
   return model;
 }
 
 std::string Describe(const Layer& layer) {
-  return StrCat("layer ", layer.name, " (", ClassName(layer.config), ")");
+  return StrCat("layer ", layer.name, " (", layer.config.class_name(), ")");
 }
 
-std::optional<Shape> StatedFeatureShape(const Model& model) {
-  for (const Call& call : model.calls) {
-    if (!call.inputs.empty()) continue;
-    const Layer& layer = model.layers[static_cast<size_t>(call.layer)];
-    if (const auto* input = std::get_if<InputLayer>(&layer.config)) return input->shape;
-    if (layer.stated_input) return layer.stated_input;
+const Layer& LayerOf(const Model& model, const ValueRef& value) {
+  return LayerOf(model, model.calls[static_cast<size_t>(value.call)]);
+}
+
+std::vector<TensorType> Features(Shape shape) {
+  return {{DType::kFloat32, std::move(shape)}};
+}
+
+std::vector<std::string> InputNames(const Model& model) {
+  if (model.inputs.size() == 1) return {kFeatures};
+  std::vector<std::string> names;
+  for (int call : model.inputs) names.push_back(LayerOf(model, ValueRef{call}).name);
+  return names;
+}
+
+std::vector<std::string> OutputNames(const Model& model) {
+  std::vector<std::string> names;
+  std::map<std::string, int> counts;
+  for (const ValueRef& output : model.outputs) {
+    const std::string& name = LayerOf(model, output).name;
+    const int number = counts[name]++;
+    names.push_back(number == 0 ? name : StrCat(name, "_", number));
   }
-  return std::nullopt;
+  return names;
 }
 
-StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape) {
-  RETURN_IF_ERROR(Annotate(CheckSize(feature_shape), "the data"));
-  std::vector<Shape> shapes;
-  for (const Call& call : model.calls) {
-    const Layer& layer = model.layers[static_cast<size_t>(call.layer)];
-    ASSIGN_OR_RETURN(Shape shape, ShapeAfter(layer, InputOf(model, shapes, call, feature_shape)));
-    shapes.push_back(std::move(shape));
+std::vector<std::optional<TensorType>> StatedInputs(const Model& model) {
+  std::vector<std::optional<TensorType>> stated;
+  for (int call : model.inputs) {
+    const Layer& layer = LayerOf(model, ValueRef{call});
+    stated.emplace_back();
+    if (const auto* input = layer.config.As<layers::InputLayer>()) {
+      stated.back() = TensorType{input->dtype, input->shape};
+    } else if (layer.stated_input) {
+      stated.back() = TensorType{DType::kFloat32, *layer.stated_input};
+    }
   }
-  return shapes;
+  return stated;
 }
 
-StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape) {
-  ASSIGN_OR_RETURN(std::vector<Shape> shapes, CallShapes(model, feature_shape));
-  return shapes[static_cast<size_t>(model.output)];
+StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
+  if (in.size() != model.inputs.size()) {
+    return InvalidArgument("model ", model.name, " has ", model.inputs.size(),
+                           " inputs, but the data provide ", in.size());
+  }
+  for (const TensorType& type : in) RETURN_IF_ERROR(Annotate(CheckSize(type.shape), "the data"));
+  Types types;
+  std::vector<bool> called(model.layers.size());
+  for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
+    const Call& at = model.calls[static_cast<size_t>(call)];
+    for (const ValueRef& input : at.inputs) RETURN_IF_ERROR(CheckOutput(model, types, input));
+    ASSIGN_OR_RETURN(std::vector<TensorType> after,
+                     TypesAfter(LayerOf(model, at), !called[static_cast<size_t>(at.layer)],
+                                InputTypes(model, types, call, in), GiversOf(model, at)));
+    called[static_cast<size_t>(at.layer)] = true;
+    types.push_back(std::move(after));
+  }
+  return types;
 }
 
-StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape) {
-  ASSIGN_OR_RETURN(std::vector<Shape> shapes, CallShapes(model, feature_shape));
+StatusOr<std::vector<TensorType>> OutputTypes(const Model& model, std::span<const TensorType> in) {
+  ASSIGN_OR_RETURN(const Types types, CallTypes(model, in));
+  std::vector<TensorType> outputs;
+  for (const ValueRef& output : model.outputs) {
+    RETURN_IF_ERROR(CheckOutput(model, types, output));
+    outputs.push_back(TypeOf(types, output));
+  }
+  return outputs;
+}
+
+StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<const TensorType> in) {
+  ASSIGN_OR_RETURN(const Types types, CallTypes(model, in));
   std::vector<VariableSpec> variables;
   std::vector<bool> seen(model.layers.size());
-  for (const Call& call : model.calls) {
-    const size_t index = static_cast<size_t>(call.layer);
-    if (seen[index]) continue;
-    seen[index] = true;
-    const Input input = InputOf(model, shapes, call, feature_shape);
-    for (VariableSpec& variable : VariablesOf(model.layers[index], input.shape)) {
+  for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
+    const auto layer = static_cast<size_t>(model.calls[static_cast<size_t>(call)].layer);
+    if (seen[layer]) continue;
+    seen[layer] = true;
+    for (VariableSpec& variable :
+         VariablesOf(model.layers[layer], InputTypes(model, types, call, in))) {
       RETURN_IF_ERROR(Annotate(CheckSize(variable.shape), StrCat("variable ", variable.name)));
       variables.push_back(std::move(variable));
     }
@@ -122,17 +211,20 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& f
   return variables;
 }
 
-StatusOr<std::string> Summary(const Model& model, const Shape& feature_shape) {
-  ASSIGN_OR_RETURN(std::vector<Shape> shapes, CallShapes(model, feature_shape));
-  ASSIGN_OR_RETURN(std::vector<VariableSpec> all, Variables(model, feature_shape));
-  std::string text = StrCat("Model ", model.name, ", features ", feature_shape.ToString(), "\n");
-  for (size_t i = 0; i < model.calls.size(); ++i) {
-    const Layer& layer = model.layers[static_cast<size_t>(model.calls[i].layer)];
-    const Input input = InputOf(model, shapes, model.calls[i], feature_shape);
-    text += Padded(StrCat(layer.name, " (", ClassName(layer.config), ")"), 32) +
-            Padded(shapes[i].ToString(), 16) +
-            StrCat(Parameters(VariablesOf(layer, input.shape)), layer.trainable ? "" : " (frozen)",
-                   "\n");
+StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in) {
+  ASSIGN_OR_RETURN(const Types types, CallTypes(model, in));
+  ASSIGN_OR_RETURN(const std::vector<VariableSpec> all, Variables(model, in));
+  std::string text = StrCat("Model ", model.name);
+  const std::vector<std::string> names = InputNames(model);
+  for (size_t i = 0; i < names.size(); ++i)
+    text += StrCat(", ", names[i], " ", in[i].shape.ToString());
+  text += "\n";
+  for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
+    const Layer& layer = LayerOf(model, ValueRef{call});
+    const std::vector<VariableSpec> own = VariablesOf(layer, InputTypes(model, types, call, in));
+    text += Padded(StrCat(layer.name, " (", layer.config.class_name(), ")"), 32) +
+            Padded(ShapesOf(types[static_cast<size_t>(call)]), 16) +
+            StrCat(Parameters(own), layer.trainable ? "" : " (frozen)", "\n");
   }
   return text + StrCat("Parameters: ", Parameters(all), "\n");
 }

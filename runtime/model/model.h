@@ -1,12 +1,15 @@
-// Represents a model as a value: layers, and the calls that connect them. A Sequential model is a
-// chain of calls. Several calls of one layer use the same variables.
+// Represents a model as a value: layers, and the calls that connect them into a graph. Several
+// calls of one layer use the same variables. A Sequential model is a chain of calls.
+//
+// All types and shapes are those of one example, unless noted otherwise.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "runtime/model/layers.h"
+#include "runtime/model/layer.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::model {
@@ -15,23 +18,32 @@ struct Layer {
   std::string name;  // unique in the model: "dense_1"
   LayerConfig config;
   bool trainable = true;
-  // The input shape, of one example, that the file states for this layer ("input_shape",
-  // "batch_input_shape", "build_config"). Checked against the actual input.
+  // The input shape that the file states for this layer ("input_shape", "batch_input_shape",
+  // "build_config"). Checked against the first input.
   std::optional<Shape> stated_input = {};
 };
 
-// One application of a layer. `inputs` are the positions of the earlier calls whose values it
-// takes. If there are none, it takes the features.
+// One of the values that a call returns.
+struct ValueRef {
+  int call = -1;
+  int output = 0;
+  bool operator==(const ValueRef&) const = default;
+};
+
+// One application of a layer. A call without inputs takes an input of the model.
 struct Call {
   int layer = 0;
-  std::vector<int> inputs;
+  std::vector<ValueRef> inputs;
 };
 
 struct Model {
   std::string name = "sequential";
   std::vector<Layer> layers;
   std::vector<Call> calls;  // each comes after its inputs
-  int output = -1;          // the call whose value is the model's output
+  // The calls that take the model's inputs, in the order of the inputs.
+  std::vector<int> inputs;
+  std::vector<ValueRef> outputs;
+  bool sequential = true;  // it was written as a Sequential model, and is written as one
 };
 
 // Connects the layers into a chain.
@@ -39,24 +51,44 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
+// Returns the layer that a value comes from.
+const Layer& LayerOf(const Model& model, const ValueRef& value);
 
-// Returns the shape of one example's features as the model states it, either in its InputLayer or
-// as the stated input of its first layer. Returns nullopt if it states none.
-std::optional<Shape> StatedFeatureShape(const Model& model);
+// Returns the types of a single float32 input of this shape.
+std::vector<TensorType> Features(Shape shape);
 
-// Returns the shape of one example after each call, in the order of the calls. `feature_shape` is
-// the shape of one example of the data. Returns InvalidArgument if two layers do not fit together.
-// The message names both layers and both shapes.
-StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape);
-// Returns the shape of the model's output for one example. Returns the same errors as CallShapes.
-StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape);
+// The name of the input of a model that has only one.
+inline constexpr char kFeatures[] = "features";
+// Returns the names of the model's inputs: kFeatures, or, if there are several, the names of their
+// layers.
+std::vector<std::string> InputNames(const Model& model);
+// Returns the names of the outputs: the names of their layers; "_1", "_2", … tell outputs of one
+// layer apart.
+std::vector<std::string> OutputNames(const Model& model);
+
+// Returns the types of the inputs as the model states them, in its InputLayers or as the stated
+// input of the layers that take inputs. nullopt for an input that it does not state.
+std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
+
+// Returns the types after each call, in the order of the calls. `in` are the types of the model's
+// inputs. Returns InvalidArgument if there are more or fewer inputs than the model has, or if two
+// layers do not fit together. The message names both layers and both shapes.
+StatusOr<std::vector<std::vector<TensorType>>> CallTypes(const Model& model,
+                                                         std::span<const TensorType> in);
+// Returns the types of the model's outputs. Returns the same errors as CallTypes.
+StatusOr<std::vector<TensorType>> OutputTypes(const Model& model, std::span<const TensorType> in);
 
 // Returns the variables with their full names, in the order in which their layers are first called.
-// Returns the same errors as CallShapes, and InvalidArgument if a variable would be too large.
-StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
+// Returns the same errors as CallTypes, and InvalidArgument if a variable would be too large.
+StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<const TensorType> in);
 
 // Returns the text for --print=model: a heading, one line per call (name and class of the layer,
 // output shape, number of parameters), and the total number of parameters.
-StatusOr<std::string> Summary(const Model& model, const Shape& feature_shape);
+StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in);
+
+// Appends the model's ops to the graph. `call` has the model's inputs and variables, in the order
+// of InputNames and Variables, and receives the assignments and losses of all layers. Returns the
+// outputs. Requires inputs that OutputTypes accepts.
+std::vector<Value> Forward(const Model& model, LayerCall& call);
 
 }  // namespace tfjob::model

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "runtime/ps/forged_frames.h"
 #include "runtime/ps/test_peer.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
@@ -16,26 +17,11 @@ using HostileTest = RawPeerTest;
 TEST_F(HostileTest, RefusesADefinitionWhoseSizesOverflow) {
   Start();
   RawPeer& chief = Connect("chief", 0);
-  Definition definition;
-  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kRmsprop);
-  definition.state.optimizer.centered = true;
-  definition.state.optimizer.momentum = 0.5;
-  definition.max_shard_bytes = std::numeric_limits<int64_t>::max();
-  const auto code = [&](std::vector<int64_t> dims, int64_t max_shard_bytes) {
-    definition.state.variables = {{.name = "w", .shape = Shape(std::move(dims))}};
-    definition.max_shard_bytes = max_shard_bytes;
-    return Define(chief, definition, 1);
-  };
-  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  // With three slots, the size of the state is 2^64 bytes.
-  EXPECT_EQ(code({int64_t{1} << 60}, kNever), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({int64_t{1} << 62}, kNever), StatusCode::kInvalidArgument);
-  // Rows whose size wraps to 0, which would divide by zero.
-  EXPECT_EQ(code({(int64_t{1} << 61) + 1, 8}, 1), StatusCode::kInvalidArgument);
-  // Billions of shards.
-  EXPECT_EQ(code({int64_t{1} << 36}, 1), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({-1}, 1), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({4}, 16), StatusCode::kOk);
+  for (const Definition& definition : ImpossibleDefinitions()) {
+    EXPECT_EQ(Define(chief, definition, 1), StatusCode::kInvalidArgument)
+        << definition.state.variables[0].shape.ToString();
+  }
+  EXPECT_EQ(Define(chief, Four(Mode::kAsynchronous), 1), StatusCode::kOk);
 }
 
 TEST_F(HostileTest, RefusesAStateThatItHasNoMemoryFor) {
@@ -159,16 +145,8 @@ TEST_F(HostileTest, RefusesAContributionWithOtherBytesThanItsShardsHave) {
   Bring(Connect("chief", 0), Mode::kAsynchronous, 1);
   RawPeer& worker = Connect("worker", 0);
   uint64_t sequence = 0;
-  const std::vector<std::vector<Bytes>> pushes = {
-      {{.bytes = Floats(5, 1)}},
-      {{.offset = 8, .bytes = Floats(2, 1)}},
-      {{.offset = ~uint64_t{0} - 8, .bytes = Floats(4, 1)}},
-      {{.index = 7, .bytes = Floats(4, 1)}},
-      {{.index = 0x80000000, .bytes = Floats(4, 1)}},
-      {{.bytes = Floats(2, 1)}, {.bytes = Floats(2, 1)}},
-      {{.bytes = Floats(4, 1)}, {.bytes = Floats(4, 1)}},
-      {{.bytes = Floats(2, 1)}, {.offset = 8, .bytes = ""}},
-  };
+  std::vector<std::vector<Bytes>> pushes = ImpossibleContributions(4);
+  pushes.push_back({{.bytes = Floats(4, 1)}, {.bytes = Floats(4, 1)}});  // there is only one shard
   for (const std::vector<Bytes>& parts : pushes) {
     EXPECT_EQ(worker.CodeOf(Push(++sequence, 0, 1), parts), StatusCode::kInvalidArgument)
         << sequence;

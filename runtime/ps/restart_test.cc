@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "runtime/ps/test_peer.h"
 #include "runtime/ps/test_tasks.h"
 
 namespace tfjob::ps {
@@ -55,6 +56,106 @@ TEST_F(RestartTest, OfTwoLivingProcessesOfATaskTheLaterOneStays) {
     EXPECT_NE(Message(refused).find("stop the older process"), std::string_view::npos) << refused;
     EXPECT_EQ(later.Train(), OkStatus());
   }
+}
+
+using RestartedServerTest = RawPeerTest;
+
+// ps 0 has lost its state. Both processes come before the chief fills it, the older one last, and
+// the older one is the first to register.
+TEST_F(RestartedServerTest, TheLaterOfTwoProcessesStaysAlthoughTheOlderOneRegistersFirst) {
+  Start();
+  const auto connect = [&](int64_t instance) {
+    return std::make_unique<RawPeer>(connector_, Task("worker", 0, instance));
+  };
+  const auto registers = [](int64_t own) -> rpc::FrameHeader {
+    return {.type = wire::kRegister, .sequence = 5, .step = own};
+  };
+  const rpc::FrameHeader query{.type = wire::kQuery, .sequence = 4};
+  auto later = connect(20);
+  EXPECT_EQ(later->Ask(query).header.sequence, 4u);
+  auto older = connect(500);
+  EXPECT_EQ(older->Ask(query).header.sequence, 4u);
+  Bring(Connect("chief", 0), Mode::kAsynchronous, 1);
+  EXPECT_EQ(older->Ask(registers(1)).header.step, 1);
+
+  later = connect(20);
+  ASSERT_EQ(later->admitted, OkStatus());
+  EXPECT_EQ(later->Ask(registers(2)).header.step, 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(connect(500)->admitted)) << connect(500)->admitted;
+}
+
+// Trains on its batches from the position after the last result, and returns the result.
+StepResult TrainNext(Trainer& trainer) {
+  StatusOr<StepResult> result = trainer.client->Exchange(
+      trainer.gradient_spans(), trainer.value_spans(), trainer.last.drawn + 1);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return trainer.last = result.value_or(StepResult());
+}
+
+class BatchInFlightTest : public ParameterServerTest {
+ protected:
+  // Uses three batches, and loses ps 0 while the fourth is in flight. Each batch that is used
+  // subtracts 0.5 from the values, which are 100 at first.
+  void LoseAServerInTheFourthBatch() {
+    StartServers(1);
+    ClientOptions options = Chief(definition_);
+    options.provide_state = [this]() -> StatusOr<state::Snapshot> {
+      return saved_ ? *saved_ : InitialState(definition_, 100);
+    };
+    ASSERT_EQ(chief_.Join(options), OkStatus());
+    for (int batch = 1; batch <= 3; ++batch) {
+      if (batch == saved_after_ + 1) saved_ = *chief_.client->TakeSnapshot();
+      EXPECT_EQ(TrainNext(chief_).drawn, batch);
+    }
+    if (saved_after_ == 3) saved_ = *chief_.client->TakeSnapshot();
+    ASSERT_EQ(chief_.client->BeginStep(chief_.gradient_spans(), chief_.value_spans(), 4),
+              OkStatus());
+    tasks_[0]->Kill();
+    tasks_[0]->Start(2);
+    const StatusOr<StepResult> result = chief_.client->EndStep();
+    ASSERT_TRUE(result.ok()) << result.status();
+    chief_.last = *result;
+  }
+
+  const Definition definition_ = TwoVariables();
+  Trainer chief_{definition_};
+  int saved_after_ = 0;
+  std::optional<state::Snapshot> saved_;
+};
+
+TEST_F(BatchInFlightTest, IsUsedOnceIfThoseBeforeItAreDrawnAgain) {
+  saved_after_ = 1;
+  LoseAServerInTheFourthBatch();
+  EXPECT_EQ(chief_.last.drawn, 1);
+  EXPECT_TRUE(chief_.last.rolled_back);
+  EXPECT_EQ(chief_.Value(), 99.5f) << "the batch that was in flight will be drawn again";
+  while (chief_.last.drawn < 4) TrainNext(chief_);
+  EXPECT_EQ(chief_.last.global_step, 4);
+  EXPECT_EQ(chief_.Value(), 98.f);
+}
+
+TEST_F(BatchInFlightTest, IsUsedAtOnceIfTheStateHasThoseBeforeIt) {
+  saved_after_ = 3;
+  LoseAServerInTheFourthBatch();
+  EXPECT_EQ(chief_.last.drawn, 4);
+  EXPECT_FALSE(chief_.last.rolled_back);
+  EXPECT_EQ(chief_.Value(), 98.f);
+}
+
+// ps 0 is lost, and filled again, between two batches: the chief notices when it saves.
+TEST_F(BatchInFlightTest, IsUsedOnceIfTheServerWasFilledBeforeItWasSent) {
+  StartServers(1);
+  ASSERT_EQ(chief_.Join(Chief(definition_)), OkStatus());
+  for (int batch = 1; batch <= 3; ++batch) TrainNext(chief_);
+  tasks_[0]->Kill();
+  tasks_[0]->Start(2);
+  ASSERT_TRUE(chief_.client->TakeSnapshot().ok());
+  TrainNext(chief_);
+  EXPECT_EQ(chief_.last.drawn, 0);
+  EXPECT_TRUE(chief_.last.rolled_back);
+  EXPECT_EQ(chief_.Value(), 100.f);
+  EXPECT_EQ(TrainNext(chief_).drawn, 1);
+  EXPECT_EQ(chief_.Value(), 99.5f);
 }
 
 }  // namespace

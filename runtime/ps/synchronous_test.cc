@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "runtime/ps/test_peer.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/grpc_connector.h"
@@ -123,10 +124,19 @@ TEST_F(SynchronousTest, AWorkerThatDiesInMidStepHoldsNobodyUp) {
   StartServers(2);
   const Definition definition = Synchronous(2);
   Trainer chief(definition);
-  auto worker = std::make_unique<Trainer>(definition);
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
-  ASSERT_EQ(worker->Join(Worker(1)), OkStatus());
-  std::thread death([&] { worker.reset(); });
+  const auto connector = rpc::MakeGrpcConnector();
+  std::vector<std::unique_ptr<RawPeer>> worker;  // its connections
+  for (const std::string& server : servers_) {
+    worker.push_back(std::make_unique<RawPeer>(*connector, Task("worker", 1), server));
+    ASSERT_EQ(worker.back()->admitted, OkStatus());
+  }
+  const int64_t epoch = tasks_[0]->ps().State().epoch;
+  ASSERT_TRUE(worker[0]->Send(Push(1, 0, epoch), {{.bytes = Floats(500, 1)}}).ok());
+  // The server answers in the order in which frames arrive, so it has taken half of the shard.
+  ASSERT_EQ(worker[0]->Ask({.type = wire::kQuery, .sequence = 2}).header.type, wire::kState);
+  ASSERT_GT(tasks_[0]->ps().State().staged_bytes, 0);
+  std::thread death([&] { worker.clear(); });
   TrainUntil({&chief}, 3);
   death.join();
   EXPECT_EQ(chief.Value(), 98.5f);

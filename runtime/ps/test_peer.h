@@ -8,18 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/ps/test_frames.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
 
 namespace tfjob::ps {
 
-struct Bytes {
-  uint32_t index = 0;  // of the shard
-  uint32_t slot = 0;
-  uint64_t offset = 0;
-  std::string bytes;
-};
 struct Received {
   rpc::FrameHeader header;
   std::string text;
@@ -43,14 +38,7 @@ class RawPeer {
       RETURN_IF_ERROR(transport_->Write({.header = {.type = wire::kRegister}, .segments = {}}));
       EXPECT_NE(Next().header.type, 0);
     }
-    rpc::OutgoingFrame frame{.header = header, .segments = {}};
-    for (const Bytes& part : parts) {
-      frame.segments.push_back({.index = part.index,
-                                .flags = part.slot,
-                                .offset = part.offset,
-                                .bytes = std::as_bytes(std::span(part.bytes))});
-    }
-    return transport_->Write(frame);
+    return transport_->Write(MakeFrame(header, parts));
   }
   // Returns the next frame that is neither a heartbeat nor credit; type 0 if the stream is broken.
   Received Next() {
@@ -76,11 +64,6 @@ class RawPeer {
  private:
   std::unique_ptr<rpc::Transport> transport_;
 };
-
-inline std::string Floats(size_t count, float value) {
-  const std::vector<float> values(count, value);
-  return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
-}
 
 inline rpc::FrameHeader Push(uint64_t sequence, int64_t step, int64_t epoch) {
   return {.type = wire::kPush,

@@ -126,6 +126,42 @@ struct Counting : StreamHandler {
   std::atomic<int> served = 0;
 };
 
+// Serves every stream until its peer ends it.
+struct Holding : Counting {
+  void Serve(const Identity&, const std::string&, Transport& transport) override {
+    ++served;
+    IncomingFrame frame;
+    while (transport.Read(frame).ok()) {
+    }
+  }
+};
+
+// A stream over a channel that several streams share.
+class SharedChannelStream {
+ public:
+  SharedChannelStream(const std::shared_ptr<grpc::Channel>& channel, Duration timeout) {
+    context_.set_deadline(std::chrono::system_clock::now() + timeout);
+    const grpc::internal::RpcMethod method(kStreamMethod, grpc::internal::RpcMethod::BIDI_STREAMING,
+                                           channel);
+    stream_.reset(
+        grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+            channel.get(), method, &context_));
+  }
+  Status Introduce(const Identity& self) {
+    GrpcStream<Stream, grpc::ClientContext> transport(stream_.get(), &context_);
+    return rpc::Introduce(transport, "echo", self).status();
+  }
+  grpc::StatusCode End() {
+    stream_->WritesDone();
+    return stream_->Finish().error_code();
+  }
+
+ private:
+  using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
+  grpc::ClientContext context_;
+  std::unique_ptr<Stream> stream_;
+};
+
 // Opens a connection as `owner`, and on it a stream as `self`.
 Status Greet(const std::string& address, const Identity& owner, const Identity& self,
              grpc_compression_algorithm algorithm) {
@@ -163,6 +199,31 @@ TEST(HostilePeer, CannotCompressWhatItSends) {
   EXPECT_FALSE(Greet(address, self, self, GRPC_COMPRESS_GZIP).ok());
   server->Shutdown(Duration(20s));
   EXPECT_EQ(handler.served, 1);
+}
+
+TEST(HostilePeer, CannotOpenMoreStreamsThanAConnectionMayHave) {
+  const Identity self{.job_uid = "job-a", .task_type = "ps"};
+  Holding handler;
+  auto server =
+      *Server::Start({.host = "127.0.0.1", .identity = self, .streams = {{"echo", &handler}}});
+  const std::string address = StrCat("127.0.0.1:", server->port());
+  StatusOr<wire::Dialled> dialled = wire::Dial(address, {.claims = *ClaimsOf(self)});
+  ASSERT_TRUE(dialled.ok()) << dialled.status();
+  auto channel = grpc::CreateInsecureChannelFromFd(address, dialled->socket.Release());
+  std::vector<std::unique_ptr<SharedChannelStream>> streams;
+  for (int i = 0; i < kMostStreamsOfAConnection; ++i) {
+    streams.push_back(std::make_unique<SharedChannelStream>(channel, 60s));
+    ASSERT_EQ(streams.back()->Introduce(self), OkStatus()) << i;
+  }
+  SharedChannelStream one_more(channel, 1s);
+  EXPECT_FALSE(one_more.Introduce(self).ok());
+  EXPECT_EQ(one_more.End(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(handler.served, kMostStreamsOfAConnection);
+  // Where one has ended, there is room for another.
+  EXPECT_EQ(streams.back()->End(), grpc::StatusCode::OK);
+  streams.back() = std::make_unique<SharedChannelStream>(channel, 60s);
+  EXPECT_EQ(streams.back()->Introduce(self), OkStatus());
+  for (const auto& stream : streams) EXPECT_EQ(stream->End(), grpc::StatusCode::OK);
 }
 
 TEST(HostilePeer, CannotOpenAStreamAsAnotherTask) {

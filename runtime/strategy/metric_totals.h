@@ -10,7 +10,7 @@ namespace tfjob::strategy {
 // Holds sums over examples instead of means, so that the mean over any number of batches is exact.
 struct MetricTotals {
   double loss_sum = 0;
-  std::vector<double> metric_sums;  // same order as ModelDefinition::build.metrics
+  std::vector<double> metric_sums;  // in the order of model::MetricsOf
   int64_t examples = 0;
 
   double loss() const { return examples == 0 ? 0 : loss_sum / static_cast<double>(examples); }

@@ -6,15 +6,13 @@ namespace tfjob::strategy {
 
 Status DefineVariables(ModelDefinition& definition) {
   ASSIGN_OR_RETURN(definition.variables,
-                   model::Variables(definition.model, definition.build.feature_shape));
+                   model::Variables(definition.model, definition.build.features));
   definition.state.variables.clear();
   for (const model::VariableSpec& spec : definition.variables) {
-    if (!spec.trainable) {
-      return Unimplemented("variable ", spec.name,
-                           ": layers with trainable: false are not supported yet");
-    }
+    // A variable that is not trained has no slots. It changes only if its layer assigns it.
+    const auto update = spec.trainable ? state::Update::kGradient : state::Update::kAssign;
     definition.state.variables.push_back(
-        {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape});
+        {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape, .update = update});
   }
   return state::Validate(definition.state);
 }

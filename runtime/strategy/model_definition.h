@@ -23,8 +23,7 @@ struct ModelDefinition {
 };
 
 // Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument if
-// layers do not fit together, with a message that names them. Returns Unimplemented if a layer with
-// variables has trainable: false.
+// layers do not fit together, with a message that names them.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0.

@@ -10,13 +10,14 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinit
   ASSIGN_OR_RETURN(model::BuiltGraph built, BuildGraph(definition, mode, batch_size, with_updates));
   exec::CompileOptions options;
   if (mode == model::Mode::kPredict) {
-    options.fetches = {model::kPrediction};
+    for (size_t i = 0; i < definition.model.outputs.size(); ++i)
+      options.fetches.push_back(model::PredictionName(definition.model, i));
   } else {
     options.fetches = {model::kLossSum};
     for (const model::MetricFetch& metric : built.metrics) options.fetches.push_back(metric.fetch);
     if (!with_updates) {
-      for (const model::GradientFetch& gradient : built.gradients)
-        options.announced.push_back(gradient.fetch);
+      for (const model::Contribution& contribution : built.contributions)
+        options.announced.push_back(contribution.fetch);
       options.fetches.insert(options.fetches.end(), options.announced.begin(),
                              options.announced.end());
     }
@@ -30,7 +31,7 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinit
 void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built) {
   examples_ = built.examples;
   feeds_.resize(program_->feeds().size());
-  features_ = program_->FindFeed(model::kFeatures);
+  features_ = program_->FindFeed(model::InputNames(definition.model)[0]);
   labels_ = program_->FindFeed(model::kLabels);
   step_ = program_->FindFeed(model::kStep);
   seed_ = program_->FindFeed(model::kSeed);
@@ -39,26 +40,26 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   loss_sum_ = program_->FindFetch(model::kLossSum);
   for (const model::MetricFetch& metric : built.metrics)
     metric_sums_.push_back(program_->FindFetch(metric.fetch));
-  gradient_of_variable_.assign(definition.variables.size(), -1);
+  contribution_of_variable_.assign(definition.variables.size(), -1);
   variable_of_fetch_.assign(program_->fetches().size(), -1);
-  for (const model::GradientFetch& gradient : built.gradients) {
-    const int fetch = program_->FindFetch(gradient.fetch);
+  for (const model::Contribution& contribution : built.contributions) {
+    const int fetch = program_->FindFetch(contribution.fetch);
     for (size_t v = 0; fetch >= 0 && v < definition.variables.size(); ++v) {
-      if (definition.variables[v].name != gradient.variable) continue;
-      gradient_of_variable_[v] = fetch;
+      if (definition.variables[v].name != contribution.variable) continue;
+      contribution_of_variable_[v] = fetch;
       variable_of_fetch_[static_cast<size_t>(fetch)] = static_cast<int>(v);
     }
   }
 }
 
 Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
-                         absl::FunctionRef<void(int)> on_gradient) {
+                         absl::FunctionRef<void(int)> on_contribution) {
   step_value_ = step;
   seed_value_ = seed;
   if (features_ >= 0) feeds_[static_cast<size_t>(features_)] = exec::Feed::Of(batch.features);
   if (labels_ >= 0) feeds_[static_cast<size_t>(labels_)] = exec::Feed::Of(batch.labels);
   return program_->Run(
-      feeds_, [&](int fetch) { on_gradient(variable_of_fetch_[static_cast<size_t>(fetch)]); });
+      feeds_, [&](int fetch) { on_contribution(variable_of_fetch_[static_cast<size_t>(fetch)]); });
 }
 
 Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed) {
@@ -78,8 +79,8 @@ void ModelProgram::AddTotals(MetricTotals& totals) const {
   }
 }
 
-std::span<const std::byte> ModelProgram::Gradient(int v) const {
-  const int fetch = gradient_of_variable_[static_cast<size_t>(v)];
+std::span<const std::byte> ModelProgram::Contribution(int v) const {
+  const int fetch = contribution_of_variable_[static_cast<size_t>(v)];
   if (fetch < 0) return {};
   return program_->FetchBytes(fetch);
 }

@@ -20,8 +20,8 @@ namespace tfjob::strategy {
 // A compiled graph of the model, with the positions of its feeds and fetches.
 class ModelProgram {
  public:
-  // Compiles the graph for `mode`. In kTrain, Run passes the gradients to on_gradient, unless
-  // `with_updates` is set.
+  // Compiles the graph for `mode`. In kTrain, Run passes the contributions to on_contribution,
+  // unless `with_updates` is set.
   static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
                                                          model::Mode mode, int64_t batch_size,
                                                          bool with_updates,
@@ -29,19 +29,19 @@ class ModelProgram {
                                                          const exec::Device& device);
 
   // Runs the program on a batch, in kTrain or kEval. `step` is the number of updates before this
-  // one, and `seed` is the seed for dropout. Calls on_gradient(v) as soon as the gradient of
-  // variable v is ready.
+  // one, and `seed` is the seed for dropout. Calls on_contribution(v) as soon as the
+  // contribution to variable v is ready.
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
-             absl::FunctionRef<void(int)> on_gradient);
+             absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
 
   // Adds the totals of the last run to `totals`.
   void AddTotals(MetricTotals& totals) const;
   // Returns the sum of the losses of the last run's examples.
   double loss_sum() const;
-  // Returns the gradient of variable `v`, or an empty span if it has none. The address stays the
-  // same across runs.
-  std::span<const std::byte> Gradient(int v) const;
+  // Returns the contribution to variable `v` (a gradient, or a value to assign), or an empty span
+  // if there is none. The address stays the same across runs.
+  std::span<const std::byte> Contribution(int v) const;
 
   const exec::Program& program() const { return *program_; }
 
@@ -55,8 +55,8 @@ class ModelProgram {
       seed_ = -1;      // indices of the feeds; -1: the graph has no such feed
   int loss_sum_ = -1;  // index of the fetch
   std::vector<int> metric_sums_;
-  std::vector<int> gradient_of_variable_;  // index of the fetch, or -1
-  std::vector<int> variable_of_fetch_;     // variable, or -1
+  std::vector<int> contribution_of_variable_;  // index of the fetch, or -1
+  std::vector<int> variable_of_fetch_;         // variable, or -1
   int64_t examples_ = 0;
   int64_t step_value_ = 0, seed_value_ = 0;
 };

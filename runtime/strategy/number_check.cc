@@ -17,7 +17,7 @@ bool FiniteBytes(DType dtype, const void* data, size_t count, ThreadPool* pool) 
     case DType::kFloat64:
       return optimizer::AllFinite({static_cast<const double*>(data), count}, pool);
     default:
-      return true;  // only these two can be trained
+      return true;  // whole numbers are always finite
   }
 }
 
@@ -54,10 +54,10 @@ void NumberCheck::Begin() {
   updated_ = false;
 }
 
-bool NumberCheck::Gradient(size_t v, std::span<const std::byte> gradient) {
+bool NumberCheck::Contribution(size_t v, std::span<const std::byte> contribution) {
   if (!enabled()) return true;
   const DType dtype = variables_[v].dtype;
-  if (!FiniteBytes(dtype, gradient.data(), gradient.size() / SizeOf(dtype), pool_)) {
+  if (!FiniteBytes(dtype, contribution.data(), contribution.size() / SizeOf(dtype), pool_)) {
     first_ = std::min(first_, v);
   }
   return first_ == variables_.size();
@@ -74,7 +74,9 @@ std::string NumberCheck::Culprit(double loss) const {
   if (std::isinf(loss)) return "the loss is infinite";
   const std::string& name = variables_[first_].name;
   if (updated_) return StrCat(name, " contains NaN or infinity after its update");
-  return StrCat("the gradient of ", name, " contains NaN or infinity");
+  const bool gradient = variables_[first_].update == state::Update::kGradient;
+  return StrCat("the ", gradient ? "gradient" : "new value", " of ", name,
+                " contains NaN or infinity");
 }
 
 StatusOr<bool> NumberCheck::Verdict(double loss, int64_t step) {

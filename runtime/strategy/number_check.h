@@ -1,5 +1,5 @@
-// Checks the loss and the gradients of each batch of a task for NaN and infinity, and decides what
-// becomes of the batch (training_config.h, OnNonFinite).
+// Checks the loss and the contributions of each batch of a task for NaN and infinity, and decides
+// what becomes of the batch (training_config.h, OnNonFinite).
 #pragma once
 
 #include <cstddef>
@@ -34,9 +34,9 @@ class NumberCheck {
 
   // Begins with a new batch.
   void Begin();
-  // Checks the gradient of variable `v`, dense. Returns whether this gradient and all before it,
-  // since Begin, are finite. Always true if not enabled.
-  bool Gradient(size_t v, std::span<const std::byte> gradient);
+  // Checks the contribution to variable `v`, dense; it may be empty. Returns whether it and all
+  // contributions before it, since Begin, are finite. Always true if not enabled.
+  bool Contribution(size_t v, std::span<const std::byte> contribution);
   // The same for variable `v` after its update, for programs in which the gradient never exists in
   // memory: an optimizer turns a gradient that is not finite into a variable that is not.
   void Updated(size_t v, const variables::Variable& variable);

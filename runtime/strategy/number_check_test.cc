@@ -24,8 +24,8 @@ const std::vector<state::Variable>& Variables() {
 // its first colon but one.
 std::string Judge(NumberCheck& check, double loss, std::vector<float> a, std::vector<float> b) {
   check.Begin();
-  check.Gradient(1, std::as_bytes(std::span(b)));  // the last layer's gradient comes first
-  check.Gradient(0, std::as_bytes(std::span(a)));
+  check.Contribution(1, std::as_bytes(std::span(b)));  // the last layer's gradient comes first
+  check.Contribution(0, std::as_bytes(std::span(a)));
   const StatusOr<bool> verdict = check.Verdict(loss, 7);
   if (verdict.ok()) return *verdict ? "applied" : "skipped";
   EXPECT_TRUE(state::IsRunFailure(verdict.status()));
@@ -50,11 +50,12 @@ TEST(NumberCheck, TellsWhetherAGradientMayBeSent) {
   NumberCheck check(OnNonFinite::kFail, "", Variables(), nullptr);
   const std::vector<float> good = {1, 2}, bad = {1, kNaN};
   check.Begin();
-  EXPECT_TRUE(check.Gradient(1, std::as_bytes(std::span(good))));
-  EXPECT_FALSE(check.Gradient(0, std::as_bytes(std::span(bad))));
-  EXPECT_FALSE(check.Gradient(0, std::as_bytes(std::span(good)))) << "nothing follows a bad one";
+  EXPECT_TRUE(check.Contribution(1, std::as_bytes(std::span(good))));
+  EXPECT_FALSE(check.Contribution(0, std::as_bytes(std::span(bad))));
+  EXPECT_FALSE(check.Contribution(0, std::as_bytes(std::span(good))))
+      << "nothing follows a bad one";
   check.Begin();
-  EXPECT_TRUE(check.Gradient(0, std::as_bytes(std::span(good))));
+  EXPECT_TRUE(check.Contribution(0, std::as_bytes(std::span(good))));
 }
 
 TEST(NumberCheck, SkipsUntilTooManyBatchesInARow) {

@@ -1,66 +1,48 @@
 #include "runtime/strategy/one_device_strategy.h"
 
-#include <optional>
-#include <sstream>
+#include <algorithm>
 #include <utility>
 
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/number_check.h"
+#include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
 
-// The position is recorded in the form of the parameter servers (ps/server/store.h), so that a job
-// with one task can go on with servers.
-constexpr int kPosition = -3;
-constexpr int64_t kGreatestPosition = int64_t{1} << 60;
-
-std::string RecordOf(const rpc::Identity& self, int64_t drawn) {
-  return StrCat(kPosition, " ", self.task_type, " ", self.task_index, " 0 ", drawn, "\n");
-}
-
-// Returns the position of the only task that the ledger names. Returns nullopt if it names none, or
-// several, because the examples were dealt out differently then.
-std::optional<int64_t> PositionIn(const std::string& ledger) {
-  std::optional<int64_t> found;
-  std::istringstream lines(ledger);
-  int shard = 0;
-  std::string type, index, incarnation;
-  for (int64_t number = 0; lines >> shard >> type >> index >> incarnation >> number;) {
-    if (shard != kPosition) continue;
-    if (found || number < 0 || number > kGreatestPosition) return std::nullopt;
-    found = number;
-  }
-  return found;
-}
-
-// Applies gradients that another program has computed, in place.
+// Applies contributions that another program has computed, in place.
 class Updates {
  public:
   static StatusOr<std::unique_ptr<Updates>> Compile(const ModelDefinition& definition,
                                                     variables::VariableStore& store,
                                                     const exec::Device& device) {
+    ASSIGN_OR_RETURN(const model::BuiltGraph training,
+                     BuildGraph(definition, model::Mode::kTrain, definition.build.batch_size,
+                                /*with_updates=*/false));
     ASSIGN_OR_RETURN(const graph::Graph graph,
-                     model::BuildUpdates(definition.variables, definition.state.optimizer));
+                     model::BuildUpdates(training, definition.state.optimizer));
     std::unique_ptr<Updates> updates(new Updates());
     ASSIGN_OR_RETURN(updates->program_, exec::Compile(graph, store, device));
     updates->feeds_.resize(updates->program_->feeds().size());
-    for (const model::VariableSpec& variable : definition.variables) {
-      updates->feed_of_variable_.push_back(
-          updates->program_->FindFeed(model::GradientName(variable.name)));
+    updates->feed_of_variable_.assign(definition.variables.size(), -1);
+    for (const model::Contribution& contribution : training.contributions) {
+      const auto v = std::ranges::find(definition.variables, contribution.variable,
+                                       &model::VariableSpec::name);
+      updates->feed_of_variable_[static_cast<size_t>(v - definition.variables.begin())] =
+          updates->program_->FindFeed(contribution.fetch);
     }
     return updates;
   }
 
-  Status Run(const ModelProgram& gradients, int64_t step) {
+  Status Run(const ModelProgram& program, int64_t step) {
     step_ = step;
     feeds_[static_cast<size_t>(program_->FindFeed(model::kStep))] = exec::Feed::Of(step_);
     for (size_t v = 0; v < feed_of_variable_.size(); ++v) {
       if (feed_of_variable_[v] < 0) continue;
       const auto feed = static_cast<size_t>(feed_of_variable_[v]);
       feeds_[feed] = {.dtype = program_->feeds()[feed].type.dtype,
-                      .bytes = gradients.Gradient(static_cast<int>(v))};
+                      .bytes = program.Contribution(static_cast<int>(v))};
     }
     return program_->Run(feeds_);
   }
@@ -70,12 +52,12 @@ class Updates {
 
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  std::vector<int> feed_of_variable_;  // -1: it is not trained
+  std::vector<int> feed_of_variable_;  // -1: it does not change
   int64_t step_ = 0;
 };
 
 // The graph of a step contains the updates, unless a batch may be skipped: then a program of its
-// own applies the gradients, once all of them are known to be finite.
+// own applies the contributions, once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:
   OneDevice(rpc::Identity self, StrategyOptions options)
@@ -103,15 +85,16 @@ class OneDevice : public Strategy {
     const state::TrainingState& training = options_.definition.state;
     RETURN_IF_ERROR(state::CheckFits(snapshot, training));
     RETURN_IF_ERROR(LoadValues(options_.definition, snapshot, store_));
-    const std::vector<optimizer::Slot> slots = optimizer::Slots(training.optimizer);
     for (size_t v = 0; v < training.variables.size(); ++v) {
+      const std::vector<optimizer::Slot> slots =
+          state::SlotsOf(training.variables[v], training.optimizer);
       for (size_t s = 0; s < slots.size(); ++s) {
         ASSIGN_OR_RETURN(variables::Variable * slot, SlotOf(training.variables[v], slots[s]));
         RETURN_IF_ERROR(slot->FromTensor(snapshot.variables[v].slots[s]));
       }
     }
     global_step_ = snapshot.global_step;
-    drawn_ = PositionIn(snapshot.ledger).value_or(global_step_);
+    drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
@@ -130,12 +113,12 @@ class OneDevice : public Strategy {
 
   StatusOr<state::Snapshot> TakeSnapshot() override {
     state::Snapshot snapshot{.global_step = global_step_};
-    if (drawn_ != global_step_) snapshot.ledger = RecordOf(self_, drawn_);
-    const std::vector<optimizer::Slot> slots =
-        optimizer::Slots(options_.definition.state.optimizer);
-    for (const state::Variable& variable : options_.definition.state.variables) {
+    if (drawn_ != global_step_)
+      snapshot.ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
+    const state::TrainingState& training = options_.definition.state;
+    for (const state::Variable& variable : training.variables) {
       state::VariableState state{.value = store_.Find(variable.name)->ToTensor()};
-      for (const optimizer::Slot& slot : slots) {
+      for (const optimizer::Slot& slot : state::SlotsOf(variable, training.optimizer)) {
         ASSIGN_OR_RETURN(variables::Variable * found, SlotOf(variable, slot));
         state.slots.push_back(found->ToTensor());
       }
@@ -158,7 +141,7 @@ class OneDevice : public Strategy {
       if (updates_ == nullptr) {
         check_.Updated(v, *variables_[v]);
       } else {
-        check_.Gradient(v, program.Gradient(static_cast<int>(v)));
+        check_.Contribution(v, program.Contribution(static_cast<int>(v)));
       }
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));

@@ -1,14 +1,21 @@
 #include "runtime/strategy/parameter_server_strategy.h"
 
+#include <functional>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "runtime/base/log.h"
 #include "runtime/ps/client/client.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/number_check.h"
+#include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
+
+constexpr Logger kStrategyLog("strategy");
 
 class ParameterServerStrategy : public Strategy {
  public:
@@ -41,19 +48,19 @@ class ParameterServerStrategy : public Strategy {
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
-    gradients_.clear();
+    contributions_.clear();
     for (size_t v = 0; v < variables_.size(); ++v)
-      gradients_.push_back(program->Gradient(static_cast<int>(v)));
-    if (sends_early_) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
+      contributions_.push_back(program->Contribution(static_cast<int>(v)));
+    if (sends_early_) RETURN_IF_ERROR(client_->BeginStep(contributions_, values_, drawn_ + 1));
     check_.Begin();
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
       const auto v = static_cast<size_t>(variable);
-      if (check_.Gradient(v, gradients_[v]) && sends_early_) client_->MarkReady(variable);
+      if (check_.Contribution(v, contributions_[v]) && sends_early_) client_->MarkReady(variable);
     }));
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program->loss_sum(), global_step_ + 1));
     if (!fine) return Skipped();
     program->AddTotals(totals);
-    if (!sends_early_) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
+    if (!sends_early_) RETURN_IF_ERROR(client_->BeginStep(contributions_, values_, drawn_ + 1));
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
     return Outcome(result);
@@ -99,12 +106,30 @@ class ParameterServerStrategy : public Strategy {
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;
-  std::vector<std::span<std::byte>> values_;           // views of received_
-  std::vector<std::span<const std::byte>> gradients_;  // of the current step
+  std::vector<std::span<std::byte>> values_;               // views of received_
+  std::vector<std::span<const std::byte>> contributions_;  // of the current step
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data
 };
+
+// Returns `provide_state` for a job with these tasks: a checkpoint of a job with one task has only
+// one position.
+std::function<StatusOr<state::Snapshot>()> DealingOut(
+    std::function<StatusOr<state::Snapshot>()> provide_state, std::vector<ps::TaskId> tasks) {
+  return [provide_state = std::move(provide_state),
+          tasks = std::move(tasks)]() -> StatusOr<state::Snapshot> {
+    ASSIGN_OR_RETURN(state::Snapshot snapshot, provide_state());
+    const std::optional<int64_t> part = DealOut(tasks, snapshot.ledger);
+    if (part) {
+      kStrategyLog.Warning(
+          "one task wrote the checkpoint: its batches are dealt out equally, so a few examples may "
+          "be used twice, or not at all, in this epoch",
+          {{"tasks", tasks.size()}, {"batches_per_task", *part}});
+    }
+    return snapshot;
+  };
+}
 
 // Returns the addresses of the servers, by index.
 std::vector<std::string> ServersOf(const cluster::TfConfig& tf_config) {
@@ -169,19 +194,20 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
   if (options.parameters.mode == ps::Mode::kSynchronous) {
     options.parameters.clipping = std::exchange(options.common.definition.build.clipping, {});
   }
-  ps::ClientOptions client{.servers = options.servers,
-                           .identity = options.identity,
-                           .definition = options.parameters,
-                           .chief = options.chief,
-                           .provide_state = options.common.provide_state,
-                           .on_event = options.on_event,
-                           .patience = options.patience,
-                           .stop_requested = options.stop_requested,
-                           .stop_patience = options.stop_patience,
-                           .max_staleness = options.max_staleness,
-                           .on_late_step = options.on_late_step,
-                           .connector = options.connector,
-                           .credentials = options.credentials};
+  ps::ClientOptions client{
+      .servers = options.servers,
+      .identity = options.identity,
+      .definition = options.parameters,
+      .chief = options.chief,
+      .provide_state = DealingOut(options.common.provide_state, options.parameters.tasks),
+      .on_event = options.on_event,
+      .patience = options.patience,
+      .stop_requested = options.stop_requested,
+      .stop_patience = options.stop_patience,
+      .max_staleness = options.max_staleness,
+      .on_late_step = options.on_late_step,
+      .connector = options.connector,
+      .credentials = options.credentials};
   options.common.definition.build.replica = options.common.replica;
   auto strategy = std::make_unique<ParameterServerStrategy>(std::move(options));
   RETURN_IF_ERROR(strategy->Create(std::move(client)));

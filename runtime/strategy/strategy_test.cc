@@ -26,10 +26,10 @@ ModelDefinition TwoLayers(optimizer::Kind kind) {
   const Json layers = *ParseJson(kLayers, "layers");
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
   definition.build.batch_size = 8;
-  definition.build.feature_shape = Shape({2});
-  definition.build.label_dtype = DType::kFloat32;
-  definition.build.loss.kind = model::LossKind::kMeanSquaredError;
-  definition.build.metrics = {model::Metric::kMeanSquaredError};
+  definition.build.features = model::Features({2});
+  definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
+                                  .metrics = {model::Metric::kMeanSquaredError},
+                                  .labels = {DType::kFloat32, {}}}};
   definition.state.optimizer = optimizer::Optimizer::Default(kind);
   definition.state.optimizer.learning_rate = 0.05;
   definition.seed = 5;
@@ -100,6 +100,70 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot()), ValuesOf(*restored->TakeSnapshot()));
 }
 
+// A layer that normalises, whose moving statistics no optimizer changes, and a frozen layer.
+ModelDefinition Normalised() {
+  ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
+  const Json layers = *ParseJson(
+      R"([{"BatchNormalization": {"momentum": 0.5}}, {"Dense": {"units": 4, "trainable": false}},
+          {"Dense": {"units": 1}}])",
+      "layers");
+  definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
+  EXPECT_TRUE(DefineVariables(definition).ok());
+  return definition;
+}
+
+std::vector<float> ValueOf(const ModelDefinition& definition, const state::Snapshot& snapshot,
+                           const std::string& name) {
+  for (size_t v = 0; v < definition.variables.size(); ++v) {
+    if (definition.variables[v].name != name) continue;
+    const auto values = snapshot.variables[v].value.data<float>();
+    EXPECT_EQ(snapshot.variables[v].slots.size(), definition.variables[v].trainable ? 2u : 0u)
+        << name << ": only what is trained has slots";
+    return {values.begin(), values.end()};
+  }
+  ADD_FAILURE() << "no variable " << name;
+  return {};
+}
+
+std::vector<float> MeansOf(const Tensor& features) {
+  std::vector<float> means(static_cast<size_t>(features.shape().dim(1)));
+  const auto rows = static_cast<size_t>(features.shape().dim(0));
+  for (size_t i = 0; i < rows * means.size(); ++i)
+    means[i % means.size()] += features.data<float>()[i] / static_cast<float>(rows);
+  return means;
+}
+
+// Runs two steps and checks the moving mean by hand.
+void ExpectMovingMean(const ModelDefinition& definition, Strategy& strategy) {
+  ASSERT_TRUE(strategy.Start().ok());
+  const std::vector<float> frozen = ValueOf(definition, *strategy.TakeSnapshot(), "dense/kernel");
+  auto pipeline = Batches();
+  std::vector<float> expected(2, 0);
+  MetricTotals totals;
+  for (int step = 0; step < 2; ++step) {
+    const data::Batch& batch = *pipeline->Next();
+    const std::vector<float> means = MeansOf(batch.features);
+    for (size_t i = 0; i < 2; ++i) expected[i] = 0.5f * expected[i] + 0.5f * means[i];
+    const StatusOr<StepOutcome> outcome = strategy.Step(batch, totals);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+  }
+  const state::Snapshot snapshot = *strategy.TakeSnapshot();
+  const std::vector<float> got = ValueOf(definition, snapshot, "batch_normalization/moving_mean");
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+  EXPECT_EQ(ValueOf(definition, snapshot, "dense/kernel"), frozen);
+  EXPECT_NE(ValueOf(definition, snapshot, "dense_1/bias"), std::vector<float>{0});
+}
+
+TEST(OneDevice, AssignsMovingStatisticsAndLeavesFrozenLayers) {
+  const ModelDefinition definition = Normalised();
+  for (config::OnNonFinite rule : {config::OnNonFinite::kFail, config::OnNonFinite::kSkip}) {
+    StrategyOptions options = Options(definition);
+    options.on_non_finite = rule;
+    auto strategy = *MakeOneDevice(Chief(), std::move(options));
+    ExpectMovingMean(definition, *strategy);
+  }
+}
+
 // Batches whose loss is infinite.
 std::unique_ptr<data::Pipeline> BadBatches() {
   auto dataset = std::make_shared<const data::Dataset>(
@@ -135,6 +199,14 @@ struct WithServers {
   rpc::PipeConnector pipes;
   std::unique_ptr<Strategy> strategy;
 };
+
+TEST(ParameterServer, AssignsMovingStatisticsAndLeavesFrozenLayers) {
+  const ModelDefinition definition = Normalised();
+  for (ps::Mode mode : {ps::Mode::kSynchronous, ps::Mode::kAsynchronous}) {
+    const WithServers job(definition, mode, config::OnNonFinite::kFail);
+    ExpectMovingMean(definition, *job.strategy);
+  }
+}
 
 // Runs a step on a bad batch, which must be skipped without a trace.
 void ExpectSkipped(Strategy& strategy, int64_t at_step) {
@@ -283,6 +355,43 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
       for (const std::string& server : servers) pipes.Close(server);
     }
   }
+}
+
+// One task has drawn 22 batches, two of which it has skipped.
+TEST(ParameterServer, TasksShareTheBatchesThatOneDeviceHasDrawn) {
+  const ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
+  StrategyOptions options = Options(definition);
+  options.provide_state = [&]() -> StatusOr<state::Snapshot> {
+    state::Snapshot snapshot = InitialState(definition);
+    snapshot.global_step = 20;
+    snapshot.ledger = "-3 chief 0 0 22\n";
+    return snapshot;
+  };
+  const rpc::Identity server{.task_type = "ps", .incarnation = 1};
+  rpc::PipeConnector pipes;
+  auto ps = *ps::ParameterServer::Create({.identity = server, .connector = &pipes});
+  pipes.Listen("ps-0", ps::kParameterService, server, *ps);
+  {
+    const auto make = [&](const rpc::Identity& self, bool chief) {
+      return *MakeParameterServer(
+          {.common = options,
+           .parameters = {.state = definition.state, .tasks = {{"chief", 0}, {"worker", 0}}},
+           .servers = {"ps-0"},
+           .identity = self,
+           .chief = chief,
+           .patience = 30s,
+           .connector = &pipes});
+    };
+    auto chief = make(Chief(), true);
+    const StatusOr<StepOutcome> start = chief->Start();
+    ASSERT_TRUE(start.ok()) << start.status();
+    EXPECT_EQ(start->global_step, 20);
+    EXPECT_EQ(start->drawn, 11);
+    auto worker = make({.task_type = "worker", .incarnation = 1}, false);
+    EXPECT_EQ(worker->Start()->drawn, 11);
+    ASSERT_TRUE(chief->Finish().ok());
+  }
+  pipes.Close("ps-0");
 }
 
 }  // namespace

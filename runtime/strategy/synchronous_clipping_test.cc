@@ -28,9 +28,9 @@ ModelDefinition TwoLayers(const optimizer::Clipping& clipping, int batch_size) {
       R"([{"Dense": {"units": 4, "activation": "tanh"}}, {"Dense": {"units": 1}}])", "layers");
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
   definition.build.batch_size = batch_size;
-  definition.build.feature_shape = Shape({6});
-  definition.build.label_dtype = DType::kFloat32;
-  definition.build.loss.kind = model::LossKind::kMeanSquaredError;
+  definition.build.features = model::Features({6});
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
   definition.build.clipping = clipping;
   definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   definition.state.optimizer.learning_rate = 0.02;

@@ -32,10 +32,11 @@ Evaluation::~Evaluation() = default;
 StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
     const config::TrainingConfig& config, const strategy::ModelDefinition& definition,
     std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
-  if (dataset->feature_shape() != definition.build.feature_shape) {
+  const Shape& expected = definition.build.features[0].shape;
+  if (dataset->feature_shape() != expected) {
     return InvalidArgument("data.eval: its examples have the shape ",
                            dataset->feature_shape().ToString(), ", but the model expects ",
-                           definition.build.feature_shape.ToString());
+                           expected.ToString());
   }
   auto state = std::make_unique<State>(config, definition, std::move(dataset), device);
   RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));
@@ -84,9 +85,9 @@ void PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step
 std::vector<std::pair<std::string, double>> NamedValues(const strategy::ModelDefinition& definition,
                                                         const strategy::MetricTotals& totals) {
   std::vector<std::pair<std::string, double>> values = {{"loss", totals.loss()}};
-  for (size_t i = 0; i < definition.build.metrics.size(); ++i) {
-    values.emplace_back(model::Name(definition.build.metrics[i]), totals.metric(i));
-  }
+  const auto metrics = model::MetricsOf(definition.model, definition.build);
+  for (size_t i = 0; i < metrics.size(); ++i)
+    values.emplace_back(metrics[i].name, totals.metric(i));
   return values;
 }
 

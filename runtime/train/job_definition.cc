@@ -102,32 +102,48 @@ data::LabelKind LabelKindOf(const config::TrainingConfig& config) {
   return data::LabelKind::kClass;
 }
 
-// Fills `definition.build` from the training file: the size and shapes of a batch, the labels, the
+// Returns the type of the model's output. Returns Unimplemented if the model takes or gives several
+// values: the training file describes one of each.
+StatusOr<model::TensorType> OnlyOutput(const model::Model& model,
+                                       const std::vector<model::TensorType>& features) {
+  if (model.inputs.size() != 1 || model.outputs.size() != 1) {
+    return Unimplemented("model ", model.name, " has ", model.inputs.size(), " inputs and ",
+                         model.outputs.size(),
+                         " outputs; a training file can describe the data and the loss of only one "
+                         "of each");
+  }
+  ASSIGN_OR_RETURN(const std::vector<model::TensorType> outputs,
+                   model::OutputTypes(model, features));
+  return outputs[0];
+}
+
+// Fills `definition.build` from the training file: the size and types of a batch, the labels, the
 // loss and the metrics.
 Status DescribeBatches(const config::TrainingConfig& config, const Shape& feature_shape,
                        strategy::ModelDefinition& definition) {
   model::BuildOptions& build = definition.build;
   build.batch_size = config.batch_size;
-  build.feature_shape = feature_shape;
-  build.label_dtype = DType::kFloat32;
-  ASSIGN_OR_RETURN(const Shape output, model::OutputShape(definition.model, feature_shape));
+  build.features = model::Features(feature_shape);
+  ASSIGN_OR_RETURN(const model::TensorType output, OnlyOutput(definition.model, build.features));
+  model::Objective objective{.labels = {DType::kFloat32, {}}};
   switch (LabelKindOf(config)) {
     case data::LabelKind::kClass:
-      build.label_dtype = DType::kInt64;
+      objective.labels.dtype = DType::kInt64;
       break;
     case data::LabelKind::kOneHot:
-      build.label_shape = output;
+      objective.labels.shape = output.shape;
       break;
     case data::LabelKind::kValue:
       break;
   }
-  ASSIGN_OR_RETURN(build.loss.kind, model::ParseLoss(config.loss.name));
-  build.loss.from_logits = config.loss.from_logits;
-  build.loss.sum = config.loss.reduction == config::Reduction::kSum;
+  ASSIGN_OR_RETURN(objective.loss.kind, model::ParseLoss(config.loss.name));
+  objective.loss.from_logits = config.loss.from_logits;
+  objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
   for (const std::string& name : config.metrics) {
     ASSIGN_OR_RETURN(model::Metric metric, model::ParseMetric(name));
-    build.metrics.push_back(metric);
+    objective.metrics.push_back(metric);
   }
+  build.objectives = {std::move(objective)};
   return OkStatus();
 }
 
@@ -142,8 +158,9 @@ data::PipelineOptions CommonPipeline(const config::TrainingConfig& config,
                                 .prefetch = config.data.prefetch,
                                 .scale = static_cast<float>(source.scale),
                                 .label_kind = LabelKindOf(config)};
-  StatusOr<Shape> output = model::OutputShape(definition.model, definition.build.feature_shape);
-  options.classes = output.ok() && output->rank() > 0 ? output->dim(-1) : 0;
+  const StatusOr<model::TensorType> output =
+      OnlyOutput(definition.model, definition.build.features);
+  options.classes = output.ok() && output->shape.rank() > 0 ? output->shape.dim(-1) : 0;
   return options;
 }
 

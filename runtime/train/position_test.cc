@@ -1,6 +1,7 @@
 // Tests that every run of a synchronous job does the same, and that the position in the data
 // survives whatever happens to the job's tasks.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -225,6 +226,23 @@ TEST_F(CountingTest, ASynchronousJobGoesOnWhereItsLostTasksWere) {
   const std::vector<int> counts = Counts();
   ASSERT_EQ(counts.size(), size_t{kExamples});
   EXPECT_EQ(CheckShare(counts, 0) + CheckShare(counts, 1), kSteps * 2 * kBatch);
+}
+
+TEST_F(CountingTest, ALoneTaskGoesOnWhereItsCheckpointWas) {
+  constexpr int kSteps = 1600;  // 100 epochs
+  config::TrainingConfig config = Counting("sync", 1, kSteps);
+  config.strategy = {};
+  const auto train_to = [&](int64_t step) {
+    config.max_steps = step;
+    return RunningTask(config, cluster::TfConfig{}).End();
+  };
+  // Neither step is at the end of an epoch.
+  EXPECT_EQ(train_to(503), OkStatus());
+  EXPECT_EQ(train_to(1010), OkStatus());
+  // A process that is killed does not write its last step, so the next one rolls back.
+  ASSERT_EQ(unlink((Newest(folder_ + "/model") + ".index").c_str()), 0);
+  EXPECT_EQ(train_to(kSteps), OkStatus());
+  EXPECT_EQ(Counts(), std::vector<int>(kExamples, kSteps * kBatch / kExamples));
 }
 
 TEST_F(CountingTest, AnAsynchronousTaskLosesAtMostOneBatchWhenItIsRestarted) {

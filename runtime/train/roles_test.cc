@@ -193,16 +193,15 @@ TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
   FreeAddresses();
   const config::TrainingConfig config =
       Config("max_steps: 1000000\nstrategy: {name: parameter_server, mode: sync}\n");
-  RunningTask ps(config, Static({"ps", 0}, all));
+  Mortal ps(0, AddressOf({"ps", 0}));
+  ps.Start(1);
   RunningTask chief(config, Static({"chief", 0}, all));
   std::vector<Tensor> values;
   std::unique_ptr<ps::ParameterClient> worker = *Stranger(config, values);
   const ps::StepResult last = TrainThreeSteps(*worker, values);
-  std::this_thread::sleep_for(200ms);  // the chief is likely to be in its next step
+  ASSERT_TRUE(ps.AwaitGradient()) << "the chief is in its next step";
   EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
   EXPECT_EQ(LastCheckpoint(), last.global_step);
-  worker.reset();
-  EXPECT_EQ(ps.Stop().code(), StatusCode::kCancelled);
 }
 
 // The step in progress would end only when the stuck worker's lease does, after 60 s.

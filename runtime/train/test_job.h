@@ -87,6 +87,13 @@ class Mortal {
     ps_.reset();
   }
   Status AwaitEnd() { return ps_->WaitUntilFinished(); }
+  // Waits until a gradient waits for its synchronous step. Returns false if none does in a minute.
+  bool AwaitGradient() {
+    const Duration deadline = RealClock().Monotonic() + 60s;
+    while (ps_->State().staged_bytes == 0 && RealClock().Monotonic() < deadline)
+      std::this_thread::sleep_for(1ms);
+    return ps_->State().staged_bytes > 0;
+  }
 
  private:
   const int index_;

@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/source_log.h"
 #include "runtime/wire/hello.h"
 #include "runtime/wire/socket.h"
-#include "runtime/wire/source_log.h"
 
 namespace tfjob::wire {
 

@@ -19,6 +19,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/model/layers/dense.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/train/checkpoint_saver.h"
 #include "tests/bench/report.h"
@@ -50,16 +51,16 @@ strategy::ModelDefinition Define(const Options& options) {
   const auto units = static_cast<int64_t>(
       (-double{kFeatures} + std::sqrt(double{kFeatures} * kFeatures + 4 * floats)) / 2);
   strategy::ModelDefinition definition;
-  const model::Dense hidden{.units = std::max<int64_t>(units, 1),
-                            .activation = model::ActivationKind::kRelu};
+  const model::layers::Dense hidden{.units = std::max<int64_t>(units, 1),
+                                    .activation = model::ActivationKind::kRelu};
   definition.model =
       model::Sequential("mlp", {{.name = "dense", .config = hidden},
                                 {.name = "dense_1", .config = hidden},
-                                {.name = "dense_2", .config = model::Dense{.units = 1}}});
+                                {.name = "dense_2", .config = model::layers::Dense{.units = 1}}});
   definition.build.batch_size = options.batch;
-  definition.build.feature_shape = Shape({kFeatures});
-  definition.build.label_dtype = DType::kFloat32;
-  definition.build.loss.kind = model::LossKind::kMeanSquaredError;
+  definition.build.features = model::Features({kFeatures});
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
   definition.state.optimizer = optimizer::Optimizer::Default(optimizer::ParseKind("sgd").value());
   definition.state.optimizer.learning_rate = 1e-6;
   return definition;

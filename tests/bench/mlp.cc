@@ -13,6 +13,8 @@
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
 #include "runtime/model/initializer.h"
+#include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/shape.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {
@@ -34,24 +36,14 @@ struct Options {
 };
 
 model::Model MakeModel(const std::vector<int64_t>& hidden) {
-  model::Model model;
-  auto add = [&](const std::string& name, model::LayerConfig config) {
-    const int index = static_cast<int>(model.layers.size());
-    model.layers.push_back({name, std::move(config), true, std::nullopt});
-    model.calls.push_back({index, index == 0 ? std::vector<int>() : std::vector<int>{index - 1}});
-    model.output = index;
-  };
-  add("flatten", model::Flatten{});
+  std::vector<model::Layer> layers = {{.name = "flatten", .config = model::layers::Flatten{}}};
   for (size_t i = 0; i < hidden.size(); ++i) {
-    model::Dense dense;
-    dense.units = hidden[i];
-    dense.activation = model::ActivationKind::kRelu;
-    add(StrCat("dense_", i), dense);
+    layers.push_back({.name = StrCat("dense_", i),
+                      .config = model::layers::Dense{.units = hidden[i],
+                                                     .activation = model::ActivationKind::kRelu}});
   }
-  model::Dense last;
-  last.units = kClasses;
-  add("logits", last);
-  return model;
+  layers.push_back({.name = "logits", .config = model::layers::Dense{.units = kClasses}});
+  return model::Sequential("mlp", std::move(layers));
 }
 
 StatusOr<std::shared_ptr<const data::Dataset>> Load(const std::string& split) {
@@ -79,11 +71,13 @@ class Runner {
                                                   variables::VariableStore& store,
                                                   ThreadPool* pool) {
     std::unique_ptr<Runner> runner(new Runner());
-    model::BuildOptions options{.mode = mode, .batch_size = batch, .feature_shape = kFeatures};
-    options.loss.from_logits = true;
-    options.metrics = {model::Metric::kAccuracy};
+    model::BuildOptions options{
+        .mode = mode,
+        .batch_size = batch,
+        .features = model::Features(kFeatures),
+        .objectives = {{.loss = {.from_logits = true}, .metrics = {model::Metric::kAccuracy}}}};
     if (mode == model::Mode::kTrain) {
-      options.metrics.clear();
+      options.objectives[0].metrics.clear();
       ASSIGN_OR_RETURN(options.optimizer, OptimizerOf(optimizer));
     }
     ASSIGN_OR_RETURN(model::BuiltGraph built, model::Build(model, options));

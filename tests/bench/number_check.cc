@@ -9,6 +9,7 @@
 
 #include "runtime/data/pipeline.h"
 #include "runtime/model/initializer.h"
+#include "runtime/model/layers/dense.h"
 #include "runtime/optimizer/finite.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "tests/bench/report.h"
@@ -40,15 +41,15 @@ void CheckAlone(int64_t bytes, double seconds) {
 strategy::ModelDefinition Define(const std::string& optimizer, const Options& options,
                                  const optimizer::Clipping& clipping) {
   strategy::ModelDefinition definition;
-  model::Dense hidden{.units = 512, .activation = model::ActivationKind::kRelu};
+  model::layers::Dense hidden{.units = 512, .activation = model::ActivationKind::kRelu};
   definition.model =
       model::Sequential("mlp", {{.name = "dense", .config = hidden},
                                 {.name = "dense_1", .config = hidden},
-                                {.name = "dense_2", .config = model::Dense{.units = 1}}});
+                                {.name = "dense_2", .config = model::layers::Dense{.units = 1}}});
   definition.build.batch_size = options.batch;
-  definition.build.feature_shape = Shape({784});
-  definition.build.label_dtype = DType::kFloat32;
-  definition.build.loss.kind = model::LossKind::kMeanSquaredError;
+  definition.build.features = model::Features({784});
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
   definition.build.clipping = clipping;
   definition.state.optimizer =
       optimizer::Optimizer::Default(optimizer::ParseKind(optimizer).value());

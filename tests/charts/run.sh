@@ -85,6 +85,16 @@ leaves_the_keys() {
 }
 # notes FLAG…: prints what `helm install` says where it sees no cluster.
 notes() { "$HELM" install release $CHART --namespace somewhere --dry-run=client "$@" | sed -n '/^NOTES:/,$p'; }
+# notes_in_cluster FLAG…: the same where it sees one.
+notes_in_cluster() {
+  "$HELM" install release $CHART --namespace somewhere --dry-run=server --disable-openapi-validation \
+    --kube-apiserver "http://127.0.0.1:$port" "$@" | sed -n '/^NOTES:/,$p'
+}
+tells_of_the_hook() {
+  rm -f "$folder/api/secret.json"
+  notes_in_cluster --no-hooks |
+    grep -q 'A hook creates the Secret release-tfjob-operator-job-keys .* unless hooks are disabled'
+}
 tells_how_to_make() { notes "${@:2}" | grep -q "openssl rand 32 | kubectl create secret generic $1 -n somewhere"; }
 tells_that_there_are_none() { notes --set jobKey.create=false | grep -q 'Jobs get no keys (jobKey.create is false)'; }
 leaves_a_strangers() {
@@ -141,6 +151,7 @@ check "an installation with a Secret of one's own makes none" eval '! install --
 check "the notes say how to make the Secret" tells_how_to_make release-tfjob-operator-job-keys
 check "the notes say how to make a Secret of one's own" tells_how_to_make mine --set jobKey.existingSecret=mine
 check "the notes say that jobs get no keys" tells_that_there_are_none
+check "the notes say that a hook makes the Secret" tells_of_the_hook
 check "the command for a rotation adds a key" rotates
 check "a name that is none" refused "existingSecret" --set jobKey.existingSecret=A_B
 check "rendered manifests are current" deploy/dev/render.sh --check

@@ -6,7 +6,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/config/keys.h"
-#include "runtime/model/layers.h"
+#include "runtime/model/layer_table.h"
 #include "runtime/model/loss.h"
 #include "runtime/optimizer/optimizer.h"
 

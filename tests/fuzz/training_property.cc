@@ -29,7 +29,9 @@ class MemoryFile {
 };
 
 void CheckModel(const model::Model& model) {
-  const Shape features = model::StatedFeatureShape(model).value_or(Shape({4}));
+  std::vector<model::TensorType> features;
+  for (const std::optional<model::TensorType>& stated : model::StatedInputs(model))
+    features.push_back(stated.value_or(model::TensorType{DType::kFloat32, {4}}));
   (void)model::Summary(model, features);
   (void)model::Variables(model, features);
   const Json written = model::WriteKerasJson(model);

@@ -13,9 +13,11 @@
 #include <random>
 #include <thread>
 
+#include "runtime/ps/forged_frames.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/wire/dial.h"
+#include "tests/sanitized.h"
 
 namespace tfjob::hostile {
 namespace {
@@ -23,17 +25,10 @@ namespace {
 using wire::Dialled;
 using wire::UniqueFd;
 
-constexpr char kStranger[] = "127.0.0.2";  // the address that attacks come from
+constexpr char kStranger[] = "127.0.0.2";   // the address that most attacks come from
+constexpr char kNeighbour[] = "127.0.0.1";  // that of the tasks, and of peers that dial as they do
 constexpr int64_t kMegabyte = 1 << 20;
 constexpr int kIdle = 2000;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 Duration Now() {
   return RealClock().Monotonic();
@@ -98,7 +93,9 @@ class HostileTest : public testing::Test {
     if (!kSanitized && !large_messages_) {
       EXPECT_LT(grown, 64 * kMegabyte);
     }
-    EXPECT_FALSE(chief_.events.Has(state::PeerEvent::Kind::kLost));
+    if (!impersonated_) {
+      EXPECT_FALSE(chief_.events.Has(state::PeerEvent::Kind::kLost));
+    }
     chief_.client.reset();
     server_.reset();
     log_ += testing::internal::GetCapturedStderr();
@@ -111,12 +108,13 @@ class HostileTest : public testing::Test {
     while (steps_ < goal && Now() < deadline) std::this_thread::sleep_for(1ms);
     EXPECT_GE(steps_, goal) << "the job does not train on";
   }
-  // Ends the capture of the log and expects one line about the strangers, which contains `why`.
-  void ExpectLoggedOnce(const std::string& why) {
+  // Ends the capture of the log and expects one line about what came from `source`, which contains
+  // `why`.
+  void ExpectLoggedOnce(const std::string& why, const std::string& source = kStranger) {
     log_ = testing::internal::GetCapturedStderr();
     testing::internal::CaptureStderr();
     size_t lines = 0;
-    const std::string from = StrCat("from=", kStranger);
+    const std::string from = StrCat("from=", source);
     for (size_t at = log_.find(from); at != std::string::npos; at = log_.find(from, at + 1))
       ++lines;
     EXPECT_EQ(lines, 1u) << log_;
@@ -162,7 +160,13 @@ class HostileTest : public testing::Test {
   // Opens a stream as a task that has the key and sends one message. Returns how the call ended.
   grpc::StatusCode SendMessage(size_t bytes, grpc_compression_algorithm algorithm) const;
 
-  const rpc::Credentials credentials_{.key = Key('a')};
+  // Sends contributions and definitions that cannot be, as a training task.
+  void SendForgedFrames(const rpc::Identity& as) const;
+  // Sends a definition as the chief. Returns false if the real chief, which connects again, has
+  // pushed the connection out before the answer.
+  bool SendForgedDefinition(const ps::Definition& definition) const;
+
+  rpc::Credentials credentials_{.key = Key('a')};
   const ps::Definition definition_ = ps::TwoVariables();
   std::unique_ptr<ps::ParameterServer> ps_;
   std::unique_ptr<rpc::Server> server_;
@@ -172,6 +176,7 @@ class HostileTest : public testing::Test {
   std::thread thread_;
   int64_t memory_ = 0;
   bool large_messages_ = false;  // this process sends them, too
+  bool impersonated_ = false;    // the chief's connections are replaced
   std::string log_;
 };
 
@@ -206,6 +211,69 @@ grpc::StatusCode HostileTest::SendMessage(size_t bytes,
   call->Finish(&status, nullptr);
   await();
   return status.error_code();
+}
+
+void HostileTest::SendForgedFrames(const rpc::Identity& as) const {
+  const auto connector = rpc::MakeGrpcConnector(credentials_);
+  ps::RawPeer peer(*connector, as, Address());
+  ASSERT_EQ(peer.admitted, OkStatus());
+  const ps::Received state = peer.Ask({.type = ps::wire::kQuery, .flags = ps::wire::kBrief});
+  ASSERT_EQ(state.header.type, ps::wire::kState);
+  const int64_t epoch = state.header.value;
+  const size_t floats = static_cast<size_t>(definition_.max_shard_bytes) / sizeof(float);
+  uint64_t sequence = 0;
+  for (const std::vector<ps::Bytes>& parts : ps::ImpossibleContributions(floats)) {
+    EXPECT_EQ(peer.CodeOf(ps::Push(++sequence, 0, epoch), parts), StatusCode::kInvalidArgument)
+        << sequence;
+  }
+  for (const int64_t step : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(peer.CodeOf(ps::Push(++sequence, step, epoch)), StatusCode::kInvalidArgument);
+  }
+  for (const uint16_t type : {ps::wire::kDefine, ps::wire::kFilled, ps::wire::kFinish}) {
+    EXPECT_EQ(peer.CodeOf({.type = type, .value = epoch + 1}), StatusCode::kPermissionDenied);
+  }
+  EXPECT_EQ(peer.CodeOf({.type = 999}), StatusCode::kUnimplemented);
+}
+
+bool HostileTest::SendForgedDefinition(const ps::Definition& definition) const {
+  const auto connector = rpc::MakeGrpcConnector(credentials_);
+  // It claims to be the chief's process. A later process of the chief would replace that for good;
+  // only the key protects against this.
+  ps::RawPeer peer(*connector, ps::Task("chief", 0), Address());
+  const int64_t epoch = RealClock().Now().time_since_epoch().count();
+  const ps::Received answer =
+      peer.Ask({.type = ps::wire::kDefine, .sequence = 1, .value = epoch},
+               {{.bytes = Serialize(ps::Assignment{definition, {Address()}})}});
+  if (answer.header.type == 0) return false;
+  EXPECT_EQ(static_cast<StatusCode>(answer.header.value), StatusCode::kInvalidArgument);
+  return true;
+}
+
+// A job whose tasks have no key accepts any peer.
+class HostileWithoutKeyTest : public HostileTest {
+ protected:
+  HostileWithoutKeyTest() { credentials_ = {}; }
+};
+
+TEST_F(HostileTest, ForgedFramesOfPeersWithTheKey) {
+  SendForgedFrames(ps::Task("worker", 0));
+  SendForgedFrames(ps::Task("worker", 77));  // the job has no such task, but this server allows it
+  ExpectLoggedOnce("refused what a peer sent", kNeighbour);
+}
+
+TEST_F(HostileWithoutKeyTest, ForgedFrames) {
+  SendForgedFrames(ps::Task("worker", 0));
+  SendForgedFrames(ps::Task("worker", 77));
+  ExpectLoggedOnce("refused what a peer sent", kNeighbour);
+}
+
+TEST_F(HostileWithoutKeyTest, ForgedDefinitionsOfWhoClaimsToBeTheChief) {
+  impersonated_ = true;
+  for (const ps::Definition& definition : ps::ImpossibleDefinitions()) {
+    const Duration deadline = Now() + 20s;
+    while (!SendForgedDefinition(definition)) ASSERT_LT(Now(), deadline);
+  }
+  ExpectLoggedOnce("refused what a peer sent", kNeighbour);
 }
 
 TEST_F(HostileTest, Garbage) {

@@ -155,31 +155,102 @@ StatusOr<Json> ApplyOptimizer(const Json& request) {
   return reply;
 }
 
-// {"model": Keras' JSON as text, "prefix": checkpoint of its variables by name, "features":
-// [floats], "shape": [n, …]} → the outputs as a flat list
-StatusOr<Json> Predict(const Json& request) {
-  ASSIGN_OR_RETURN(const model::Model model,
+// A model in Keras' JSON, with variables from a checkpoint.
+struct Loaded {
+  model::Model model;
+  std::vector<model::TensorType> features;
+  variables::VariableStore store{exec::CpuDevice().row_stride};
+};
+
+Shape ExampleOf(const Json& input) {
+  const auto shape = input["shape"].get<std::vector<int64_t>>();
+  return Shape({shape.begin() + 1, shape.end()});
+}
+
+// {"model": Keras' JSON as text, "prefix": checkpoint of its variables by name, "inputs":
+// [{"values": [floats], "shape": [n, …]}, …], …}
+StatusOr<std::unique_ptr<Loaded>> Load(const Json& request) {
+  auto loaded = std::make_unique<Loaded>();
+  ASSIGN_OR_RETURN(loaded->model,
                    model::ReadKerasJson(request["model"].get<std::string>(), "the model"));
-  const auto shape = request["shape"].get<std::vector<int64_t>>();
-  model::BuildOptions options{.mode = model::Mode::kPredict, .batch_size = shape[0]};
-  options.feature_shape = Shape({shape.begin() + 1, shape.end()});
-  ASSIGN_OR_RETURN(const model::BuiltGraph built, model::Build(model, options));
+  for (const Json& input : request["inputs"])
+    loaded->features.push_back({DType::kFloat32, ExampleOf(input)});
+  ASSIGN_OR_RETURN(const auto variables, model::Variables(loaded->model, loaded->features));
   ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(request["prefix"].get<std::string>()));
-  const exec::Device device = exec::CpuDevice();
-  variables::VariableStore store(device.row_stride);
-  for (const model::VariableSpec& spec : built.variables) {
+  for (const model::VariableSpec& spec : variables) {
     ASSIGN_OR_RETURN(const Tensor value, reader->Read(spec.name));
-    ASSIGN_OR_RETURN(variables::Variable * variable,
-                     store.Create(spec.name, spec.dtype, spec.shape, variables::Kind::kTrainable));
+    ASSIGN_OR_RETURN(
+        variables::Variable * variable,
+        loaded->store.Create(spec.name, spec.dtype, spec.shape, variables::Kind::kTrainable));
     RETURN_IF_ERROR(variable->FromTensor(value));
   }
-  ASSIGN_OR_RETURN(auto program,
-                   exec::Compile(built.graph, store, device, {.fetches = {model::kPrediction}}));
-  const auto features = request["features"].get<std::vector<float>>();
-  const exec::Feed feed = exec::Feed::Of(std::span<const float>(features));
-  RETURN_IF_ERROR(program->Run(std::span(&feed, 1)));
-  const auto outputs = program->Fetch<float>(0);
-  return Json(std::vector<float>(outputs.begin(), outputs.end()));
+  return loaded;
+}
+
+std::vector<std::vector<float>> FloatsOf(const Json& inputs) {
+  std::vector<std::vector<float>> values;
+  for (const Json& input : inputs) values.push_back(input["values"].get<std::vector<float>>());
+  return values;
+}
+
+// → the outputs as flat lists
+StatusOr<Json> Predict(const Json& request) {
+  ASSIGN_OR_RETURN(auto loaded, Load(request));
+  const model::BuildOptions options{.mode = model::Mode::kPredict,
+                                    .batch_size = request["inputs"][0]["shape"][0].get<int64_t>(),
+                                    .features = loaded->features};
+  ASSIGN_OR_RETURN(const model::BuiltGraph built, model::Build(loaded->model, options));
+  ASSIGN_OR_RETURN(auto program, exec::Compile(built.graph, loaded->store, exec::CpuDevice()));
+  const auto values = FloatsOf(request["inputs"]);
+  std::vector<exec::Feed> feeds;
+  for (const std::vector<float>& input : values)
+    feeds.push_back(exec::Feed::Of(std::span<const float>(input)));
+  RETURN_IF_ERROR(program->Run(feeds));
+  Json outputs = Json::array();
+  for (int i = 0; i < static_cast<int>(program->fetches().size()); ++i) {
+    const auto output = program->Fetch<float>(i);
+    outputs.push_back(std::vector<float>(output.begin(), output.end()));
+  }
+  return outputs;
+}
+
+// {…, "labels": [{"values", "shape"}, …], "learning_rate": r} → the variables by name, after one
+// step of plain SGD with the sum of the outputs' mean squared errors
+StatusOr<Json> TrainStep(const Json& request) {
+  ASSIGN_OR_RETURN(auto loaded, Load(request));
+  model::BuildOptions options{.mode = model::Mode::kTrain,
+                              .batch_size = request["inputs"][0]["shape"][0].get<int64_t>(),
+                              .features = loaded->features};
+  for (const Json& labels : request["labels"]) {
+    options.objectives.push_back({.loss = {.kind = model::LossKind::kMeanSquaredError},
+                                  .labels = {DType::kFloat32, ExampleOf(labels)}});
+  }
+  options.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
+  options.optimizer->learning_rate = request["learning_rate"].get<double>();
+  ASSIGN_OR_RETURN(const model::BuiltGraph built, model::Build(loaded->model, options));
+  ASSIGN_OR_RETURN(auto program, exec::Compile(built.graph, loaded->store, exec::CpuDevice()));
+  auto values = FloatsOf(request["inputs"]);
+  for (std::vector<float>& labels : FloatsOf(request["labels"])) values.push_back(labels);
+  std::vector<exec::Feed> feeds;
+  for (const std::vector<float>& value : values)
+    feeds.push_back(exec::Feed::Of(std::span<const float>(value)));
+  const int64_t step = 0, seed = 1;
+  feeds.insert(feeds.end(), {exec::Feed::Of(step), exec::Feed::Of(seed)});
+  RETURN_IF_ERROR(program->Run(feeds));
+  Json variables = Json::object();
+  for (const model::VariableSpec& spec : built.variables) {
+    const Tensor value = loaded->store.Find(spec.name)->ToTensor();
+    const auto floats = value.data<float>();
+    variables[spec.name] = std::vector<float>(floats.begin(), floats.end());
+  }
+  return variables;
+}
+
+// {"model": Keras' JSON as text} → the same model as we write it
+StatusOr<Json> Rewrite(const Json& request) {
+  ASSIGN_OR_RETURN(const model::Model model,
+                   model::ReadKerasJson(request["model"].get<std::string>(), "the model"));
+  return model::WriteKerasJson(model);
 }
 
 int Main(const std::string& verb) {
@@ -189,6 +260,8 @@ int Main(const std::string& verb) {
       {"write-events", WriteEvents},
       {"apply-optimizer", ApplyOptimizer},
       {"predict", Predict},
+      {"train-step", TrainStep},
+      {"rewrite", Rewrite},
   };
   auto found = verbs.find(verb);
   if (found == verbs.end()) {

@@ -6,9 +6,12 @@
 
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
+#include "runtime/model/layers/dense.h"
 
 namespace tfjob::model {
 namespace {
+
+using layers::Dense;
 
 using optimizer::ClipKind;
 using optimizer::Clipping;
@@ -25,9 +28,9 @@ struct Case {
 BuildOptions Options(const Clipping& clipping) {
   return {.mode = Mode::kTrain,
           .batch_size = 1,
-          .feature_shape = {2},
-          .label_dtype = DType::kFloat32,
-          .loss = {.kind = LossKind::kMeanSquaredError},
+          .features = Features({2}),
+          .objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
+                          .labels = {DType::kFloat32, {}}}},
           .clipping = clipping};
 }
 
@@ -70,7 +73,8 @@ class ClippingTest : public testing::Test {
               -store.Find("dense/bias")->ToTensor().data<float>()[0]};
     }
     const auto fetch = [&](const char* name) {
-      return (*program)->Fetch<float>((*program)->FindFetch(GradientName(name)));
+      return (*program)->Fetch<float>(
+          (*program)->FindFetch(ContributionName(Change::kGradient, name)));
     };
     const auto kernel = fetch("dense/kernel");
     return {{kernel[0], kernel[1]}, fetch("dense/bias")[0]};

@@ -8,9 +8,18 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
+#include "runtime/model/layers/activations.h"
+#include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/shape.h"
 
 namespace tfjob::model {
 namespace {
+
+using layers::Dense;
+using layers::Flatten;
+using layers::ReLU;
+using layers::Reshape;
+using layers::Softmax;
 
 constexpr int kBatch = 5, kIn = 4, kHidden = 6, kOut = 3;
 
@@ -199,11 +208,11 @@ BuildOptions OptionsFor(const Case& c, Mode mode) {
   const bool squares = c.loss.kind == LossKind::kMeanSquaredError;
   return {.mode = mode,
           .batch_size = kBatch,
-          .feature_shape = {kIn},
-          .label_dtype = c.labels.dtype(),
-          .label_shape = Shape(std::vector<int64_t>(dims.begin() + 1, dims.end())),
-          .loss = c.loss,
-          .metrics = {squares ? Metric::kMeanSquaredError : Metric::kAccuracy}};
+          .features = Features({kIn}),
+          .objectives = {{.loss = c.loss,
+                          .metrics = {squares ? Metric::kMeanSquaredError : Metric::kAccuracy},
+                          .labels = {c.labels.dtype(),
+                                     Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))}}}};
 }
 
 Net NetOf(const Case& c, const TrainedModel& run) {
@@ -306,12 +315,12 @@ TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
   EXPECT_GT(clipped, 23) << "at least one label meets a zero";
   for (const auto& [kind, labels, expected] : kExpected) {
     const bool classes = kind == kSparseCategoricalCrossentropy;
-    TrainedModel run(model, {.mode = Mode::kEval,
-                             .batch_size = kBatch,
-                             .feature_shape = {kOut},
-                             .label_dtype = labels.dtype(),
-                             .label_shape = classes ? Shape() : Shape({kOut}),
-                             .loss = {.kind = kind}});
+    TrainedModel run(
+        model, {.mode = Mode::kEval,
+                .batch_size = kBatch,
+                .features = Features({kOut}),
+                .objectives = {{.loss = {.kind = kind},
+                                .labels = {labels.dtype(), classes ? Shape() : Shape({kOut})}}}});
     run.Step(features, labels);
     EXPECT_NEAR(run.Get(kLossSum)[0], expected, 1e-3) << Name(kind);
   }
@@ -343,10 +352,9 @@ TEST(ModelNumerics, ReshapesAndHigherRanksKeepTheValues) {
   const Examples examples;
   TrainedModel run(model, {.mode = Mode::kEval,
                            .batch_size = kBatch,
-                           .feature_shape = {kIn},
-                           .label_dtype = DType::kFloat32,
-                           .label_shape = {6},
-                           .loss = {.kind = LossKind::kMeanSquaredError}});
+                           .features = Features({kIn}),
+                           .objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
+                                           .labels = {DType::kFloat32, {6}}}}});
   run.Step(examples.features, Tensor(DType::kFloat32, {kBatch, 6}));
   const std::vector<float> prediction = run.Get(kPrediction);
   ASSERT_EQ(prediction.size(), 30u);
@@ -370,9 +378,9 @@ TEST(ModelNumerics, ReshapesAndHigherRanksKeepTheValues) {
 TEST(ModelNumerics, LinearRegressionFindsTheLine) {
   const Model model = Sequential("line", {{.name = "dense", .config = Dense{.units = 1}}});
   BuildOptions options{.batch_size = 10,
-                       .feature_shape = {1},
-                       .label_dtype = DType::kFloat32,
-                       .loss = {.kind = LossKind::kMeanSquaredError}};
+                       .features = Features({1}),
+                       .objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
+                                       .labels = {DType::kFloat32, {}}}}};
   options.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdagrad);
   options.optimizer->learning_rate = 1;
   TrainedModel run(model, options);

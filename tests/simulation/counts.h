@@ -45,7 +45,7 @@ class Counts {
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
 // For a job whose cluster is quiet and whose containers were never restarted in place: checks that
 // it does not go on beyond its back-off limit. (A suspension counts the restarts of containers
-// without ending the job.)
+// without ending the job, which goes on until its next restart: backoff_limit.h says why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation

@@ -30,6 +30,14 @@ Json ReplicaSpec(int replicas, const std::string& policy) {
           {"template", {{"spec", {{"containers", Json::array({container})}}}}}};
 }
 
+// Returns a patch that gives the tasks of the type this port.
+Json PortPatch(const std::string& type, int port) {
+  const Json ports = Json::array({{{"name", api::kPortName}, {"containerPort", port}}});
+  const Json container = {{"name", "tensorflow"}, {"image", "trainer"}, {"ports", ports}};
+  const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};
+  return {{"spec", {{"tfReplicaSpecs", {{type, {{"template", pod_template}}}}}}}};
+}
+
 ContainerStatus& Tensorflow(objects::Pod& pod) {
   if (pod.containers.empty()) pod.containers.emplace_back().name = api::kContainerName;
   return pod.containers.front();
@@ -118,17 +126,11 @@ void Simulation::Patch(const char* what, const Json& patch) {
 void Simulation::ActOfUser() {
   const std::optional<api::TFJob> job = cluster_.Job();
   if (!job) return CreateJob();
-  switch (Between(0, 9)) {
+  switch (Between(0, 10)) {
     case 0:
     case 1:
-    case 2: {  // scale
-      std::vector<std::string> types;
-      for (const auto& [type, spec] : job->spec.replicas) types.emplace_back(api::Name(type));
-      if (types.empty()) return;
-      const std::string type = Choose(types);
-      const Json replicas = {{type, {{"replicas", Between(0, 4)}}}};
-      return Patch("scale", {{"spec", {{"tfReplicaSpecs", replicas}}}});
-    }
+    case 2:
+      return EditReplicas(*job);
     case 3:
     case 4:
     case 5: {
@@ -149,14 +151,36 @@ void Simulation::ActOfUser() {
       if (pods.empty()) return;
       return DeletePod(*Choose(pods));
     }
-    default: {
+    case 9: {
       const auto services = cluster_.Services();
       if (services.empty()) return;
       const std::string name = Choose(services)->metadata.name;
       Tell("delete service " + name);
       cluster_.store().Delete(Cluster::KeyOf(Kind::kService, name), {}).IgnoreError();
+      return;
     }
+    default:
+      return EditPorts(*job);
   }
+}
+
+std::string Simulation::ChooseTypeOf(const api::TFJob& job) {
+  std::vector<std::string> types;
+  for (const auto& [type, spec] : job.spec.replicas) types.emplace_back(api::Name(type));
+  return types.empty() ? "" : Choose(types);
+}
+
+void Simulation::EditReplicas(const api::TFJob& job) {
+  const std::string type = ChooseTypeOf(job);
+  if (type.empty()) return;
+  const Json replicas = {{type, {{"replicas", Between(0, 4)}}}};
+  Patch("scale", {{"spec", {{"tfReplicaSpecs", replicas}}}});
+}
+
+void Simulation::EditPorts(const api::TFJob& job) {
+  const std::string type = ChooseTypeOf(job);
+  if (type.empty()) return;
+  Patch("change the port", PortPatch(type, Between(2221, 2225)));
 }
 
 void Simulation::Report(const objects::Pod& pod) {

@@ -37,6 +37,10 @@ class Simulation {
   // Performs a random action of the kubelet, the user or a foreign client, or a random disturbance.
   void Act();
   void ActOfUser();
+  // Returns a replica type of the job; "" if it has none.
+  std::string ChooseTypeOf(const api::TFJob& job);
+  void EditReplicas(const api::TFJob& job);
+  void EditPorts(const api::TFJob& job);
   void ActOfKubelet();
   void ActOfStranger();
   // Hold adds a foreign finalizer to a random object. Release removes all finalizers that Hold

@@ -4,18 +4,12 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "tests/sanitized.h"
 
 namespace tfjob::simulation {
 namespace {
 
 constexpr int kGroups = 16;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 // A sanitizer makes a simulation five times as slow.
 constexpr int kSeeds = kSanitized ? 2000 : 5000;
 

@@ -367,11 +367,14 @@ TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
     const Json patch = {{"metadata", {{"annotations", {{"tfjob.dev/network-policy", value}}}}}};
     return world_.server().Patch(World::KeyOf(Kind::kTFJob, kJob), patch).status();
   };
+  ASSERT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
   CutJobs();
   ASSERT_TRUE(annotate("false").ok());
   ASSERT_TRUE(world_.Delete(Kind::kNetworkPolicy, key.name).ok());
   Settle();
   EXPECT_EQ(Count(Kind::kNetworkPolicy), 0u);
+  // It has not been created and deleted again, either.
+  EXPECT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
 }
 
 // A new leader whose job has come to want a policy has created it. The old one does not delete it.

@@ -135,7 +135,22 @@ std::optional<Duration> LeaderElection::Step() {
   MutexLock lock(mutex_);
   if (stopping_ || lost_) return std::nullopt;
   if (led_) return options_.retry_period;
-  return Scale(options_.retry_period, 1 + options_.jitter * options_.uniform());
+  return std::min(Scale(options_.retry_period, 1 + options_.jitter * options_.uniform()),
+                  TimeToExpiry());
+}
+
+Duration LeaderElection::TimeToExpiry() const {
+  const bool held_by_other =
+      observed_ && !observed_->holder.empty() && observed_->holder != options_.identity;
+  const Duration left = held_by_other
+                            ? observed_at_ + Validity(*observed_) - options_.clock->Monotonic()
+                            : Duration(0);
+  // An attempt that has failed at a lease that may be taken is repeated at the usual time.
+  return left > Duration(0) ? left : Duration::max();
+}
+
+Duration LeaderElection::Validity(const LeaseRecord& record) const {
+  return record.duration > Duration(0) ? record.duration : options_.lease_duration;
 }
 
 StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
@@ -153,8 +168,7 @@ StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
   const LeaseRecord& held = *observed_;
   if (!held.holder.empty() && held.holder != options_.identity) {
     if (led()) return Try::kTaken;
-    const Duration valid = held.duration > Duration(0) ? held.duration : options_.lease_duration;
-    if (options_.clock->Monotonic() < observed_at_ + valid) return Try::kNotHeld;
+    if (options_.clock->Monotonic() < observed_at_ + Validity(held)) return Try::kNotHeld;
   }
   const StatusOr<Try> taken = Write(held);
   // Another process was faster. The next attempt will see which one.

@@ -112,6 +112,25 @@ TEST_F(LeaseTest, TakesOverWhenTheRecordStandsStillForItsDuration) {
   EXPECT_EQ(Stored().acquire_time, clock_.wall);
 }
 
+TEST_F(LeaseTest, TheNextAttemptIsNotLaterThanTheEndOfTheHoldersLease) {
+  const auto latest = [] { return 1.0; };
+  Candidate a(server_, "a", clock_);
+  Candidate b(server_, "b", clock_, latest);
+  a.Step();
+  Duration waited(0);
+  for (const Duration expected : {4400ms, 4400ms, 4400ms, 1800ms}) {
+    EXPECT_EQ(b.Step(), expected);
+    EXPECT_FALSE(b.leads());
+    clock_.Advance(expected);
+    waited += expected;
+  }
+  EXPECT_EQ(waited, Duration(15s));
+  b.client.Inject(FaultOf(Verb::kUpdate, Unavailable("lost"), false));
+  EXPECT_EQ(b.Step(), Duration(4400ms));  // the attempt failed, so the usual delay applies
+  b.Step();
+  EXPECT_TRUE(b.leads());
+}
+
 TEST_F(LeaseTest, TheHoldersOwnDurationCounts) {
   Candidate a(server_, "a", clock_);
   Candidate b(server_, "b", clock_);

@@ -108,14 +108,19 @@ bool History::BlocksPod(const api::TFJob& job, const Slot& slot) const {
          blocked_pods.contains(api::ReplicaName(job.metadata.name, slot.type, slot.index));
 }
 
+void History::RecordPolicyChange(Time now, Duration steady_now) {
+  if (policy_changes++ == 0) policy_changes_since = now;
+  policy_changed_at = steady_now;
+}
+
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history) {
   if (!history.first_seen) history.first_seen = snapshot.steady_now;
   RememberIndexes(job, snapshot, options, history);
   RememberGonePods(job.status, snapshot, history);
-  ForgetSettledCauses(snapshot, history);
   const Duration since_change = snapshot.steady_now - history.policy_changed_at;
   if (since_change >= options.restart_delay_reset) history.policy_changes = 0;
+  ForgetSettledCauses(snapshot, history);
 }
 
 }  // namespace tfjob::policy

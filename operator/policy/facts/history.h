@@ -11,7 +11,7 @@
 //   Remember(job, snapshot, options, history);
 //   Verdict verdict = Decide(job, snapshot, now, options);
 //
-// All its times are times of the steady clock, like Snapshot::steady_now.
+// Unless stated otherwise, its times are times of the steady clock, like Snapshot::steady_now.
 #pragma once
 
 #include <functional>
@@ -73,15 +73,18 @@ struct History {
   // The API server's message if it refused to create an object of the job when the loop last tried;
   // "" otherwise. Maintained by the loop.
   std::string refusal;
-  // How often the loop has changed the job's NetworkPolicy, and when it last did. The loop
-  // maintains both; Remember sets the number to 0 when the last change was restart_delay_reset ago.
+  // How often the loop has changed the job's NetworkPolicy, when it first did (by the wall
+  // clock), and when it last did. The loop calls RecordPolicyChange; Remember sets the number to 0
+  // once the last change was restart_delay_reset ago.
   int32_t policy_changes = 0;
+  Time policy_changes_since;
   Duration policy_changed_at{0};
 
   // Returns the history of the slot; nullptr if no pod has been seen in the slot yet.
   const IndexHistory* Find(const Slot& slot) const;
   // True if an object of another owner holds the name of the slot's pod.
   bool BlocksPod(const api::TFJob& job, const Slot& slot) const;
+  void RecordPolicyChange(Time now, Duration steady_now);
 };
 
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops

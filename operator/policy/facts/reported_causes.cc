@@ -62,7 +62,8 @@ bool IsOfEarlierRun(const Parts& cause, const objects::Pod& pod) {
 void ForgetSettledCauses(const Snapshot& snapshot, History& history) {
   if (history.reported.empty()) return;
   const KnownObjects known = Known(snapshot, history);
-  std::erase_if(history.reported, [&known](const std::string& text) {
+  std::erase_if(history.reported, [&](const std::string& text) {
+    if (text.starts_with(kPolicyChangesCause)) return history.policy_changes == 0;
     const Parts cause = absl::StrSplit(text, '/');
     const std::string_view uid = UidIn(cause);
     if (uid.empty()) return false;

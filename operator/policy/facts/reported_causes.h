@@ -2,14 +2,19 @@
 // accumulate over the life of a job.
 #pragma once
 
+#include <string_view>
+
 namespace tfjob::policy {
 
 struct History;
 struct Snapshot;
 
+// The causes of Warnings about repeated changes of the NetworkPolicy begin with this.
+inline constexpr std::string_view kPolicyChangesCause = "network-policy-changes/";
+
 // Removes from history.reported each cause that refers by UID to an object that neither `snapshot`
-// nor `history` still shows, and each cause that contains an earlier restart count of a container.
-// All other causes stay.
+// nor `history` still shows, each cause that contains an earlier restart count of a container, and
+// those of changes of the NetworkPolicy once `history` counts none. All other causes stay.
 void ForgetSettledCauses(const Snapshot& snapshot, History& history);
 
 }  // namespace tfjob::policy

@@ -149,9 +149,10 @@ Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape sh
 }
 
 Output RandomNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,
-                    double stddev) {
-  return Random(b, "RandomNormal", step, seed, {{"mean", mean}, {"stddev", stddev}}, dtype,
-                std::move(shape));
+                    double stddev, int64_t replica) {
+  Attributes attributes{{"mean", mean}, {"stddev", stddev}};
+  if (replica != 0) attributes.Set("replica", replica);
+  return Random(b, "RandomNormal", step, seed, std::move(attributes), dtype, std::move(shape));
 }
 
 Output TruncatedNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,

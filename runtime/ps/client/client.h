@@ -96,7 +96,8 @@ struct StepResult {
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
   // Since the previous result, the servers were rolled back to a checkpoint; the gradient was
-  // not used.
+  // not used. Asynchronous: ps 0 was filled with a state that lacks batches of this task. ps 0 has
+  // then not used the gradient, but other servers may have.
   bool rolled_back = false;
   // This task's position in its data: how many of its batches the servers' state counts as drawn.
   // If it is less than BeginStep was told, the batches after it must be drawn again. 0 if BeginStep
@@ -159,7 +160,8 @@ class ParameterClient {
   virtual Status Fail(const Status& failure) = 0;
 
   // Returns the servers, as this task sees them, and the other training tasks, as last reported by
-  // ps 0.
+  // ps 0. After a restart of ps 0, the health of a task is unknown until the task is connected
+  // again; for the time of a lease, it stays in the list.
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

@@ -223,7 +223,7 @@ TEST_F(ClientTest, SplitsALargeShardOverFrames) {
 TEST_F(ClientTest, RepeatsAnExchangeWhoseBytesAreWrong) {
   struct Case {
     uint16_t flags;
-    std::vector<Part> parts;
+    std::vector<Bytes> parts;
     const char* expected;
   };
   const Case cases[] = {
@@ -329,6 +329,25 @@ TEST_F(ClientTest, ListsServersAndTheOtherTasksThatTrain) {
                                         .address = "c:1",
                                         .health = state::PeerHealth::kSuspected,
                                         .silence = 2500ms}));
+}
+
+// A chief that waits for its workers must not take a new list, which is still empty, for the end of
+// their work.
+TEST_F(ClientTest, ListsATaskThatARestartedServerDoesNotKnowYet) {
+  const std::string empty = server_.body;
+  server_.body.pop_back();
+  server_.body += R"(,"members":[{"task":"/job:chief/task:0","state":"connected"}]})";
+  ASSERT_TRUE(Join().ok());
+  ASSERT_EQ(client_->Peers().at(1).health, state::PeerHealth::kConnected);
+  connector_.Close("here");
+  server_.body = empty;
+  connector_.Listen("here", kParameterService, Task("ps", 0, 2), server_);
+  server_.script[wire::kPush] = {{Values({.step = 4}, 5)}};
+  ASSERT_TRUE(Step().ok());
+  const std::vector<state::PeerState> peers = client_->Peers();
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_EQ(peers[1].task, "/job:chief/task:0");
+  EXPECT_EQ(peers[1].health, state::PeerHealth::kUnknown);
 }
 
 class ChiefTest : public ClientTest {

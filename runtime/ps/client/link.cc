@@ -306,7 +306,7 @@ void Link::OnState(rpc::IncomingFrame& frame) {
     std::vector<state::PeerState> members = ParseMembers(*document);
     OnAttendance(*document);
     MutexLock lock(context_.mutex);
-    context_.members = std::move(members);
+    context_.members.Take(std::move(members), SteadyNow(), context_.options.liveness.lease);
   }
   NoteEndings((frame.header.flags & wire::kEnding) != 0, body);
   // Sequence 0 marks the answer to Poll, for which no caller waits.

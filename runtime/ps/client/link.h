@@ -11,6 +11,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread.h"
 #include "runtime/ps/client/client.h"
+#include "runtime/ps/client/members.h"
 #include "runtime/ps/placement.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/peer_watch.h"
@@ -24,6 +25,9 @@ struct Step {
   uint64_t sequence = 0;
   int64_t step = 0;   // step of the values that the gradients were computed from
   int64_t drawn = 0;  // see ParameterClient::BeginStep
+  // Asynchronous: the state of ps 0 lacks batches before this one, which are drawn again, and so is
+  // this one. ps 0 therefore gets no gradient; its values are only read.
+  bool rewound = false;
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<std::byte>> values;
   std::vector<bool> marked;
@@ -45,12 +49,12 @@ struct LinkContext {
   Mutex mutex;
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
-  bool finished ABSL_GUARDED_BY(mutex) = false;                  // the chief ended the job
-  Status failure ABSL_GUARDED_BY(mutex);                         // of the run; OK: none is known
-  bool interrupted ABSL_GUARDED_BY(mutex) = false;               // waits for answers must end
-  bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for a copy
-  std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
-  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);     // those that were asked to end
+  bool finished ABSL_GUARDED_BY(mutex) = false;     // the chief ended the job
+  Status failure ABSL_GUARDED_BY(mutex);            // of the run; OK: none is known
+  bool interrupted ABSL_GUARDED_BY(mutex) = false;  // waits for answers must end
+  bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 holds commits for a copy
+  Members members ABSL_GUARDED_BY(mutex);
+  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // those that were asked to end
   // Tasks for which the first step waits, and those without which it began, as last reported.
   std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
   int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // of this process, from ps 0; 0: none yet
@@ -187,6 +191,10 @@ class Link : public rpc::ConnectionHandler {
   size_t AppendFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
+  // Whether the step only reads this server's values.
+  bool Pulls() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return context_.step.pull || (server_ == 0 && context_.step.rewound);
+  }
 
   void OnValues(rpc::IncomingFrame& frame);
   void EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status);

@@ -36,7 +36,7 @@ void Link::Start(int64_t epoch) {
     announced_ = context_.incarnation;
     live_->Send({.type = wire::kAnnounce, .value = announced_});
   }
-  if (step.pull) {
+  if (Pulls()) {
     live_->Send(
         {.type = wire::kPull, .sequence = step.sequence, .step = step.step, .value = epoch});
     return;
@@ -76,7 +76,7 @@ bool Link::NextFrame(rpc::OutgoingFrame& frame) {
 
 bool Link::NextPush(rpc::OutgoingFrame& frame) {
   const Step& step = context_.step;
-  if (!step.active || step.pull || !started_ || refused_) return false;
+  if (!step.active || Pulls() || !started_ || refused_) return false;
   const bool whole = step.unmarked == 0;
   // A server without shards still gets one frame, so that it answers and, if it is ps 0, counts
   // the step.

@@ -77,6 +77,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     ++step.sequence;
     step.step = step_;
     step.drawn = 0;
+    step.rewound = false;
     step.gradients.clear();
     step.values.assign(values.begin(), values.end());
     step.unmarked = 0;
@@ -84,6 +85,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     for (auto& link : links_) link->Reset();
   }
   epoch_ = registered_epoch_ = 0;
+  reported_position_ = -1;
   rolled_back_ = too_stale_ = undated_ = false;
   RETURN_IF_ERROR(Complete());
   return Result();
@@ -113,6 +115,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   ++step.sequence;
   step.step = step_;
   // The state of another ps 0 does not contain the batches before this one.
+  step.rewound = position_ && drawn > 0;
   step.drawn = position_ ? 0 : drawn;
   step.gradients.assign(gradients.begin(), gradients.end());
   step.values.assign(values.begin(), values.end());
@@ -182,8 +185,8 @@ StatusOr<StepResult> RemoteClient::EndStep() {
 }
 
 StatusOr<StepResult> RemoteClient::Result() {
-  StepResult result{.rolled_back = rolled_back_};
   MutexLock lock(context_.mutex);
+  StepResult result{.rolled_back = rolled_back_ || context_.step.rewound};
   context_.step.active = false;
   const bool pulled = context_.step.pull;
   result.global_step = links_[0]->answer().step;
@@ -204,6 +207,7 @@ StatusOr<StepResult> RemoteClient::Result() {
   result.drawn = synchronous() ? links_[0]->answer().value
                                : std::exchange(position_, {}).value_or(context_.step.drawn);
   result.drawn = std::clamp(result.drawn, int64_t{0}, kMostDrawn);
+  reported_position_ = result.drawn;
   rolled_back_ = too_stale_ = false;
   step_ = result.global_step;
   return result;

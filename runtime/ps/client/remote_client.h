@@ -70,6 +70,8 @@ class RemoteClient : public ParameterClient {
   // Makes this process known to ps 0 unless it is, and returns whether it is. Also asks for the
   // position in the data, if ps 0 was filled since. A refusal is kept in registration_.
   bool Registered();
+  // Asynchronous: ps 0's state, under another epoch, counts so many batches of this task as drawn.
+  void TakePosition(int64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
   // Fills the given servers under one new epoch, which is greater than any earlier epoch of
@@ -101,10 +103,12 @@ class RemoteClient : public ParameterClient {
   Status registration_;              // of the last attempt to register with ps 0
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
-  // Asynchronous: the epoch in which this process registered with ps 0, and the position that the
-  // next result must report, because ps 0's state is another one.
+  // Asynchronous: the epoch in which this process registered with ps 0; the position that the next
+  // result must report, because ps 0's state is another one; and the position that the last result
+  // reported, or -1.
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;
+  int64_t reported_position_ = -1;
   // The caller may hold values that are older than step_, because ps 0, whose step that is, was
   // asked for its values later than another server.
   bool undated_ = false;

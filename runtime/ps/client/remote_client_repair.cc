@@ -175,12 +175,21 @@ bool RemoteClient::Registered() {
     links_[0]->set_registered();
     if (synchronous() || registered_epoch_ == states_[0].epoch) return OkStatus();
     registered_epoch_ = states_[0].epoch;
-    position_ = answer.header.value;
-    context_.step.drawn = 0;
+    TakePosition(answer.header.value);
     return OkStatus();
   };
   registration_ = InParallel({0}, ask, [this](const std::vector<size_t>&) { ReportWait(); })[0];
   return registration_.ok();
+}
+
+void RemoteClient::TakePosition(int64_t position) {
+  Step& step = context_.step;
+  // Nothing is lost if the state has all batches before the one in flight, or that one, too.
+  const bool has_in_flight = step.active && step.drawn > 0 && position == step.drawn;
+  if (position == reported_position_ || has_in_flight) return;
+  position_ = position;
+  step.rewound = step.active && !step.pull && step.drawn > 0;
+  step.drawn = 0;
 }
 
 Status RemoteClient::ContinueAsynchronous() {

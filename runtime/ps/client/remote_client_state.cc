@@ -283,7 +283,7 @@ std::vector<state::PeerState> RemoteClient::Peers() {
   MutexLock lock(context_.mutex);
   const rpc::Identity& self = context_.options.identity;
   const std::string own = state::PeerOf(self.task_type, self.task_index).task;
-  for (const state::PeerState& member : context_.members) {
+  for (const state::PeerState& member : context_.members.list()) {
     if (member.task != own && member.role == state::PeerRole::kTrains) peers.push_back(member);
   }
   return peers;

@@ -12,26 +12,16 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/ps/definition.h"
+#include "runtime/ps/test_frames.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/transport.h"
 
 namespace tfjob::ps {
 
-struct Part {
-  uint32_t index = 0;  // of the shard
-  uint32_t slot = 0;
-  uint64_t offset = 0;
-  std::string bytes;
-};
 struct Answer {
   rpc::FrameHeader header;
-  std::vector<Part> parts;
+  std::vector<Bytes> parts;
 };
-
-inline std::string Floats(size_t count, float value) {
-  const std::vector<float> values(count, value);
-  return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
-}
 
 // Answers a query with `state` and `body` (a brief one without `body`, if `may_be_brief`), and any
 // other request with the next answers in `script`, or with an empty reply if there are none. Tests
@@ -102,14 +92,8 @@ class ScriptedServer : public rpc::StreamHandler {
   }
   static void Send(rpc::Transport& transport, const rpc::FrameHeader& request,
                    const Answer& answer) {
-    rpc::OutgoingFrame frame{.header = answer.header, .segments = {}};
+    rpc::OutgoingFrame frame = MakeFrame(answer.header, answer.parts);
     frame.header.sequence = request.sequence;
-    for (const Part& part : answer.parts) {
-      frame.segments.push_back({.index = part.index,
-                                .flags = part.slot,
-                                .offset = part.offset,
-                                .bytes = std::as_bytes(std::span(part.bytes))});
-    }
     // An error means that the client has closed the stream, which the next Read reports.
     transport.Write(frame).IgnoreError();
   }

@@ -1,7 +1,6 @@
 #include "runtime/ps/server/incarnations.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace tfjob::ps {
 namespace {
@@ -9,7 +8,7 @@ namespace {
 // Far more than processes can start, and far from overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
 // Older processes than these have long been told to exit.
-constexpr size_t kMostSuperseded = 16;
+constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {
   if (number >= 0 && number <= kGreatest) return OkStatus();
@@ -26,38 +25,55 @@ bool Incarnations::IsSuperseded(const protocol::Worker& task, int64_t instance) 
 
 void Incarnations::Supersede(Entry& entry, int64_t instance) {
   entry.superseded.push_back(instance);
-  if (entry.superseded.size() > kMostSuperseded) entry.superseded.pop_front();
+  if (entry.superseded.size() > kMostProcesses) entry.superseded.pop_front();
 }
 
 void Incarnations::Demote(Entry& entry) {
   const int64_t older = *entry.instance;
   entry.instance.reset();
   entry.incarnation = 0;
+  std::erase(entry.undecided, older);
   if (entry.previous) {
-    std::tie(entry.instance, entry.incarnation) = *std::exchange(entry.previous, std::nullopt);
+    entry.instance = entry.previous->instance;
+    entry.incarnation = entry.previous->incarnation;
+    entry.issued_here = entry.previous->issued_here;
+    entry.previous.reset();
     std::erase(entry.superseded, *entry.instance);
   }
   Supersede(entry, older);
 }
 
+void Incarnations::Settle(Entry& entry, bool issued) {
+  const auto own = std::ranges::find(entry.undecided, *entry.instance);
+  entry.previous.reset();
+  if (own == entry.undecided.end()) return;
+  // Those before it have had their numbers from a predecessor of this server, or have none.
+  const auto first = issued ? entry.undecided.begin() : own;
+  for (auto other = first; other != own; ++other) Supersede(entry, *other);
+  entry.undecided.erase(first, own + 1);
+}
+
 Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t newest) {
-  return FailedPrecondition("refused: a later start of ", protocol::ToString(task), " is known (",
-                            newest, " > ", own, "): stop the older process");
+  // The number of a later process may be smaller, if it comes from a ps 0 that was restarted.
+  const std::string numbers = newest > own ? StrCat(" (", newest, " > ", own, ")") : "";
+  return FailedPrecondition("refused: a later start of ", protocol::ToString(task), " is known",
+                            numbers, ": stop the older process");
 }
 
 int64_t Incarnations::Connect(const protocol::Worker& task, int64_t instance) {
   Entry& entry = entries_[task];
-  if (entry.instance != instance) {
-    if (entry.instance) {
-      Supersede(entry, *entry.instance);
-      // Only a process that has registered can turn out to be the later one, so no other
-      // replaces it.
-      if (!entry.previous || entry.incarnation != 0) {
-        entry.previous = {*entry.instance, entry.incarnation};
-      }
-    }
-    entry.instance = instance;
-    entry.incarnation = 0;
+  if (entry.instance == instance) return entry.incarnation;
+  // Only a process that has registered can turn out to be the later one for good.
+  if (entry.instance && entry.incarnation != 0) {
+    Supersede(entry, *entry.instance);
+    entry.previous = {*entry.instance, entry.incarnation, entry.issued_here};
+  }
+  entry.instance = instance;
+  entry.incarnation = 0;
+  entry.issued_here = false;
+  if (std::ranges::find(entry.undecided, instance) == entry.undecided.end()) {
+    entry.undecided.push_back(instance);
+    if (entry.undecided.size() > kMostProcesses) entry.undecided.pop_front();
   }
   return entry.incarnation;
 }
@@ -67,20 +83,28 @@ StatusOr<int64_t> Incarnations::Register(const protocol::Worker& task, int64_t i
   RETURN_IF_ERROR(CheckNumber("incarnation", own));
   RETURN_IF_ERROR(CheckNumber("greatest known incarnation", heard));
   Entry& entry = entries_[task];
-  if (entry.instance != instance) return IsOver(task, own, entry.newest);
+  if (entry.instance != instance) {
+    if (IsSuperseded(task, instance)) return IsOver(task, own, entry.newest);
+    return Aborted("another process of ", protocol::ToString(task), " has connected");
+  }
   // The process may not have received the answer to an earlier request.
   if (own == 0) own = entry.incarnation;
   // If this server gave it the number, a greater one that others know was its predecessor's, which
   // this server forgot when it was restored. Otherwise it is that of a successor.
   const bool numbered_here = entry.incarnation != 0 && own == entry.incarnation;
   const int64_t later = numbered_here ? entry.newest : std::max(entry.newest, heard);
-  if (own != 0 && own < later) {
+  const bool from_predecessor = own != 0 && entry.incarnation == 0;
+  const bool older = entry.previous && entry.previous->issued_here;
+  if (own != 0 && (own < later || (from_predecessor && older))) {
     Demote(entry);
     return IsOver(task, own, later);
   }
-  if (own == 0 || own < heard) own = std::max(entry.newest, heard) + 1;
+  const bool from_none = own == 0;
+  const bool issues = from_none || own < heard;
+  if (issues) own = std::max(entry.newest, heard) + 1;
+  entry.issued_here = entry.issued_here || from_none;
   entry.incarnation = entry.newest = own;
-  entry.previous.reset();
+  Settle(entry, issues);
   return own;
 }
 

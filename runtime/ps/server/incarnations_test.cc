@@ -92,6 +92,66 @@ TEST(Incarnations, AProcessThatHasNotRegisteredGivesWayToTheOneBefore) {
   EXPECT_EQ(known.Connect(kTask, 20), 2);
 }
 
+// ps 0 was restarted empty. Both processes have numbers from its predecessor, connect before it is
+// filled, and register as soon as it is.
+TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne) {
+  for (const bool older_first : {true, false}) {
+    Incarnations known;
+    known.Connect(kTask, 20);
+    known.Connect(kTask, 500);
+    EXPECT_FALSE(known.IsSuperseded(kTask, 20)) << "it may be the later one";
+    EXPECT_TRUE(absl::IsAborted(known.Register(kTask, 20, 2, 0).status()))
+        << "the other one has its place";
+    if (older_first) {
+      EXPECT_EQ(*known.Register(kTask, 500, 1, 0), 1);
+      EXPECT_FALSE(known.IsSuperseded(kTask, 20));
+    }
+    known.Connect(kTask, 20);
+    EXPECT_EQ(*known.Register(kTask, 20, 2, 0), 2);
+    if (!older_first) {
+      known.Connect(kTask, 500);
+      EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 500, 1, 0).status()));
+    }
+    EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+    EXPECT_FALSE(known.IsSuperseded(kTask, 20));
+  }
+}
+
+// A restarted process gets its number from a ps 0 that knows less than its predecessor did.
+TEST(Incarnations, AProcessWithANumberOfAPredecessorIsOlderThanOneThatHadNone) {
+  for (const bool older_first : {true, false}) {
+    Incarnations known;
+    if (older_first) {
+      known.Connect(kTask, 500);
+      EXPECT_EQ(*known.Register(kTask, 500, 7, 0), 7);
+    }
+    known.Connect(kTask, 20);
+    EXPECT_EQ(*known.Register(kTask, 20, 0, 0), older_first ? 8 : 1);
+    if (!older_first) {
+      known.Connect(kTask, 500);
+      EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 500, 7, 0).status()));
+    }
+    EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+    EXPECT_EQ(known.Connect(kTask, 20), older_first ? 8 : 1);
+  }
+}
+
+// Neither has a number, so the one that connected first is the older one.
+TEST(Incarnations, AProcessThatGetsANumberSupersedesThoseThatConnectedBeforeIt) {
+  Incarnations known;
+  for (const int64_t instance : {500, 20, 500, 20}) known.Connect(kTask, instance);
+  EXPECT_EQ(*known.Register(kTask, 20, 0, 0), 1);
+  EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+
+  Incarnations again;
+  for (const int64_t instance : {500, 20, 500}) again.Connect(kTask, instance);
+  EXPECT_EQ(*again.Register(kTask, 500, 0, 0), 1);
+  EXPECT_FALSE(again.IsSuperseded(kTask, 20));
+  again.Connect(kTask, 20);
+  EXPECT_EQ(*again.Register(kTask, 20, 0, 0), 2);
+  EXPECT_TRUE(again.IsSuperseded(kTask, 500));
+}
+
 TEST(Incarnations, OtherServersBelieveTheLaterProcess) {
   Incarnations known;
   EXPECT_EQ(known.Announce(kTask, 500, 1), OkStatus());
@@ -117,7 +177,10 @@ TEST(Incarnations, RefusesNumbersThatAreNeverIssued) {
 
 TEST(Incarnations, RemembersOnlySoManyEarlierProcesses) {
   Incarnations known;
-  for (int64_t instance = 0; instance < 1000; ++instance) known.Connect(kTask, instance);
+  for (int64_t instance = 0; instance < 1000; ++instance) {
+    known.Connect(kTask, instance);
+    EXPECT_EQ(*known.Register(kTask, instance, 0, 0), instance + 1);
+  }
   EXPECT_TRUE(known.IsSuperseded(kTask, 998));
   EXPECT_FALSE(known.IsSuperseded(kTask, 1));
 }

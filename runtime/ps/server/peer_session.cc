@@ -44,6 +44,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
     case wire::kTaken:
     case wire::kParticipant:
     case wire::kAnnounce:
+      service_.refusals().Note(peer_, address_, why);
       return false;  // these have no answer
     case wire::kPush:
     case wire::kPull:
@@ -134,11 +135,15 @@ void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
   // A process that a later one has superseded would otherwise take turns with it. No answer says
   // that the announcement was wrong, so only the end of the connection can.
-  if (!known.ok()) return connection_.Cancel(known);
+  if (!known.ok()) {
+    service_.refusals().Note(peer_, address_, known);
+    return connection_.Cancel(known);
+  }
   incarnation_ = incarnation;
 }
 
 void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
+  service_.refusals().Note(peer_, address_, status);
   connection_.Send(
       {.type = wire::kReply, .sequence = sequence, .value = static_cast<int64_t>(status.code())},
       std::string(Message(status)));
@@ -407,6 +412,7 @@ void PeerSession::Refuse(uint64_t sequence, const Status& why) {
 }
 
 void PeerSession::SendRefusal(uint64_t sequence, const Status& why) {
+  service_.refusals().Note(peer_, address_, why);
   connection_.Send(
       {.type = wire::kRefused, .sequence = sequence, .value = static_cast<int64_t>(why.code())},
       std::string(Message(why)));

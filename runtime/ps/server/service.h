@@ -14,6 +14,7 @@
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/server/incarnations.h"
 #include "runtime/ps/server/peer_session.h"
+#include "runtime/ps/server/refusal_log.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/store.h"
 #include "runtime/rpc/peer_watch.h"
@@ -43,6 +44,7 @@ class Service : public ParameterServer {
 
   // For sessions.
   int index() const { return options_.identity.task_index; }
+  RefusalLog& refusals() { return refusals_; }
   // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
   // returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
@@ -162,6 +164,7 @@ class Service : public ParameterServer {
   const std::unique_ptr<Synchronizer> synchronizer_;
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
   std::atomic<bool> frozen_ = false;
+  RefusalLog refusals_;
 
   // Held while a store goes out of service or into it, so that the service and the synchronizer
   // always change to the same one. Taken before the synchronizer's lock and mutex_.

@@ -93,8 +93,9 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_clock_is_set(self):
-        """The wall clock jumps by hours, forward and back. No delay gets longer, and the lease
-        stays with the leader."""
+        """The wall clock jumps by hours, forward and back, while a job lives. The job runs as
+        usual, and the lease stays with the leader. The delay between a failure and the
+        replacement is tested in tests/timelines/setting-the-clock-changes-no-delay.timeline."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}")
         clock = self.enterContext(ProcessClock())
         leader = self.operator(*flags, environment=clock.environment)
@@ -102,8 +103,10 @@ class SurroundingFaults(FaultsCase):
         held = poll("the lease is held", 20, lambda: self.api.items(lease))[0]["spec"]
         other = self.operator(*flags)
         for hours in (2, 3, 0, 1):
-            clock.set(hours * 3600)
             self.create(f"job-{hours}")
+            poll("the job has a pod", 20, lambda hours=hours: self.kubelet.attempts.get((f"job-{hours}", "worker", "1")),
+                 every=0.01)
+            clock.set(hours * 3600)
             self.expect_job(f"job-{hours}", 60)
         self.assertTrue(leader.running() and other.running())
         now = self.api.items(lease)[0]["spec"]

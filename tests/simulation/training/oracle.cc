@@ -37,6 +37,11 @@ int Oracle::Losses(const std::string& type, int index) const {
   return found == losses_.end() ? 0 : found->second;
 }
 
+int Oracle::Losses(int rank) const {
+  const ps::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
+  return Losses(task.type, task.index);
+}
+
 std::string Oracle::NameOf(int rank) const {
   const ps::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
   return StrCat(task.type, " ", task.index);
@@ -63,7 +68,9 @@ std::vector<Oracle::Row> Oracle::RowsOf(const std::vector<const Tensor*>& values
   std::vector<Row> rows;
   for (size_t v = 0; v < values.size(); ++v) {
     for (size_t row = 0; row < servers_[v].size(); ++row)
-      rows.push_back({servers_[v][row], values[v]->data<float>().subspan(row * width, width)});
+      rows.push_back({.number = rows.size(),
+                      .server = servers_[v][row],
+                      .cells = values[v]->data<float>().subspan(row * width, width)});
   }
   return rows;
 }
@@ -95,8 +102,7 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
   if (result.again || result.rolled_back) return;
   const bool stale = result.dropped && plan_.max_staleness;
   if (stale) stale_.insert({rank, batch});
-  const ps::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
-  const bool first_time = Losses(task.type, task.index) == 0 && Losses("ps", 0) == 0;
+  const bool first_time = Losses(rank) == 0 && Losses("ps", 0) == 0;
   std::vector<const Tensor*> pointers;
   for (const Tensor& value : values) pointers.push_back(&value);
   for (const Row& row : RowsOf(pointers)) {
@@ -143,6 +149,27 @@ Oracle::Positions Oracle::ReadPositions(const std::string& ledger) {
     drawn[static_cast<size_t>(found - plan_.definition.tasks.begin())] = number;
   }
   return drawn;
+}
+
+void Oracle::OnRestored(const state::Snapshot& snapshot) {
+  if (plan_.synchronous()) return;
+  const Positions drawn = ReadPositions(snapshot.ledger);
+  std::vector<const Tensor*> pointers;
+  for (const state::VariableState& variable : snapshot.variables)
+    pointers.push_back(&variable.value);
+  for (const Row& row : RowsOf(pointers)) {
+    if (row.server != 0) continue;
+    for (int rank = 0; rank < plan_.trainers; ++rank) {
+      int torn = 0;
+      for (int64_t batch = 1; batch <= drawn[static_cast<size_t>(rank)]; ++batch) {
+        if (Used(row, rank, batch) > 0 || MayLack(row, rank, batch)) continue;
+        torn_.insert({row.number, rank, batch});
+        ++torn;
+      }
+      if (torn > kInFlight + Losses(rank))
+        story_.Violate(StrCat("a copy of ps 0 lacks ", torn, " batches of ", NameOf(rank)));
+    }
+  }
 }
 
 void Oracle::CheckSnapshot(const state::Snapshot& snapshot, bool last) {
@@ -192,39 +219,40 @@ void Oracle::CheckSynchronous(const Row& row, const Positions& drawn, int64_t st
   }
 }
 
+void Oracle::CheckAsynchronous(const Row& row, const Positions& drawn, bool last) {
+  if (Total(row) < 0) return;
+  for (int rank = 0; rank < plan_.trainers; ++rank)
+    CheckAsynchronous(row, rank, drawn[static_cast<size_t>(rank)], last);
+}
+
 // Only ps 0 has positions. If its state is lost, all tasks go back, but the other servers keep what
 // they have. A task that is killed may lose the batch in flight, or leave it on some servers only.
 // The shards of a copy are of different moments, so only the last copy must agree with the
 // positions.
-void Oracle::CheckAsynchronous(const Row& row, const Positions& drawn, bool last) {
-  if (Total(row) < 0) return;
+void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool last) {
   const int positions_lost = Losses("ps", 0);
+  const int own_losses = Losses(rank);
+  const int most = 1 + own_losses + (row.server == 0 ? 0 : positions_lost);
+  int64_t odd = 0, missing = 0;
+  for (int64_t batch = 1; batch < plan_.batches; ++batch) {
+    const int64_t used = Used(row, rank, batch);
+    if (used > most) {
+      return story_.Violate(StrCat("ps ", row.server, " has used batch ", batch, " of ",
+                                   NameOf(rank), " ", used, " times"));
+    }
+    if (used == 0 && MayLack(row, rank, batch)) continue;
+    if (used != (batch <= position ? 1 : 0)) ++odd;
+    if (used == 0 && batch <= position) ++missing;
+  }
+  if (last && row.server == 0 && missing > own_losses + 1) {
+    return story_.Violate(
+        StrCat("ps 0 lacks ", missing, " batches of ", NameOf(rank), " up to position ", position));
+  }
+  // A task that is cut off may come back with the batch in flight.
   const bool exact = last && positions_lost == 0 && Losses("ps", row.server) == 0;
-  for (int rank = 0; rank < plan_.trainers; ++rank) {
-    const int64_t position = drawn[static_cast<size_t>(rank)];
-    const ps::TaskId& task = plan_.definition.tasks[static_cast<size_t>(rank)];
-    const int own_losses = Losses(task.type, task.index);
-    int64_t odd = 0, missing = 0;
-    for (int64_t batch = 1; batch < plan_.batches; ++batch) {
-      const int64_t used = Used(row, rank, batch);
-      if (used > 1 + positions_lost + own_losses) {
-        return story_.Violate(StrCat("ps ", row.server, " has used batch ", batch, " of ",
-                                     NameOf(rank), " ", used, " times"));
-      }
-      if (used == 0 && MayLack(rank, batch)) continue;
-      if (used != (batch <= position ? 1 : 0)) ++odd;
-      if (used == 0 && batch <= position) ++missing;
-    }
-    // Batches that ps 0 has lost are drawn again, except those in flight while it was copied.
-    if (last && row.server == 0 && missing > own_losses + 1 + kInFlight * positions_lost) {
-      return story_.Violate(StrCat("ps 0 lacks ", missing, " batches of ", NameOf(rank),
-                                   " up to position ", position));
-    }
-    // A task that is cut off may come back with the batch in flight.
-    if (exact && odd > own_losses + (plan_.faults.empty() ? 0 : 1)) {
-      return story_.Violate(StrCat("ps ", row.server, " has not used ", odd, " batches of ",
-                                   NameOf(rank), " once up to position ", position));
-    }
+  if (exact && odd > own_losses + (plan_.faults.empty() ? 0 : 1)) {
+    story_.Violate(StrCat("ps ", row.server, " has not used ", odd, " batches of ", NameOf(rank),
+                          " once up to position ", position));
   }
 }
 

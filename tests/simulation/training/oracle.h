@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/ps/client/client.h"
@@ -30,11 +31,14 @@ class Oracle {
                    const std::vector<Tensor>& values);
   // `last`: all training tasks have left.
   void CheckSnapshot(const state::Snapshot& snapshot, bool last);
+  // Servers are about to be filled with this snapshot.
+  void OnRestored(const state::Snapshot& snapshot);
   // Checks that the step goes back only if a server was lost.
   void CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back);
 
  private:
   struct Row {
+    size_t number = 0;  // of all rows
     int server = 0;
     std::span<const float> cells;
   };
@@ -47,9 +51,14 @@ class Oracle {
   Positions ReadPositions(const std::string& ledger);
   void CheckSynchronous(const Row& row, const Positions& drawn, int64_t step);
   void CheckAsynchronous(const Row& row, const Positions& drawn, bool last);
-  // Returns whether a batch may be unused although its task is past it: it was dropped as stale.
-  bool MayLack(int rank, int64_t batch) const { return stale_.contains({rank, batch}); }
+  void CheckAsynchronous(const Row& row, int rank, int64_t position, bool last);
+  // Returns whether a batch may be unused although its task is past it: it was dropped as stale, or
+  // a state that lacks it was restored.
+  bool MayLack(const Row& row, int rank, int64_t batch) const {
+    return stale_.contains({rank, batch}) || torn_.contains({row.number, rank, batch});
+  }
   int Losses(const std::string& type, int index) const;
+  int Losses(int rank) const;
   std::string NameOf(int rank) const;
 
   const Plan& plan_;
@@ -58,6 +67,9 @@ class Oracle {
   std::map<std::pair<std::string, int>, int> losses_;
   int server_losses_ = 0;
   std::set<std::pair<int, int64_t>> stale_;  // rank and number of batches that were too stale
+  // Row, rank and number of batches that restored states count as drawn although they lack them:
+  // they were in flight while ps 0 was copied.
+  std::set<std::tuple<size_t, int, int64_t>> torn_;
   int chief_losses_ = 0;
 };
 

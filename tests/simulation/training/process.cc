@@ -105,7 +105,9 @@ Status Trainer::Join() {
       world_.story.Tell(process_.name(),
                         world_.checkpoint ? StrCat("restores step ", world_.checkpoint->global_step)
                                           : "provides the initial values");
-      return world_.checkpoint ? *world_.checkpoint : InitialState();
+      if (!world_.checkpoint) return InitialState();
+      world_.oracle.OnRestored(*world_.checkpoint);
+      return *world_.checkpoint;
     };
   }
   for (const state::Variable& variable : world_.plan.definition.state.variables) {

@@ -4,19 +4,13 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "tests/sanitized.h"
 #include "tests/simulation/training/simulation.h"
 
 namespace tfjob::simulation {
 namespace {
 
 constexpr int kGroups = 16;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 // A sanitizer makes a simulation many times as slow.
 constexpr int kSeeds = kSanitized ? 200 : 5000;
 

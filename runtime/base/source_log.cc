@@ -1,6 +1,6 @@
-#include "runtime/wire/source_log.h"
+#include "runtime/base/source_log.h"
 
-namespace tfjob::wire {
+namespace tfjob {
 
 SourceLog::Entry* SourceLog::Find(const std::string& source, Duration now, bool& is_new) {
   if (auto found = sources_.find(source); found != sources_.end()) return &found->second;
@@ -29,4 +29,4 @@ std::optional<uint64_t> SourceLog::Note(const std::string& source, Duration now)
   return left_out;
 }
 
-}  // namespace tfjob::wire
+}  // namespace tfjob

@@ -1,5 +1,5 @@
-// Decides which of the connections that were closed before they were proven are logged: one per
-// source address and ten minutes, however many there are.
+// Decides which of the things that strangers do are logged: one per source address and ten minutes,
+// however many there are.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tfjob::wire {
+namespace tfjob {
 
 // Pure. Remembers at most kMaxSources addresses; all others share one entry.
 class SourceLog {
@@ -17,8 +17,8 @@ class SourceLog {
   static constexpr size_t kMaxSources = 256;
   static constexpr Duration kSilence = 10min;
 
-  // Call for every such connection. If it is to be logged, returns how many others of this source
-  // were not logged since the last one that was.
+  // Call for every such thing. If it is to be logged, returns how many others of this source were
+  // not logged since the last one that was.
   std::optional<uint64_t> Note(const std::string& source, Duration now);
 
  private:
@@ -33,4 +33,4 @@ class SourceLog {
   std::optional<Entry> others_;
 };
 
-}  // namespace tfjob::wire
+}  // namespace tfjob

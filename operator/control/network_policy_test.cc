@@ -1,0 +1,138 @@
+// Tests that the operator does not take its own change of a NetworkPolicy for undone while the
+// watch of policies lags.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "operator/client/faults.h"
+#include "operator/control/manager.h"
+#include "operator/control/test_fixtures.h"
+#include "operator/local/store/store.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::control {
+namespace {
+
+using objects::Kind;
+
+// Holds back what a watch reports while `is_late`.
+class LateSink : public client::WatchSink {
+ public:
+  explicit LateSink(client::WatchSink& inner) : inner_(inner) {}
+  void OnReplaced(std::vector<client::Object> objects) override {
+    inner_.OnReplaced(std::move(objects));
+  }
+  void OnUpserted(client::Object object) override {
+    if (is_late) return held_.push_back(std::move(object));
+    inner_.OnUpserted(std::move(object));
+  }
+  void OnDeleted(client::Object last_state) override { inner_.OnDeleted(std::move(last_state)); }
+
+  void CatchUp() {
+    is_late = false;
+    for (client::Object& object : std::exchange(held_, {})) inner_.OnUpserted(std::move(object));
+  }
+
+  bool is_late = false;
+
+ private:
+  client::WatchSink& inner_;
+  std::vector<client::Object> held_;
+};
+
+class LatePoliciesClient : public client::FaultyClient {
+ public:
+  using FaultyClient::FaultyClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind != Kind::kNetworkPolicy)
+      return FaultyClient::Subscribe(kind, name_space, selector, sink);
+    policies = std::make_unique<LateSink>(sink);
+    return FaultyClient::Subscribe(kind, name_space, selector, *policies);
+  }
+  int Patches() {
+    const std::vector<client::Call> calls = Calls();
+    return static_cast<int>(std::count_if(calls.begin(), calls.end(), [](const client::Call& call) {
+      return call.verb == client::Verb::kPatch && call.key.kind == Kind::kNetworkPolicy;
+    }));
+  }
+  std::unique_ptr<LateSink> policies;
+};
+
+class LatePoliciesTest : public ::testing::Test {
+ protected:
+  LatePoliciesTest() {
+    ConfigureLogging(LogLevel::kError, LogFormat::kText);
+    ManagerOptions options;
+    options.workers = options.parallel_writes = 0;
+    options.clock = &clock_;
+    options.settings.address = render::ClusterDns("");
+    options.settings.policy.network_policies = policy::NetworkPolicies::kAll;
+    manager_ = *Manager::Start(client_, options);
+    EXPECT_TRUE(store_.Create(Kind::kTFJob, fixtures::Job("a", 1)).ok());
+    Rest();
+  }
+
+  void Rest() {
+    while (store_.Deliver() + (manager_->Step() ? 1 : 0) > 0) {
+    }
+  }
+  // Reconciles the job for another reason.
+  void LabelJob(const char* value) {
+    const Json patch = {{"metadata", {{"labels", {{"n", value}}}}}};
+    ASSERT_TRUE(store_.Patch({Kind::kTFJob, "ns", "a"}, patch).ok());
+    Rest();
+  }
+  void OpenPolicy() {
+    const Json patch = {{"spec", {{"ingress", Json::array({Json::object()})}}}};
+    ASSERT_TRUE(store_.Patch({Kind::kNetworkPolicy, "ns", "a-tasks"}, patch).ok());
+    store_.Deliver();
+  }
+
+  FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
+  store::Store store_{fixtures::DeliveredByHand(clock_)};
+  LatePoliciesClient client_{store_};
+  std::unique_ptr<Manager> manager_;
+};
+
+TEST_F(LatePoliciesTest, AnOwnChangeThatTheWatchDoesNotShowYetIsNotRepeated) {
+  OpenPolicy();
+  client_.policies->is_late = true;
+  Rest();
+  EXPECT_EQ(client_.Patches(), 1);
+  clock_.Advance(2s);  // the delay before a second change
+  LabelJob("1");
+  EXPECT_EQ(client_.Patches(), 1);
+  clock_.Advance(10s);  // the operator reads what the watch should have reported
+  Rest();
+  EXPECT_EQ(client_.Patches(), 1);
+  client_.policies->CatchUp();
+  clock_.Advance(10s);
+  Rest();
+  EXPECT_EQ(client_.Patches(), 1);
+}
+
+TEST_F(LatePoliciesTest, AChangeBackThatTheWatchDoesNotShowIsFound) {
+  OpenPolicy();
+  client_.policies->is_late = true;
+  Rest();
+  OpenPolicy();
+  Rest();
+  EXPECT_EQ(client_.Patches(), 1);
+  clock_.Advance(10s);
+  Rest();
+  EXPECT_EQ(client_.Patches(), 2);
+  client_.policies->CatchUp();
+  clock_.Advance(10s);
+  Rest();
+  EXPECT_EQ(client_.Patches(), 2);
+}
+
+}  // namespace
+}  // namespace tfjob::control

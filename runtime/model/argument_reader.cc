@@ -1,0 +1,160 @@
+#include "runtime/model/argument_reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/activation.h"
+#include "runtime/model/initializer.h"
+
+namespace tfjob::model {
+
+std::optional<JsonField> ArgumentReader::Given(std::string_view name, bool required,
+                                               std::string_view expected) {
+  const JsonField field = arguments_[name];
+  if (!status_.ok()) return std::nullopt;
+  if (field.present()) return field;
+  if (required) Keep(arguments_.Named(field.Mismatch(expected)));
+  return std::nullopt;
+}
+
+void ArgumentReader::Integer(std::string_view name, int64_t& value, const IntegerRule& rule) {
+  const std::optional<JsonField> field = Given(name, rule.required, rule.expected);
+  if (!field) return;
+  Keep(arguments_.Read(name, value));
+  if (value < rule.least || value > rule.most)
+    Keep(arguments_.Named(field->Mismatch(rule.expected)));
+}
+
+namespace {
+
+bool Fits(double value, const NumberRule& rule) {
+  return value >= rule.least && (rule.below_most ? value < rule.most : value <= rule.most);
+}
+
+}  // namespace
+
+void ArgumentReader::Number(std::string_view name, double& value, const NumberRule& rule) {
+  const std::optional<JsonField> field = Given(name, rule.required, rule.expected);
+  if (!field) return;
+  Keep(arguments_.Read(name, value));
+  if (!Fits(value, rule)) Keep(arguments_.Named(field->Mismatch(rule.expected)));
+}
+
+void ArgumentReader::Flag(std::string_view name, bool& value) {
+  if (Given(name, false, "")) Keep(arguments_.Read(name, value));
+}
+
+void ArgumentReader::Optional(std::string_view name, std::optional<int64_t>& value) {
+  if (Given(name, false, "")) Keep(arguments_.Read(name, value));
+}
+
+void ArgumentReader::Optional(std::string_view name, std::optional<double>& value,
+                              const NumberRule& rule) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  double read = 0;
+  Keep(arguments_.Read(name, read));
+  if (!Fits(read, rule)) Keep(arguments_.Named(field->Mismatch(rule.expected)));
+  if (status_.ok()) value = read;
+}
+
+void ArgumentReader::CheckIntegers(const JsonField& field, const std::vector<int64_t>& values,
+                                   const IntegerRule& rule) {
+  const bool fit = std::ranges::all_of(
+      values, [&](int64_t value) { return value >= rule.least && value <= rule.most; });
+  if (!fit) Keep(arguments_.Named(field.Mismatch(rule.expected)));
+}
+
+void ArgumentReader::Integers(std::string_view name, std::vector<int64_t>& value,
+                              const ListRule& rule) {
+  const std::optional<JsonField> field = Given(name, rule.required, rule.expected);
+  if (!field) return;
+  Keep(arguments_.Read(name, value));
+  if (rule.valid != nullptr && !rule.valid(value)) {
+    Keep(arguments_.Named(field->Mismatch(rule.expected)));
+  }
+}
+
+void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
+                             const IntegerRule& rule) {
+  const std::optional<JsonField> field = Given(name, rule.required, rule.expected);
+  if (!field) return;
+  if (field->value()->is_array()) {
+    const size_t count = value.size();
+    Keep(arguments_.Read(name, value));
+    if (value.size() != count) Keep(arguments_.Named(field->Mismatch(rule.expected)));
+  } else {
+    int64_t one = 0;
+    Keep(arguments_.Read(name, one));
+    std::ranges::fill(value, one);
+  }
+  CheckIntegers(*field, value, rule);
+}
+
+void ArgumentReader::Axes(std::string_view name, std::vector<int64_t>& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  if (field->value()->is_array()) return Keep(arguments_.Read(name, value));
+  value.resize(1);
+  Keep(arguments_.Read(name, value[0]));
+}
+
+void ArgumentReader::Activation(std::string_view name, ActivationKind& value, bool required) {
+  if (Given(name, required, "the name of an activation")) {
+    Keep(ReadActivation(arguments_, name, value));
+  }
+}
+
+void ArgumentReader::Initializer(std::string_view name, model::Initializer& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  StatusOr<model::Initializer> read = ReadInitializer(*field);
+  if (!read.ok()) return Keep(arguments_.Named(read.status()));
+  value = *read;
+}
+
+void ArgumentReader::InputShape(Shape& value) {
+  if (!status_.ok()) return;
+  std::optional<Shape> given;
+  Keep(arguments_.ReadBatchShape("batch_input_shape", given));
+  Keep(arguments_.ReadBatchShape("batch_shape", given));
+  Keep(arguments_.ReadShape("input_shape", given));
+  Keep(arguments_.ReadShape("shape", given));
+  if (given) {
+    value = *std::move(given);
+  } else {
+    Keep(arguments_.Named(arguments_["batch_shape"].Mismatch("a list such as [null, 28, 28]")));
+  }
+}
+
+void ArgumentReader::Type(std::string_view name, DType& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  const StatusOr<std::string> text = field->String();
+  const std::optional<DType> read = text.ok() ? ParseDType(*text) : std::nullopt;
+  if (!read) {
+    return Keep(
+        arguments_.Named(field->Mismatch("one of float32, float64, int32, int64, uint8, bool")));
+  }
+  value = *read;
+}
+
+void ArgumentReader::ChoiceIndex(std::string_view name, size_t& value,
+                                 std::span<const std::string_view> names) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  const StatusOr<std::string> text = field->String();
+  const auto found = text.ok() ? std::ranges::find(names, *text) : names.end();
+  if (found == names.end()) {
+    std::string expected = "one of";
+    for (size_t i = 0; i < names.size(); ++i) expected += StrCat(i == 0 ? " " : ", ", names[i]);
+    return Keep(arguments_.Named(field->Mismatch(expected)));
+  }
+  value = static_cast<size_t>(found - names.begin());
+}
+
+void ArgumentReader::Only(std::string_view name, std::string_view value) {
+  Keep(arguments_.Only(name, value));
+}
+
+}  // namespace tfjob::model

@@ -1,0 +1,50 @@
+// Reads a layer's arguments from a file.
+#pragma once
+
+#include "runtime/model/argument_visitor.h"
+#include "runtime/model/arguments.h"
+
+namespace tfjob::model {
+
+// Keeps the first error; later arguments are then left as they are.
+class ArgumentReader : public ArgumentVisitor {
+ public:
+  explicit ArgumentReader(Arguments& arguments) : arguments_(arguments) {}
+
+  const Status& status() const { return status_; }
+
+  void Integer(std::string_view name, int64_t& value, const IntegerRule& rule) override;
+  void Number(std::string_view name, double& value, const NumberRule& rule) override;
+  void Flag(std::string_view name, bool& value) override;
+  void Optional(std::string_view name, std::optional<int64_t>& value) override;
+  void Optional(std::string_view name, std::optional<double>& value,
+                const NumberRule& rule) override;
+  void Integers(std::string_view name, std::vector<int64_t>& value, const ListRule& rule) override;
+  void PerAxis(std::string_view name, std::vector<int64_t>& value,
+               const IntegerRule& rule) override;
+  void Axes(std::string_view name, std::vector<int64_t>& value) override;
+  void Activation(std::string_view name, ActivationKind& value, bool required) override;
+  void Initializer(std::string_view name, model::Initializer& value) override;
+  void InputShape(Shape& value) override;
+  void Type(std::string_view name, DType& value) override;
+  void ChoiceIndex(std::string_view name, size_t& value,
+                   std::span<const std::string_view> names) override;
+  void Only(std::string_view name, std::string_view value) override;
+  void Retired(std::string_view name, std::string_view value) override { Only(name, value); }
+  void Ignored(std::string_view name) override { arguments_.Ignore(name); }
+
+ private:
+  void Keep(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+  // Returns the argument, unless it is absent or an error was found before. Keeps an error if it is
+  // absent and required.
+  std::optional<JsonField> Given(std::string_view name, bool required, std::string_view expected);
+  void CheckIntegers(const JsonField& field, const std::vector<int64_t>& values,
+                     const IntegerRule& rule);
+
+  Arguments& arguments_;
+  Status status_;
+};
+
+}  // namespace tfjob::model

@@ -1,0 +1,66 @@
+#include "runtime/model/argument_writer.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/check.h"
+#include "runtime/model/activation.h"
+#include "runtime/model/initializer.h"
+
+namespace tfjob::model {
+
+Json& ArgumentWriter::At(std::string_view name) {
+  return config_[std::string(name)];
+}
+
+void ArgumentWriter::Integer(std::string_view name, int64_t& value, const IntegerRule&) {
+  At(name) = value;
+}
+void ArgumentWriter::Number(std::string_view name, double& value, const NumberRule&) {
+  At(name) = value;
+}
+void ArgumentWriter::Flag(std::string_view name, bool& value) {
+  At(name) = value;
+}
+void ArgumentWriter::Optional(std::string_view name, std::optional<int64_t>& value) {
+  At(name) = value ? Json(*value) : Json();
+}
+void ArgumentWriter::Optional(std::string_view name, std::optional<double>& value,
+                              const NumberRule&) {
+  At(name) = value ? Json(*value) : Json();
+}
+void ArgumentWriter::Integers(std::string_view name, std::vector<int64_t>& value, const ListRule&) {
+  At(name) = value;
+}
+void ArgumentWriter::PerAxis(std::string_view name, std::vector<int64_t>& value,
+                             const IntegerRule&) {
+  At(name) = value;
+}
+// Keras writes a single axis as a number.
+void ArgumentWriter::Axes(std::string_view name, std::vector<int64_t>& value) {
+  At(name) = value.size() == 1 ? Json(value[0]) : Json(value);
+}
+void ArgumentWriter::Activation(std::string_view name, ActivationKind& value, bool) {
+  At(name) = std::string(Name(value));
+}
+void ArgumentWriter::Initializer(std::string_view name, model::Initializer& value) {
+  At(name) = WriteInitializer(value);
+}
+void ArgumentWriter::InputShape(Shape& value) {
+  Json dims = Json::array({nullptr});
+  for (int64_t dim : value.dims()) dims.push_back(dim);
+  At("batch_shape") = std::move(dims);
+}
+void ArgumentWriter::Type(std::string_view name, DType& value) {
+  At(name) = std::string(tfjob::Name(value));
+}
+void ArgumentWriter::ChoiceIndex(std::string_view name, size_t& value,
+                                 std::span<const std::string_view> names) {
+  At(name) = std::string(names[value]);
+}
+void ArgumentWriter::Only(std::string_view name, std::string_view value) {
+  StatusOr<Json> parsed = ParseJson(value, name);
+  ENFORCE(parsed.ok(), "the only value of an argument is JSON in the source");
+  At(name) = *std::move(parsed);
+}
+
+}  // namespace tfjob::model

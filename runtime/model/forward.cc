@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <map>
+
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+namespace {
+
+// Appends the calls of one model, one after another.
+class ForwardPass {
+ public:
+  ForwardPass(const Model& model, LayerCall& whole) : model_(model), whole_(whole) {}
+
+  std::vector<Value> Run() {
+    for (int call = 0; call < static_cast<int>(model_.calls.size()); ++call) {
+      Append(call);
+      if (!whole_.b.ok()) return {};
+    }
+    std::vector<Value> outputs;
+    for (const ValueRef& output : model_.outputs) outputs.push_back(At(output));
+    return outputs;
+  }
+
+ private:
+  const Value& At(const ValueRef& value) const {
+    return values_[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
+  }
+
+  void Append(int call) {
+    const Call& at = model_.calls[static_cast<size_t>(call)];
+    const Layer& layer = model_.layers[static_cast<size_t>(at.layer)];
+    LayerCall part{.b = whole_.b,
+                   .training = whole_.training,
+                   .trainable = whole_.trainable && layer.trainable,
+                   .step = whole_.step,
+                   .seed = whole_.seed,
+                   .replica = whole_.replica};
+    if (at.inputs.empty()) {
+      const auto input = std::ranges::find(model_.inputs, call) - model_.inputs.begin();
+      part.inputs.push_back(whole_.inputs[static_cast<size_t>(input)]);
+    }
+    for (const ValueRef& input : at.inputs) part.inputs.push_back(At(input));
+    const size_t first = VariablesOf(at.layer, layer, part);
+    const graph::NameScope scope(whole_.b, layer.name);
+    values_.push_back(layer.config.Apply(part));
+    Collect(part, first);
+  }
+
+  // Gives the call its layer's variables. Returns the index of the first of them.
+  size_t VariablesOf(int index, const Layer& layer, LayerCall& part) {
+    std::vector<TensorType> types;
+    for (const Value& input : part.inputs) {
+      TensorType type = whole_.b.type(input.output);
+      const std::vector<int64_t>& dims = type.shape.dims();
+      type.shape = Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
+      types.push_back(std::move(type));
+    }
+    const size_t count = layer.config.Variables(types).size();
+    const auto [found, first_call] = first_variable_.try_emplace(index, next_variable_);
+    if (first_call) next_variable_ += count;
+    for (size_t i = 0; i < count; ++i)
+      part.variables.push_back(whole_.variables[found->second + i]);
+    return found->second;
+  }
+
+  // A later call of the same layer sees the values that this call assigns, as in Keras.
+  void Collect(const LayerCall& part, size_t first) {
+    for (const LayerCall::Assignment& assignment : part.assignments) {
+      whole_.variables[first + assignment.variable] = assignment.value;
+      std::erase_if(whole_.assignments, [&](const LayerCall::Assignment& earlier) {
+        return earlier.variable == first + assignment.variable;
+      });
+      whole_.assignments.push_back({first + assignment.variable, assignment.value});
+    }
+    whole_.losses.insert(whole_.losses.end(), part.losses.begin(), part.losses.end());
+  }
+
+  const Model& model_;
+  LayerCall& whole_;
+  std::vector<std::vector<Value>> values_;  // by call
+  std::map<int, size_t> first_variable_;    // by layer
+  size_t next_variable_ = 0;
+};
+
+}  // namespace
+
+std::vector<Value> Forward(const Model& model, LayerCall& call) {
+  return ForwardPass(model, call).Run();
+}
+
+}  // namespace tfjob::model

@@ -1,0 +1,340 @@
+#include "runtime/model/functional.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <queue>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/model/keras_layer.h"
+#include "runtime/model/layers/shape.h"
+#include "runtime/model/nested_model.h"
+
+namespace tfjob::model {
+namespace {
+
+// Refers to a value as Keras does: the number of the layer's call, and of the call's output.
+struct History {
+  std::string layer;
+  int64_t node = 0;
+  int64_t tensor = 0;
+};
+
+// One call of a layer, as the file lists it.
+struct Node {
+  int layer = 0;
+  std::vector<History> inputs;
+};
+
+bool IsHistory(const Json& value) {
+  return value.is_array() && value.size() >= 3 && value[0].is_string();
+}
+
+StatusOr<History> ReadHistory(const JsonField& field) {
+  if (!field.present() || !IsHistory(*field.value()))
+    return field.Mismatch("[layer, number of the call, number of the output]");
+  History history;
+  ASSIGN_OR_RETURN(history.layer, field[0].String());
+  ASSIGN_OR_RETURN(history.node, field[1].Int());
+  ASSIGN_OR_RETURN(history.tensor, field[2].Int());
+  if (history.tensor < 0 || history.tensor > std::numeric_limits<int32_t>::max())
+    return field[2].Mismatch("the number of an output");
+  return history;
+}
+
+// Reads a file's functional model.
+class FunctionalReader {
+ public:
+  explicit FunctionalReader(const JsonField& config) : config_(config) {}
+
+  StatusOr<Model> Run() {
+    ASSIGN_OR_RETURN(model_.name, config_["name"].StringOr("functional"));
+    model_.sequential = false;
+    RETURN_IF_ERROR(ReadLayers());
+    RETURN_IF_ERROR(Connect());
+    RETURN_IF_ERROR(ReadEnds());
+    return CheckTypes();
+  }
+
+ private:
+  Status ReadLayers() {
+    ASSIGN_OR_RETURN(const std::vector<JsonField> fields, config_["layers"].Elements());
+    if (fields.empty()) return config_["layers"].Mismatch("a list of at least one layer");
+    LayerNames names;
+    for (const JsonField& field : fields) {
+      ASSIGN_OR_RETURN(Layer layer, ReadLayer(field, names));
+      const int index = static_cast<int>(model_.layers.size());
+      layers_[layer.name] = index;
+      model_.layers.push_back(std::move(layer));
+      nodes_of_.emplace_back();
+      RETURN_IF_ERROR(ReadNodes(field["inbound_nodes"], index));
+    }
+    return OkStatus();
+  }
+
+  Status ReadNodes(const JsonField& field, int layer) {
+    ASSIGN_OR_RETURN(const std::vector<JsonField> nodes, field.Elements());
+    const bool input =
+        model_.layers[static_cast<size_t>(layer)].config.As<layers::InputLayer>() != nullptr;
+    if (input != nodes.empty()) {
+      return field.Mismatch(input ? "no calls of an InputLayer" : "the calls of the layer");
+    }
+    if (input) AddNode({.layer = layer});
+    for (const JsonField& node : nodes) {
+      Node read{.layer = layer};
+      RETURN_IF_ERROR(node.IsObject() ? ReadCall(node, read) : ReadOldCall(node, read));
+      if (read.inputs.empty()) return node.Mismatch("a call with at least one input");
+      AddNode(std::move(read));
+    }
+    return OkStatus();
+  }
+
+  void AddNode(Node node) {
+    nodes_of_[static_cast<size_t>(node.layer)].push_back(static_cast<int>(nodes_.size()));
+    nodes_.push_back(std::move(node));
+  }
+
+  // Keras 3: {args: [tensors, or lists of them], kwargs: {…}}
+  Status ReadCall(const JsonField& field, Node& node) {
+    ASSIGN_OR_RETURN(const std::vector<JsonField> args, field["args"].Elements());
+    for (const JsonField& arg : args) RETURN_IF_ERROR(ReadTensors(arg, node));
+    return ExpectNoArguments(field["kwargs"], node);
+  }
+
+  Status ReadTensors(const JsonField& field, Node& node) {
+    if (!field.present()) return OkStatus();
+    if (field.value()->is_array()) {
+      ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+      for (const JsonField& element : elements) RETURN_IF_ERROR(ReadTensors(element, node));
+      return OkStatus();
+    }
+    const JsonField history = field["config"]["keras_history"];
+    if (!history.present()) return Unsupported(field, node);
+    ASSIGN_OR_RETURN(History input, ReadHistory(history));
+    node.inputs.push_back(std::move(input));
+    return OkStatus();
+  }
+
+  // tf.keras 2: [[layer, node, tensor, {kwargs}], …], or one of them
+  Status ReadOldCall(const JsonField& field, Node& node) {
+    if (!field.present() || !field.value()->is_array()) return field.Mismatch("a call");
+    if (IsHistory(*field.value())) return ReadOldInput(field, node);
+    ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+    for (const JsonField& element : elements) RETURN_IF_ERROR(ReadOldInput(element, node));
+    return OkStatus();
+  }
+
+  Status ReadOldInput(const JsonField& field, Node& node) {
+    ASSIGN_OR_RETURN(History input, ReadHistory(field));
+    node.inputs.push_back(std::move(input));
+    return ExpectNoArguments(field[3], node);
+  }
+
+  // Accepts arguments that say what is the case anyway.
+  Status ExpectNoArguments(const JsonField& field, const Node& node) {
+    ASSIGN_OR_RETURN(const auto members, field.Members());
+    for (const auto& [name, member] : members) {
+      if (!member.present() || (name == "training" && *member.value() == false)) continue;
+      return Unsupported(member, node);
+    }
+    return OkStatus();
+  }
+
+  Status Unsupported(const JsonField& field, const Node& node) const {
+    return InvalidArgument(Describe(model_.layers[static_cast<size_t>(node.layer)]), ": ",
+                           field.path(), ": ", DescribeJson(*field.value()),
+                           " is not supported as an argument of a call; only the inputs are");
+  }
+
+  StatusOr<int> NodeOf(const History& history, const JsonField& where) const {
+    const auto found = layers_.find(history.layer);
+    if (found == layers_.end()) {
+      std::vector<std::string> known;
+      for (const auto& [name, index] : layers_) known.push_back(name);
+      return InvalidArgument(where.path(), ": there is no layer ", history.layer,
+                             DidYouMean(history.layer, known));
+    }
+    const std::vector<int>& nodes = nodes_of_[static_cast<size_t>(found->second)];
+    if (history.node < 0 || history.node >= static_cast<int64_t>(nodes.size())) {
+      return InvalidArgument(where.path(), ": layer ", history.layer, " has no call number ",
+                             history.node, ": it has ", nodes.size());
+    }
+    return nodes[static_cast<size_t>(history.node)];
+  }
+
+  // Orders the calls so that each comes after its inputs, otherwise as in the file.
+  Status Connect() {
+    std::vector<std::vector<int>> users(nodes_.size());
+    std::vector<size_t> missing(nodes_.size());
+    std::vector<std::vector<int>> inputs(nodes_.size());
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      for (const History& history : nodes_[n].inputs) {
+        ASSIGN_OR_RETURN(const int from, NodeOf(history, config_["layers"]));
+        inputs[n].push_back(from);
+        users[static_cast<size_t>(from)].push_back(static_cast<int>(n));
+      }
+      missing[n] = inputs[n].size();
+      if (missing[n] == 0) ready.push(static_cast<int>(n));
+    }
+    call_of_.assign(nodes_.size(), -1);
+    while (!ready.empty()) {
+      const auto n = static_cast<size_t>(ready.top());
+      ready.pop();
+      call_of_[n] = static_cast<int>(model_.calls.size());
+      Call call{.layer = nodes_[n].layer};
+      for (size_t i = 0; i < inputs[n].size(); ++i) {
+        call.inputs.push_back({call_of_[static_cast<size_t>(inputs[n][i])],
+                               static_cast<int>(nodes_[n].inputs[i].tensor)});
+      }
+      model_.calls.push_back(std::move(call));
+      for (int user : users[n]) {
+        if (--missing[static_cast<size_t>(user)] == 0) ready.push(user);
+      }
+    }
+    return ExpectNoCircle();
+  }
+
+  Status ExpectNoCircle() const {
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (call_of_[n] >= 0) continue;
+      return InvalidArgument(Describe(model_.layers[static_cast<size_t>(nodes_[n].layer)]),
+                             " depends on its own output, directly or through other layers");
+    }
+    return OkStatus();
+  }
+
+  StatusOr<std::vector<ValueRef>> ReadEnd(const JsonField& field) const {
+    if (!field.present() || !field.value()->is_array())
+      return field.Mismatch("a list of [layer, number of the call, number of the output]");
+    std::vector<JsonField> elements = {field};
+    if (!IsHistory(*field.value())) {
+      ASSIGN_OR_RETURN(elements, field.Elements());
+    }
+    if (elements.empty()) return field.Mismatch("at least one element");
+    std::vector<ValueRef> values;
+    for (const JsonField& element : elements) {
+      ASSIGN_OR_RETURN(const History history, ReadHistory(element));
+      ASSIGN_OR_RETURN(const int node, NodeOf(history, element));
+      values.push_back({call_of_[static_cast<size_t>(node)], static_cast<int>(history.tensor)});
+    }
+    return values;
+  }
+
+  Status ReadEnds() {
+    ASSIGN_OR_RETURN(const std::vector<ValueRef> inputs, ReadEnd(config_["input_layers"]));
+    ASSIGN_OR_RETURN(model_.outputs, ReadEnd(config_["output_layers"]));
+    for (const ValueRef& input : inputs) {
+      const Layer& layer = LayerOf(model_, input);
+      const bool twice = std::ranges::find(model_.inputs, input.call) != model_.inputs.end();
+      if (layer.config.As<layers::InputLayer>() == nullptr || twice) {
+        return config_["input_layers"].Mismatch("InputLayers, each once");
+      }
+      model_.inputs.push_back(input.call);
+    }
+    for (size_t call = 0; call < model_.calls.size(); ++call) {
+      if (!model_.calls[call].inputs.empty()) continue;
+      if (std::ranges::find(model_.inputs, static_cast<int>(call)) != model_.inputs.end()) continue;
+      return InvalidArgument(config_["input_layers"].path(), ": ",
+                             Describe(LayerOf(model_, ValueRef{static_cast<int>(call)})),
+                             " is not among them");
+    }
+    return OkStatus();
+  }
+
+  StatusOr<Model> CheckTypes() {
+    RETURN_IF_ERROR(CheckCalls(model_));
+    std::vector<TensorType> in;
+    for (const std::optional<TensorType>& stated : StatedInputs(model_)) in.push_back(*stated);
+    RETURN_IF_ERROR(OutputTypes(model_, in).status());
+    return std::move(model_);
+  }
+
+  const JsonField config_;
+  Model model_;
+  std::map<std::string, int> layers_;
+  std::vector<Node> nodes_;                 // in the order of the file
+  std::vector<std::vector<int>> nodes_of_;  // by layer
+  std::vector<int> call_of_;                // by node
+};
+
+// The number of a call among the calls of its layer.
+std::vector<int> NumbersOf(const Model& model) {
+  std::vector<int> numbers;
+  std::vector<int> counts(model.layers.size());
+  for (const Call& call : model.calls) numbers.push_back(counts[static_cast<size_t>(call.layer)]++);
+  return numbers;
+}
+
+Json WriteHistory(const Model& model, const std::vector<int>& numbers, const ValueRef& value) {
+  return {LayerOf(model, value).name, numbers[static_cast<size_t>(value.call)], value.output};
+}
+
+}  // namespace
+
+int64_t CountCalls(const Model& model) {
+  std::vector<int64_t> of_layer;
+  for (const Layer& layer : model.layers) {
+    const auto* nested = layer.config.As<NestedModel>();
+    of_layer.push_back(nested == nullptr ? 1 : CountCalls(*nested->model));
+  }
+  int64_t total = 0;
+  for (const Call& call : model.calls) {
+    total = std::min(total + of_layer[static_cast<size_t>(call.layer)], kMostCalls + 1);
+  }
+  return total;
+}
+
+Status CheckCalls(const Model& model) {
+  if (CountCalls(model) <= kMostCalls) return OkStatus();
+  return InvalidArgument("model ", model.name, " calls its layers more than ", kMostCalls,
+                         " times, counting those of nested models");
+}
+
+StatusOr<Model> ReadFunctional(const JsonField& config) {
+  return FunctionalReader(config).Run();
+}
+
+Json WriteFunctional(const Model& model) {
+  std::vector<TensorType> in;
+  for (const std::optional<TensorType>& stated : StatedInputs(model)) in.push_back(*stated);
+  const auto types = CallTypes(model, in);
+  ENFORCE(types.ok(), "the types of a functional model were checked when it was made");
+  const std::vector<int> numbers = NumbersOf(model);
+  std::vector<Json> layers;
+  for (const Layer& layer : model.layers) {
+    layers.push_back(WriteLayer(layer));
+    layers.back()["name"] = layer.name;
+    layers.back()["inbound_nodes"] = Json::array();
+  }
+  for (const Call& call : model.calls) {
+    if (call.inputs.empty()) continue;
+    Json tensors = Json::array();
+    for (const ValueRef& input : call.inputs) {
+      const TensorType& type =
+          (*types)[static_cast<size_t>(input.call)][static_cast<size_t>(input.output)];
+      tensors.push_back({{"class_name", "__keras_tensor__"},
+                         {"config",
+                          {{"shape", BatchShape(type.shape)},
+                           {"dtype", std::string(Name(type.dtype))},
+                           {"keras_history", WriteHistory(model, numbers, input)}}}});
+    }
+    // Several inputs are one argument, a list.
+    Json args = tensors.size() == 1 ? std::move(tensors) : Json::array({std::move(tensors)});
+    layers[static_cast<size_t>(call.layer)]["inbound_nodes"].push_back(
+        {{"args", std::move(args)}, {"kwargs", Json::object()}});
+  }
+  Json inputs = Json::array(), outputs = Json::array();
+  for (int call : model.inputs) inputs.push_back(WriteHistory(model, numbers, {call}));
+  for (const ValueRef& output : model.outputs)
+    outputs.push_back(WriteHistory(model, numbers, output));
+  return {{"name", model.name},
+          {"trainable", true},
+          {"layers", std::move(layers)},
+          {"input_layers", std::move(inputs)},
+          {"output_layers", std::move(outputs)}};
+}
+
+}  // namespace tfjob::model

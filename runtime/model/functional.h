@@ -1,0 +1,21 @@
+// Reads and writes the connections of a functional model in Keras' form. Private to this package.
+#pragma once
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+
+// Reads the config of a functional model, as Keras 3 or tf.keras 2 writes it. Returns
+// InvalidArgument if a layer is unknown, if calls depend on each other in a circle, or if two
+// layers do not fit together.
+StatusOr<Model> ReadFunctional(const JsonField& config);
+// Returns InvalidArgument if a model consists of too many calls. Nested models that call each other
+// twice at each level would double the work per level.
+inline constexpr int64_t kMostCalls = 100'000;
+Status CheckCalls(const Model& model);
+// Writes Keras 3's config.
+Json WriteFunctional(const Model& model);
+
+}  // namespace tfjob::model

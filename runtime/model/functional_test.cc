@@ -1,0 +1,187 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/keras.h"
+
+namespace tfjob::model {
+namespace {
+
+// A tensor as Keras 3 writes it in the arguments of a call.
+Json Tensor3(const std::string& layer, int node = 0, int tensor = 0) {
+  return {{"class_name", "__keras_tensor__"},
+          {"config", {{"shape", {nullptr, 3}}, {"keras_history", {layer, node, tensor}}}}};
+}
+
+Json Input(const std::string& name, int64_t size) {
+  return {{"class_name", "InputLayer"},
+          {"config", {{"name", name}, {"batch_shape", {nullptr, size}}, {"dtype", "float32"}}},
+          {"name", name},
+          {"inbound_nodes", Json::array()}};
+}
+
+// Each element of `calls` is the list of positional arguments of one call.
+Json LayerJson(const std::string& class_name, const std::string& name, Json config,
+               const std::vector<Json>& calls) {
+  config["name"] = name;
+  Json nodes = Json::array();
+  for (const Json& args : calls) nodes.push_back({{"args", args}, {"kwargs", {{"mask", nullptr}}}});
+  return {{"class_name", class_name},
+          {"config", std::move(config)},
+          {"name", name},
+          {"inbound_nodes", std::move(nodes)}};
+}
+
+Json Functional(const std::string& name, Json layers, Json inputs, Json outputs) {
+  return {{"class_name", "Functional"},
+          {"config",
+           {{"name", name},
+            {"layers", std::move(layers)},
+            {"input_layers", std::move(inputs)},
+            {"output_layers", std::move(outputs)}}}};
+}
+
+// Two inputs share a layer; a nested model follows; there are two outputs.
+Json Towers() {
+  const Json inner = {
+      {"class_name", "Sequential"},
+      {"config",
+       {{"name", "inner"},
+        {"layers",
+         {{{"class_name", "InputLayer"},
+           {"config", {{"name", "i"}, {"batch_shape", {nullptr, 3}}}}},
+          {{"class_name", "Dense"}, {"config", {{"name", "deep"}, {"units", 3}}}}}}}}};
+  Json nested = inner;
+  nested["name"] = "inner";
+  nested["inbound_nodes"] = {{{"args", {Tensor3("norm")}}, {"kwargs", Json::object()}}};
+  return Functional(
+      "towers",
+      // Not in the order of the calls: Keras writes layers in the order of their creation.
+      {Input("a", 4), LayerJson("Dense", "second", {{"units", 2}}, {{Tensor3("product")}}),
+       Input("b", 4),
+       LayerJson("Dense", "shared", {{"units", 3}}, {{Tensor3("a")}, {Tensor3("b")}}),
+       LayerJson("Add", "sum", Json::object(), {{{Tensor3("shared", 0), Tensor3("shared", 1)}}}),
+       LayerJson("BatchNormalization", "norm", Json::object(), {{Tensor3("sum")}}), nested,
+       LayerJson("Multiply", "product", Json::object(), {{{Tensor3("norm"), Tensor3("inner")}}}),
+       LayerJson("Dense", "first", {{"units", 1}}, {{Tensor3("product")}})},
+      {{"a", 0, 0}, {"b", 0, 0}}, {{"first", 0, 0}, {"second", 0, 0}});
+}
+
+StatusOr<Model> Read(const Json& json) {
+  return ReadKerasJson(PrintJson(json), "m.json");
+}
+std::string Error(const Json& json) {
+  const StatusOr<Model> model = Read(json);
+  return model.ok() ? "accepted" : std::string(Message(model.status()));
+}
+
+std::vector<TensorType> TwoInputs() {
+  return {{DType::kFloat32, {4}}, {DType::kFloat32, {4}}};
+}
+
+TEST(Functional, ReadsSharedLayersNestedModelsAndSeveralInputsAndOutputs) {
+  const StatusOr<Model> model = Read(Towers());
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(InputNames(*model), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(OutputNames(*model), (std::vector<std::string>{"first", "second"}));
+  const auto outputs = OutputTypes(*model, TwoInputs());
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].ToString(), "float32[1]");
+  EXPECT_EQ((*outputs)[1].ToString(), "float32[2]");
+  std::string names;
+  const auto variables = Variables(*model, TwoInputs());
+  for (const VariableSpec& variable : *variables)
+    names += variable.name + variable.shape.ToString() + (variable.trainable ? " " : "* ");
+  EXPECT_EQ(names,
+            "shared/kernel[4,3] shared/bias[3] norm/gamma[3] norm/beta[3] norm/moving_mean[3]* "
+            "norm/moving_variance[3]* inner/deep/kernel[3,3] inner/deep/bias[3] second/kernel[3,2] "
+            "second/bias[2] first/kernel[3,1] first/bias[1] ");
+}
+
+TEST(Functional, IsWrittenAsItWasRead) {
+  const StatusOr<Model> model = Read(Towers());
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Json written = WriteKerasJson(*model);
+  const StatusOr<Model> again = Read(written);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(WriteKerasJson(*again), written);
+  EXPECT_EQ(*Summary(*again, TwoInputs()), *Summary(*model, TwoInputs()));
+  const Json& sum = written["config"]["layers"][4];
+  EXPECT_EQ(sum["inbound_nodes"][0]["args"][0][1]["config"]["keras_history"],
+            (Json{"shared", 1, 0}));
+}
+
+TEST(Functional, ReadsTheCallsOfTfKeras2) {
+  Json towers =
+      Functional("towers",
+                 {Input("a", 4), Input("b", 4), LayerJson("Dense", "shared", {{"units", 3}}, {}),
+                  LayerJson("Add", "sum", Json::object(), {})},
+                 {{"a", 0, 0}, {"b", 0, 0}}, {"sum", 0, 0});
+  Json& layers = towers["config"]["layers"];
+  const Json none = Json::object();
+  layers[2]["inbound_nodes"] =
+      Json::array({Json::array({{"a", 0, 0, none}}), Json::array({{"b", 0, 0, none}})});
+  layers[3]["inbound_nodes"] =
+      Json::array({Json::array({{"shared", 0, 0, none}, {"shared", 1, 0, none}})});
+  const StatusOr<Model> model = Read(towers);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->calls.size(), 5u);
+  EXPECT_EQ(model->outputs, (std::vector<ValueRef>{{4, 0}}));
+}
+
+TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
+  const auto one = [](Json layers, Json output) {
+    layers.insert(layers.begin(), Input("a", 4));
+    return Functional("m", std::move(layers), {{"a", 0, 0}}, std::move(output));
+  };
+  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("aa")}})}, {"x", 0, 0})),
+            "m.json: config.layers: there is no layer aa; did you mean \"a\"?");
+  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a", 1)}})}, {"x", 0, 0})),
+            "m.json: config.layers: layer a has no call number 1: it has 1");
+  EXPECT_EQ(
+      Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a", 0, 7)}})}, {"x", 0, 0})),
+      "m.json: layer a (InputLayer) has no output number 7: it has 1");
+  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a")}})}, {"x", 0, 9})),
+            "m.json: layer x (Dense) has no output number 9: it has 1");
+  EXPECT_EQ(Error(one({LayerJson("Add", "x", Json::object(), {{{Tensor3("a"), Tensor3("y")}}}),
+                       LayerJson("Dense", "y", {{"units", 4}}, {{Tensor3("x")}})},
+                      {"x", 0, 0})),
+            "m.json: layer x (Add) depends on its own output, directly or through other layers");
+  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a")}}),
+                       LayerJson("Add", "sum", Json::object(), {{{Tensor3("a"), Tensor3("x")}}})},
+                      {"sum", 0, 0})),
+            "m.json: layer sum (Add) does not fit after layer a (InputLayer) and layer x (Dense): "
+            "expected shapes that broadcast (each dimension equal or 1, from the last one on), got "
+            "4 against 3, 0 dimensions before the last");
+  EXPECT_EQ(Error(one({LayerJson("Add", "sum", Json::object(), {{Tensor3("a")}})}, {"sum", 0, 0})),
+            "m.json: layer sum (Add) does not fit after layer a (InputLayer): expected two inputs "
+            "or more, got 1");
+  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {})}, {"x", 0, 0})),
+            "m.json: config.layers[1].inbound_nodes: expected the calls of the layer, got a list");
+  EXPECT_EQ(Error(Functional("m", {Input("a", 4), Input("b", 4)}, {{"a", 0, 0}}, {"a", 0, 0})),
+            "m.json: config.input_layers: layer b (InputLayer) is not among them");
+  Json call = one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a")}})}, {"x", 0, 0});
+  call["config"]["layers"][1]["inbound_nodes"][0]["kwargs"]["training"] = true;
+  EXPECT_EQ(Error(call),
+            "m.json: layer x (Dense): config.layers[1].inbound_nodes[0].kwargs.training: true is "
+            "not supported as an argument of a call; only the inputs are");
+}
+
+// Each level calls the level below twice.
+TEST(Functional, NestedModelsThatWouldTakeForeverAreRefused) {
+  Json model = Functional(
+      "level_0", {Input("a", 4), LayerJson("Dense", "d", {{"units", 4}}, {{Tensor3("a")}})},
+      {"a", 0, 0}, {"d", 0, 0});
+  for (int level = 1; level < 30; ++level) {
+    const std::string name = StrCat("level_", level - 1);
+    model["name"] = name;
+    model["inbound_nodes"] = {{{"args", {Tensor3("a")}}, {"kwargs", Json::object()}},
+                              {{"args", {Tensor3(name)}}, {"kwargs", Json::object()}}};
+    model = Functional(StrCat("level_", level), {Input("a", 4), model}, {"a", 0, 0}, {name, 1, 0});
+  }
+  EXPECT_NE(Error(model).find("calls its layers more than 100000 times"), std::string::npos)
+      << Error(model);
+}
+
+}  // namespace
+}  // namespace tfjob::model

@@ -1,0 +1,178 @@
+#include "runtime/model/keras_layer.h"
+
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/model/argument_reader.h"
+#include "runtime/model/argument_writer.h"
+#include "runtime/model/layer_table.h"
+#include "runtime/model/layers/shape.h"
+#include "runtime/model/nested_model.h"
+
+namespace tfjob::model {
+namespace {
+
+// Converts a class name to snake case by Keras' rule: a word begins at a capital letter that comes
+// directly after or before a lower-case letter ("ReLU" → "re_lu").
+std::string SnakeCase(std::string_view name) {
+  const auto upper = [&](size_t i) {
+    return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
+  };
+  const auto lower = [&](size_t i) {
+    return i < name.size() && std::islower(static_cast<unsigned char>(name[i]));
+  };
+  std::string snake;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (i > 0 && upper(i) && (lower(i - 1) || lower(i + 1))) snake += '_';
+    snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+  }
+  return snake;
+}
+
+Status CheckName(const std::string& name, const JsonField& field) {
+  for (char c : name) {
+    const bool fine =
+        std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+    if (!fine) return field.Mismatch("a name of letters, digits, '_', '-' and '.'");
+  }
+  return name.empty() ? field.Mismatch("a name that is not empty") : OkStatus();
+}
+
+// Reads Keras 2's description of the first layer's input.
+Status ReadStatedInput(Arguments& arguments, Layer& layer) {
+  RETURN_IF_ERROR(arguments.ReadBatchShape("batch_input_shape", layer.stated_input));
+  RETURN_IF_ERROR(arguments.ReadShape("input_shape", layer.stated_input));
+  int64_t dim = 0;
+  RETURN_IF_ERROR(arguments.Read("input_dim", dim));
+  if (dim > 0) layer.stated_input = Shape({dim});
+  return OkStatus();
+}
+
+// Reads Keras 3's record of the shape that the layer was built for. Returns nullopt for
+// unknown forms.
+std::optional<Shape> ReadBuildShape(const JsonField& field) {
+  if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
+  std::vector<int64_t> dims;
+  for (size_t i = 1; i < field.value()->size(); ++i) {
+    const StatusOr<int64_t> dim = field[i].Int();
+    if (!dim.ok() || *dim < 1) return std::nullopt;
+    dims.push_back(*dim);
+  }
+  return Shape(std::move(dims));
+}
+
+// Reads the fields that every layer's config may contain.
+Status ReadCommon(Arguments& arguments, Layer& layer) {
+  RETURN_IF_ERROR(arguments.Read("trainable", layer.trainable));
+  if (layer.config.As<layers::InputLayer>() != nullptr) return OkStatus();
+  const JsonField dtype = arguments["dtype"];
+  const JsonField policy = dtype["config"]["name"].present() ? dtype["config"]["name"] : dtype;
+  if (policy.present() && *policy.value() != "float32") {
+    return InvalidArgument(arguments.subject(), ": ", policy.path(), ": dtype ",
+                           DescribeJson(*policy.value()), " is not supported; only float32 is");
+  }
+  return ReadStatedInput(arguments, layer);
+}
+
+Status UnsupportedClass(const JsonField& field, const std::string& class_name) {
+  return InvalidArgument(field.path(), ": layer class ", class_name, " is not supported",
+                         DidYouMean(class_name, LayerClasses()));
+}
+
+StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
+  if (IsModelClass(form.class_name)) {
+    ASSIGN_OR_RETURN(Model nested, ReadModel(field));
+    return Layer{.config = NestedModel{std::make_shared<const Model>(std::move(nested))}};
+  }
+  const std::optional<LayerConfig> config = MakeLayer(form.class_name);
+  const JsonField registered = field["registered_name"];
+  const bool custom =
+      registered.present() && registered.StringOr("").value_or("").find('>') != std::string::npos;
+  if (!config || custom) return UnsupportedClass(field, form.class_name);
+  return Layer{.config = *config};
+}
+
+// Reads the arguments of a layer that has its name.
+Status ReadArguments(const ClassForm& form, Layer& layer) {
+  Arguments arguments(Describe(layer), form.arguments);
+  arguments.Ignore("name");
+  RETURN_IF_ERROR(ReadCommon(arguments, layer));
+  ArgumentReader reader(arguments);
+  layer.config = layer.config.Visited(reader);
+  RETURN_IF_ERROR(reader.status());
+  return arguments.Finish();
+}
+
+}  // namespace
+
+std::string LayerNames::Next(std::string_view class_name) {
+  std::string base = SnakeCase(class_name);
+  const int number = counts_[base]++;
+  return number == 0 ? base : StrCat(base, "_", number);
+}
+
+Status LayerNames::Take(const std::string& name, const JsonField& field) {
+  if (taken_.insert(name).second) return OkStatus();
+  return InvalidArgument(field.path(), ": two layers are called \"", name,
+                         "\"; give each its own name");
+}
+
+StatusOr<Layer> ReadLayer(const JsonField& field, LayerNames& names) {
+  ASSIGN_OR_RETURN(ClassForm form, ReadClassForm(field, "a layer"));
+  ASSIGN_OR_RETURN(Layer layer, ReadConfigured(field, form));
+  const JsonField name = form.arguments["name"];
+  if (name.present()) {
+    ASSIGN_OR_RETURN(layer.name, name.String());
+    RETURN_IF_ERROR(CheckName(layer.name, name));
+  } else {
+    layer.name = names.Next(form.class_name);
+  }
+  RETURN_IF_ERROR(names.Take(layer.name, field));
+  if (layer.config.As<NestedModel>() != nullptr) {
+    ASSIGN_OR_RETURN(layer.trainable, form.arguments["trainable"].BoolOr(true));
+    return layer;
+  }
+  RETURN_IF_ERROR(ReadArguments(form, layer));
+  const std::optional<Shape> built = ReadBuildShape(form.stated);
+  if (built && !layer.stated_input) layer.stated_input = built;
+  return layer;
+}
+
+Json BatchShape(const Shape& example) {
+  Json dims = Json::array({nullptr});
+  for (int64_t dim : example.dims()) dims.push_back(dim);
+  return dims;
+}
+
+Json DTypePolicy() {
+  return {{"module", "keras"},
+          {"class_name", "DTypePolicy"},
+          {"config", {{"name", "float32"}}},
+          {"registered_name", nullptr}};
+}
+
+Json WriteLayer(const Layer& layer) {
+  if (const auto* nested = layer.config.As<NestedModel>()) {
+    Json json = WriteModel(*nested->model);
+    json["config"]["name"] = layer.name;
+    json["config"]["trainable"] = layer.trainable;
+    return json;
+  }
+  Json config = Json::object();
+  ArgumentWriter writer(config);
+  layer.config.Visited(writer);
+  config["name"] = layer.name;
+  if (layer.config.As<layers::InputLayer>() == nullptr) {
+    config["dtype"] = DTypePolicy();
+    config["trainable"] = layer.trainable;
+  }
+  Json json = {{"module", "keras.layers"},
+               {"class_name", std::string(layer.config.class_name())},
+               {"config", std::move(config)},
+               {"registered_name", nullptr}};
+  if (layer.stated_input) json["build_config"] = {{"input_shape", BatchShape(*layer.stated_input)}};
+  return json;
+}
+
+}  // namespace tfjob::model

@@ -1,0 +1,42 @@
+// Reads and writes one layer in Keras' form. Private to this package.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+
+// Generates names for layers that have none in the file ("dense", "dense_1", …), and checks that
+// the names in a model are unique.
+class LayerNames {
+ public:
+  std::string Next(std::string_view class_name);
+  Status Take(const std::string& name, const JsonField& field);
+
+ private:
+  std::map<std::string, int> counts_;
+  std::set<std::string> taken_;
+};
+
+// Reads a layer in any of the forms of ClassForm (arguments.h). A layer that is a whole model
+// becomes a NestedModel.
+StatusOr<Layer> ReadLayer(const JsonField& field, LayerNames& names);
+// Writes Keras 3's form.
+Json WriteLayer(const Layer& layer);
+
+// The null of the batch axis, and the shape of one example.
+Json BatchShape(const Shape& example);
+Json DTypePolicy();
+
+// Read and write a whole model, which may be nested in another one.
+bool IsModelClass(std::string_view class_name);
+StatusOr<Model> ReadModel(const JsonField& root);
+Json WriteModel(const Model& model);
+
+}  // namespace tfjob::model

@@ -1,0 +1,181 @@
+// Represents a layer of any class as a value. Each class is a struct that holds the arguments of
+// the Keras layer of the same name (keras.io/api/layers); layers/ has one file per family of
+// classes, and layer_table.h lists all of them.
+//
+// Every class has these members:
+//   kClass              Keras' class name
+//   Arguments(visitor)  lists its arguments (argument_visitor.h)
+//   Apply(call)         appends its ops to the graph. Returns one Output, or a list of them
+// and one of these, which return InvalidArgument if the inputs do not fit:
+//   OutputShape(in)     for a class with one input and one output of the same float type: the shape
+//                       of the output, given the shape of the input
+//   OutputTypes(in)     for any other class: the types of the outputs, given those of the inputs
+// A class with variables also has one of
+//   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
+//                       Takes what OutputShape or OutputTypes takes
+// Optional members:
+//   kAnyDType = true    a class with OutputShape that takes values of any type
+//   kStopsMask = true   its output has no mask, even if its input has one
+//
+// All shapes and types are those of one example: they lack the batch axis. The methods of a layer
+// may be called by any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/graph/builder.h"
+#include "runtime/model/argument_visitor.h"
+#include "runtime/model/initializer.h"
+
+namespace tfjob::model {
+
+using graph::TensorType;
+
+// A variable of a model, named as in TensorFlow's and Keras' checkpoints: "dense_1/kernel".
+struct VariableSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Initializer initializer;
+  bool trainable = true;
+};
+
+// A value in a graph. A mask is bool [batch, steps], and says which steps of a sequence count; it
+// is invalid if all do.
+struct Value {
+  graph::Output output;
+  graph::Output mask = {};
+};
+
+// What a layer needs to append its ops to a graph, and what it says of them.
+struct LayerCall {
+  graph::Builder& b;
+  std::vector<Value> inputs = {};             // [batch, …]
+  std::vector<graph::Output> variables = {};  // in the order of Variables()
+  bool training = false;
+  bool trainable = true;               // false: the layer is frozen
+  graph::Output step = {}, seed = {};  // int64 scalars; valid if training
+  int64_t replica = 0;  // makes random numbers differ between tasks that share a seed
+
+  // Set by the layer.
+  struct Assignment {
+    size_t variable = 0;  // index in `variables`
+    graph::Output value;
+  };
+  std::vector<Assignment> assignments =
+      {};  // how a training step changes variables, besides gradients
+  std::vector<graph::Output> losses = {};  // scalars to add to the loss
+
+  graph::Output x() const { return inputs[0].output; }
+  // The shape of one example of the first input.
+  Shape ExampleShape() const;
+  int64_t batch_size() const { return b.shape(x()).dim(0); }
+};
+
+// Prepends the batch axis.
+Shape Batched(int64_t batch_size, const Shape& example);
+
+class LayerConfig {
+ public:
+  template <typename L>
+    requires requires { L::kClass; }
+  LayerConfig(L layer)  // NOLINT: a layer of any class is a layer
+      : held_(std::make_shared<Holder<L>>(std::move(layer))) {}
+
+  std::string_view class_name() const { return held_->class_name(); }
+  // Returns the layer, or null if it is of another class.
+  template <typename L>
+  const L* As() const {
+    const auto* holder = dynamic_cast<const Holder<L>*>(held_.get());
+    return holder == nullptr ? nullptr : &holder->layer;
+  }
+
+  // Returns a copy whose arguments the visitor may have changed.
+  LayerConfig Visited(ArgumentVisitor& visitor) const {
+    return LayerConfig(held_->Visited(visitor));
+  }
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
+    return held_->OutputTypes(in);
+  }
+  // Requires inputs that OutputTypes accepts.
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const {
+    return held_->Variables(in);
+  }
+  // The same.
+  std::vector<Value> Apply(LayerCall& call) const { return held_->Apply(call); }
+
+ private:
+  class Any {
+   public:
+    virtual ~Any() = default;
+    virtual std::string_view class_name() const = 0;
+    virtual std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const = 0;
+    virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
+    virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
+    virtual std::vector<Value> Apply(LayerCall& call) const = 0;
+  };
+  template <typename L>
+  class Holder;
+
+  explicit LayerConfig(std::shared_ptr<const Any> held) : held_(std::move(held)) {}
+
+  std::shared_ptr<const Any> held_;
+};
+
+// Returns InvalidArgument unless there is one input, of a float type unless `any_dtype` is set.
+Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype);
+// Gives each output the mask of the first input that has one, unless `stop` is set.
+std::vector<Value> WithMasks(const LayerCall& call, std::vector<graph::Output> outputs, bool stop);
+
+template <typename L>
+class LayerConfig::Holder final : public LayerConfig::Any {
+ public:
+  explicit Holder(L held) : layer(std::move(held)) {}
+
+  std::string_view class_name() const override { return L::kClass; }
+
+  std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const override {
+    auto copy = std::make_shared<Holder>(layer);
+    copy->layer.Arguments(visitor);
+    return copy;
+  }
+
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const override {
+    if constexpr (requires { layer.OutputTypes(in); }) {
+      return layer.OutputTypes(in);
+    } else {
+      RETURN_IF_ERROR(ExpectOneInput(in, requires { L::kAnyDType; }));
+      ASSIGN_OR_RETURN(Shape shape, layer.OutputShape(in[0].shape));
+      return std::vector{TensorType{in[0].dtype, std::move(shape)}};
+    }
+  }
+
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const override {
+    if constexpr (requires { layer.Variables(in); }) {
+      return layer.Variables(in);
+    } else if constexpr (requires { layer.Variables(in[0].shape); }) {
+      return layer.Variables(in[0].shape);
+    } else {
+      return {};
+    }
+  }
+
+  std::vector<Value> Apply(LayerCall& call) const override {
+    if constexpr (std::is_same_v<decltype(layer.Apply(call)), std::vector<Value>>) {
+      return layer.Apply(call);
+    } else {
+      return WithMasks(call, {layer.Apply(call)}, requires { L::kStopsMask; });
+    }
+  }
+
+  L layer;
+};
+
+}  // namespace tfjob::model

@@ -1,0 +1,54 @@
+#include "runtime/model/layer_table.h"
+
+#include "runtime/model/layers/activations.h"
+#include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/merge.h"
+#include "runtime/model/layers/noise.h"
+#include "runtime/model/layers/normalization.h"
+#include "runtime/model/layers/shape.h"
+
+namespace tfjob::model {
+namespace {
+
+// One layer of each class, with default arguments.
+std::vector<LayerConfig> AllLayers() {
+  using namespace layers;  // NOLINT: the table lists most of what is in there
+  return {InputLayer{},
+          Dense{},
+          Flatten{},
+          Reshape{},
+          Activation{},
+          ReLU{},
+          Softmax{},
+          Dropout{},
+          GaussianNoise{},
+          GaussianDropout{},
+          Add{},
+          Subtract{},
+          Multiply{},
+          Average{},
+          Maximum{},
+          Minimum{},
+          Permute{},
+          RepeatVector{},
+          BatchNormalization{},
+          LayerNormalization{},
+          Rescaling{}};
+}
+
+}  // namespace
+
+std::vector<std::string> LayerClasses() {
+  std::vector<std::string> names;
+  for (const LayerConfig& layer : AllLayers()) names.emplace_back(layer.class_name());
+  return names;
+}
+
+std::optional<LayerConfig> MakeLayer(std::string_view class_name) {
+  for (LayerConfig& layer : AllLayers()) {
+    if (layer.class_name() == class_name) return std::move(layer);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tfjob::model

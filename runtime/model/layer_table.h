@@ -1,0 +1,18 @@
+// Lists the classes of layers. To add one, define it in a file of layers/ and add it to the table.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model {
+
+// Returns the class names in the order of the table.
+std::vector<std::string> LayerClasses();
+// Returns a layer of this class with default arguments, or nullopt if there is no such class.
+std::optional<LayerConfig> MakeLayer(std::string_view class_name);
+
+}  // namespace tfjob::model

@@ -1,0 +1,40 @@
+// Defines layers that apply an activation function.
+#pragma once
+
+#include "runtime/model/activation.h"
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+struct Activation {
+  static constexpr std::string_view kClass = "Activation";
+  ActivationKind activation = ActivationKind::kLinear;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Computes max_value for x ≥ max_value, x for threshold ≤ x < max_value, and
+// negative_slope·(x - threshold) below.
+struct ReLU {
+  static constexpr std::string_view kClass = "ReLU";
+  std::optional<double> max_value;
+  double negative_slope = 0;
+  double threshold = 0;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Applies softmax over the last axis.
+struct Softmax {
+  static constexpr std::string_view kClass = "Softmax";
+
+  void Arguments(ArgumentVisitor& visitor) { visitor.Only("axis", "-1"); }
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

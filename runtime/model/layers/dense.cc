@@ -1,0 +1,54 @@
+#include "runtime/model/layers/dense.h"
+
+#include "runtime/graph/ops.h"
+
+namespace tfjob::model::layers {
+
+void Dense::Arguments(ArgumentVisitor& visitor) {
+  visitor.Integer("units", units, {.least = 1, .expected = kPositive.expected, .required = true});
+  visitor.Activation("activation", activation, /*required=*/false);
+  visitor.Flag("use_bias", use_bias);
+  visitor.Initializer("kernel_initializer", kernel_initializer);
+  visitor.Initializer("bias_initializer", bias_initializer);
+  for (const char* name :
+       {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint"}) {
+    visitor.Only(name, "null");
+  }
+  for (const char* name :
+       {"activity_regularizer", "lora_rank", "lora_alpha", "quantization_config"})
+    visitor.Retired(name, "null");
+}
+
+StatusOr<Shape> Dense::OutputShape(const Shape& in) const {
+  if (in.rank() == 0)
+    return InvalidArgument("expected examples of rank 1 or more, got shape ", in.ToString());
+  std::vector<int64_t> dims = in.dims();
+  dims.back() = units;
+  return Shape(std::move(dims));
+}
+
+std::vector<VariableSpec> Dense::Variables(const Shape& in) const {
+  std::vector<VariableSpec> variables;
+  variables.push_back(
+      {.name = "kernel", .shape = {in.dim(-1), units}, .initializer = kernel_initializer});
+  if (use_bias)
+    variables.push_back({.name = "bias", .shape = {units}, .initializer = bias_initializer});
+  return variables;
+}
+
+graph::Output Dense::Apply(const LayerCall& call) const {
+  graph::Builder& b = call.b;
+  const Shape in = b.shape(call.x());
+  // If the rank is higher, every axis but the last is a batch axis.
+  const bool matrix = in.rank() == 2;
+  const graph::Output rows = matrix ? call.x() : graph::Reshape(b, call.x(), {-1, in.dim(-1)});
+  graph::Output y = graph::MatMul(b, rows, call.variables[0]);
+  if (use_bias) y = graph::BiasAdd(b, y, call.variables[1]);
+  y = Activate(b, activation, y);
+  if (matrix) return y;
+  std::vector<int64_t> dims = in.dims();
+  dims.back() = units;
+  return graph::Reshape(b, y, Shape(std::move(dims)));
+}
+
+}  // namespace tfjob::model::layers

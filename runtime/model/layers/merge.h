@@ -1,0 +1,37 @@
+// Defines layers that combine several inputs element by element. The inputs are broadcast by
+// NumPy's rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the
+// batch axis of those with the lower rank, as in Keras.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum };
+// In the order of the enum.
+inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",
+                                                     "Average", "Maximum",  "Minimum"};
+
+// Takes two inputs or more of one type; kSubtract takes exactly two.
+StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in);
+graph::Output Merged(MergeKind kind, const LayerCall& call);
+
+template <MergeKind kKind>
+struct Merge {
+  static constexpr std::string_view kClass = kMergeClasses[static_cast<size_t>(kKind)];
+
+  void Arguments(ArgumentVisitor&) {}
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
+    return MergedType(kKind, in);
+  }
+  graph::Output Apply(const LayerCall& call) const { return Merged(kKind, call); }
+};
+
+using Add = Merge<MergeKind::kAdd>;
+using Subtract = Merge<MergeKind::kSubtract>;
+using Multiply = Merge<MergeKind::kMultiply>;
+using Average = Merge<MergeKind::kAverage>;
+using Maximum = Merge<MergeKind::kMaximum>;
+using Minimum = Merge<MergeKind::kMinimum>;
+
+}  // namespace tfjob::model::layers

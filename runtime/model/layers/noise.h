@@ -1,0 +1,41 @@
+// Defines layers that are random in training and do nothing otherwise.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Sets each element to 0 with probability `rate`, else divides it by 1 - rate.
+struct Dropout {
+  static constexpr std::string_view kClass = "Dropout";
+  double rate = 0;
+  std::optional<int64_t> seed = {};  // only kept: dropout uses the run's seed
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Adds normal noise with mean 0.
+struct GaussianNoise {
+  static constexpr std::string_view kClass = "GaussianNoise";
+  double stddev = 0;
+  std::optional<int64_t> seed = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Multiplies by normal noise with mean 1 and standard deviation √(rate / (1 - rate)).
+struct GaussianDropout {
+  static constexpr std::string_view kClass = "GaussianDropout";
+  double rate = 0;
+  std::optional<int64_t> seed = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,187 @@
+#include "runtime/model/layers/normalization.h"
+
+#include <algorithm>
+
+#include "runtime/graph/ops.h"
+
+namespace tfjob::model::layers {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr NumberRule kNotBelowZero = {.least = 0, .expected = "a number of at least 0"};
+
+// Returns the axis of one example, or -1 if there is none, or if it is the batch's. `axis` counts
+// the batch as axis 0, and from the end if it is negative.
+int ExampleAxis(int64_t axis, const Shape& in) {
+  const int64_t found = axis < 0 ? axis + in.rank() : axis - 1;
+  return found >= 0 && found < in.rank() ? static_cast<int>(found) : -1;
+}
+
+Status NoSuchAxis(int64_t axis, const Shape& in) {
+  return InvalidArgument("axis ", axis, " is not an axis of examples of shape ", in.ToString(),
+                         " (axis 0 is the batch)");
+}
+
+// Reshapes the value of the axes to the rank of x, with size 1 for all other axes.
+Output Along(Builder& b, Output value, const Shape& shape) {
+  return b.shape(value) == shape ? value : graph::Reshape(b, value, shape);
+}
+
+struct Moments {
+  Output mean, variance;  // of x's rank, with size 1 for the axes that were reduced
+};
+
+Moments MomentsOf(Builder& b, Output x, const std::vector<int64_t>& axes) {
+  const Output mean = Mean(b, x, axes, true);
+  return {mean, Mean(b, Square(b, Sub(b, x, mean)), axes, true)};
+}
+
+// Returns (x - mean)·gamma / √(variance + epsilon) + beta. gamma and beta may be invalid.
+Output Normalized(Builder& b, Output x, const Moments& moments, double epsilon, Output gamma,
+                  Output beta) {
+  Output factor = Rsqrt(b, graph::Add(b, moments.variance, Scalar(b, b.dtype(x), epsilon)));
+  if (gamma.valid()) factor = Mul(b, factor, gamma);
+  const Output y = Mul(b, Sub(b, x, moments.mean), factor);
+  return beta.valid() ? graph::Add(b, y, beta) : y;
+}
+
+void CenterAndScale(ArgumentVisitor& visitor, bool& center, bool& scale) {
+  visitor.Flag("center", center);
+  visitor.Flag("scale", scale);
+}
+
+void NoRegularizers(ArgumentVisitor& visitor) {
+  for (const char* name :
+       {"beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"}) {
+    visitor.Only(name, "null");
+  }
+}
+
+}  // namespace
+
+void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
+  std::vector<int64_t> axes = {axis};
+  // Some versions of Keras write a list with one axis.
+  visitor.Axes("axis", axes);
+  if (axes.size() == 1) axis = axes[0];
+  visitor.Number("momentum", momentum, {.least = 0, .most = 1, .expected = "a number in [0, 1]"});
+  visitor.Number("epsilon", epsilon, kNotBelowZero);
+  CenterAndScale(visitor, center, scale);
+  visitor.Initializer("beta_initializer", beta_initializer);
+  visitor.Initializer("gamma_initializer", gamma_initializer);
+  visitor.Initializer("moving_mean_initializer", moving_mean_initializer);
+  visitor.Initializer("moving_variance_initializer", moving_variance_initializer);
+  NoRegularizers(visitor);
+  visitor.Only("synchronized", "false");
+  // Some versions of Keras write what they no longer use, or what is a matter of speed.
+  visitor.Retired("renorm", "false");
+  for (const char* name : {"renorm_clipping", "virtual_batch_size", "adjustment"})
+    visitor.Retired(name, "null");
+  for (const char* name : {"renorm_momentum", "fused"}) visitor.Ignored(name);
+}
+
+StatusOr<Shape> BatchNormalization::OutputShape(const Shape& in) const {
+  if (ExampleAxis(axis, in) < 0) return NoSuchAxis(axis, in);
+  return in;
+}
+
+std::vector<VariableSpec> BatchNormalization::Variables(const Shape& in) const {
+  const Shape shape({in.dim(ExampleAxis(axis, in))});
+  std::vector<VariableSpec> variables;
+  if (scale) variables.push_back({"gamma", DType::kFloat32, shape, gamma_initializer});
+  if (center) variables.push_back({"beta", DType::kFloat32, shape, beta_initializer});
+  variables.push_back({"moving_mean", DType::kFloat32, shape, moving_mean_initializer, false});
+  variables.push_back(
+      {"moving_variance", DType::kFloat32, shape, moving_variance_initializer, false});
+  return variables;
+}
+
+Output BatchNormalization::Apply(LayerCall& call) const {
+  Builder& b = call.b;
+  const Output x = call.x();
+  const Shape in = call.ExampleShape();
+  const int kept = ExampleAxis(axis, in) + 1;
+  std::vector<int64_t> others;
+  std::vector<int64_t> dims(static_cast<size_t>(in.rank()) + 1, 1);
+  dims[static_cast<size_t>(kept)] = in.dim(kept - 1);
+  for (int d = 0; d <= in.rank(); ++d) {
+    if (d != kept) others.push_back(d);
+  }
+  const Shape along(dims);
+  const auto variable = [&](size_t i) { return Along(b, call.variables[i], along); };
+  const size_t mean = call.variables.size() - 2, variance = mean + 1;
+  // A frozen layer uses its moving statistics in training, too, as in Keras.
+  const bool learns = call.training && call.trainable;
+  const Moments moments =
+      learns ? MomentsOf(b, x, others) : Moments{variable(mean), variable(variance)};
+  if (learns) {
+    const auto follow = [&](size_t i, Output batch) {
+      const Output old = call.variables[i];
+      const Output value = graph::Reshape(b, batch, b.shape(old));
+      const Output rate = Scalar(b, b.dtype(x), 1 - momentum);
+      call.assignments.push_back({i, graph::Add(b, old, Mul(b, Sub(b, value, old), rate))});
+    };
+    follow(mean, moments.mean);
+    follow(variance, moments.variance);
+  }
+  return Normalized(b, x, moments, epsilon, scale ? variable(0) : Output(),
+                    center ? variable(scale ? 1 : 0) : Output());
+}
+
+void LayerNormalization::Arguments(ArgumentVisitor& visitor) {
+  visitor.Axes("axis", axis);
+  visitor.Number("epsilon", epsilon, kNotBelowZero);
+  CenterAndScale(visitor, center, scale);
+  visitor.Only("rms_scaling", "false");
+  visitor.Initializer("beta_initializer", beta_initializer);
+  visitor.Initializer("gamma_initializer", gamma_initializer);
+  NoRegularizers(visitor);
+}
+
+StatusOr<Shape> LayerNormalization::OutputShape(const Shape& in) const {
+  if (axis.empty()) return InvalidArgument("expected at least one axis");
+  for (int64_t a : axis) {
+    if (ExampleAxis(a, in) < 0) return NoSuchAxis(a, in);
+  }
+  return in;
+}
+
+std::vector<VariableSpec> LayerNormalization::Variables(const Shape& in) const {
+  std::vector<int64_t> dims;
+  for (int64_t a : axis) dims.push_back(in.dim(ExampleAxis(a, in)));
+  std::vector<VariableSpec> variables;
+  if (scale) variables.push_back({"gamma", DType::kFloat32, Shape(dims), gamma_initializer});
+  if (center) variables.push_back({"beta", DType::kFloat32, Shape(dims), beta_initializer});
+  return variables;
+}
+
+Output LayerNormalization::Apply(const LayerCall& call) const {
+  const Shape in = call.ExampleShape();
+  std::vector<int64_t> axes;
+  std::vector<int64_t> dims(static_cast<size_t>(in.rank()) + 1, 1);
+  for (int64_t a : axis) {
+    const int d = ExampleAxis(a, in) + 1;
+    axes.push_back(d);
+    dims[static_cast<size_t>(d)] = in.dim(d - 1);
+  }
+  std::ranges::sort(axes);
+  const Shape along(dims);
+  const auto variable = [&](size_t i) { return Along(call.b, call.variables[i], along); };
+  return Normalized(call.b, call.x(), MomentsOf(call.b, call.x(), axes), epsilon,
+                    scale ? variable(0) : Output(), center ? variable(scale ? 1 : 0) : Output());
+}
+
+void Rescaling::Arguments(ArgumentVisitor& visitor) {
+  visitor.Number("scale", scale, {});
+  visitor.Number("offset", offset, {});
+}
+
+Output Rescaling::Apply(const LayerCall& call) const {
+  Builder& b = call.b;
+  const DType dtype = b.dtype(call.x());
+  return graph::Add(b, Mul(b, call.x(), Scalar(b, dtype, scale)), Scalar(b, dtype, offset));
+}
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,59 @@
+// Defines layers that normalise values.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Computes gamma·(x - mean) / √(variance + epsilon) + beta, with one mean and one variance per
+// element of the axis, over all other axes. In training, they are those of the batch, and the
+// moving statistics follow them: m ← momentum·m + (1 - momentum)·batch's. Otherwise, they are the
+// moving statistics. Variables, each of the size of the axis: gamma (if scale), beta (if center),
+// moving_mean, moving_variance.
+struct BatchNormalization {
+  static constexpr std::string_view kClass = "BatchNormalization";
+  int64_t axis = -1;  // the batch is axis 0
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Initializer beta_initializer = Initializer::Zeros();
+  Initializer gamma_initializer = Initializer::Ones();
+  Initializer moving_mean_initializer = Initializer::Zeros();
+  Initializer moving_variance_initializer = Initializer::Ones();
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  std::vector<VariableSpec> Variables(const Shape& in) const;
+  graph::Output Apply(LayerCall& call) const;
+};
+
+// Computes gamma·(x - mean) / √(variance + epsilon) + beta, with the mean and variance of each
+// example over the axes. Variables, of the axes' shape: gamma (if scale), beta (if center).
+struct LayerNormalization {
+  static constexpr std::string_view kClass = "LayerNormalization";
+  std::vector<int64_t> axis = {-1};  // the batch is axis 0
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Initializer beta_initializer = Initializer::Zeros();
+  Initializer gamma_initializer = Initializer::Ones();
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  std::vector<VariableSpec> Variables(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Computes x·scale + offset.
+struct Rescaling {
+  static constexpr std::string_view kClass = "Rescaling";
+  double scale = 1;
+  double offset = 0;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,29 @@
+// Keeps the list of the tasks that are connected to ps 0, as ps 0 last reported it. Private to this
+// package.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/state/peer.h"
+
+namespace tfjob::ps {
+
+// A value type.
+class Members {
+ public:
+  // Takes a new list. A server lists every task that has been connected to it, also those that it
+  // has lost, so a task is missing only if ps 0 was restarted and the task has not connected to it
+  // again. Such a task stays, with its health unknown, for up to `patience`, unless it was lost
+  // before.
+  void Take(std::vector<state::PeerState> list, SteadyTime now, Duration patience);
+  const std::vector<state::PeerState>& list() const { return list_; }
+
+ private:
+  std::vector<state::PeerState> list_;
+  std::map<std::string, SteadyTime> missing_since_;  // by task
+};
+
+}  // namespace tfjob::ps

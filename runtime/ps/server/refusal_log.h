@@ -1,0 +1,26 @@
+// Logs that a peer broke the protocol. The job's own tasks are never refused for that, except for a
+// definition that this server has no memory for. So the peer is a task that somebody else controls
+// or, if the job has no key, a stranger. Private to this package.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/source_log.h"
+#include "runtime/base/status.h"
+#include "runtime/rpc/identity.h"
+
+namespace tfjob::ps {
+
+// Thread-safe. Logs one refusal per source address and ten minutes.
+class RefusalLog {
+ public:
+  // Does nothing if `why` is OK, or an error that tasks meet while others restart.
+  void Note(const rpc::Identity& peer, const std::string& address, const Status& why);
+
+ private:
+  Mutex mutex_;
+  SourceLog sources_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::ps
