@@ -266,6 +266,9 @@ TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
   EXPECT_EQ(ShapeError("[{InputLayer: {batch_shape: [null, 784]}}, {Dense: {units: 1}}]", {28, 28}),
             "layer input_layer (InputLayer) does not fit after the data: expected examples of "
             "shape [784], got [28,28]");
+  EXPECT_EQ(ShapeError("[{InputLayer: {batch_shape: [null, 2], dtype: int64}}]", {2}),
+            "layer input_layer (InputLayer) does not fit after the data: expected values of type "
+            "int64, as its dtype says, got float32");
   EXPECT_EQ(ShapeError("[{Dense: {units: 3}}, {Dense: {units: 1, input_shape: [4]}}]", {2}),
             "layer dense_1 (Dense) does not fit after layer dense (Dense): expected examples of "
             "shape [4], as its input "

@@ -33,9 +33,15 @@ void InputLayer::Arguments(ArgumentVisitor& visitor) {
   visitor.Ignored("optional");
 }
 
-StatusOr<Shape> InputLayer::OutputShape(const Shape& in) const {
-  if (in == shape) return shape;
-  return InvalidArgument("expected examples of shape ", shape.ToString(), ", got ", in.ToString());
+StatusOr<std::vector<TensorType>> InputLayer::OutputTypes(std::span<const TensorType> in) const {
+  RETURN_IF_ERROR(ExpectOneInput(in, /*any_dtype=*/true));
+  if (in[0].shape != shape) {
+    return InvalidArgument("expected examples of shape ", shape.ToString(), ", got ",
+                           in[0].shape.ToString());
+  }
+  if (in[0].dtype == dtype) return std::vector{in[0]};
+  return InvalidArgument("expected values of type ", Name(dtype), ", as its dtype says, got ",
+                         Name(in[0].dtype));
 }
 
 graph::Output Flatten::Apply(const LayerCall& call) const {
