@@ -69,6 +69,7 @@ class FunctionalReader {
       layers_[layer.name] = index;
       model_.layers.push_back(std::move(layer));
       nodes_of_.emplace_back();
+      first_number_.push_back(0);
       RETURN_IF_ERROR(ReadNodes(field["inbound_nodes"], index));
     }
     return OkStatus();
@@ -84,11 +85,20 @@ class FunctionalReader {
     if (input) AddNode({.layer = layer});
     for (const JsonField& node : nodes) {
       Node read{.layer = layer};
+      if (!node.IsObject()) first_number_[static_cast<size_t>(layer)] = OldFirstNumber(layer);
       RETURN_IF_ERROR(node.IsObject() ? ReadCall(node, read) : ReadOldCall(node, read));
       if (read.inputs.empty()) return node.Mismatch("a call with at least one input");
       AddNode(std::move(read));
     }
     return OkStatus();
+  }
+
+  // In tf.keras 2, a nested model that begins with an InputLayer was called once when it was made.
+  // That call is not in the file, but counts.
+  int OldFirstNumber(int layer) const {
+    const auto* nested = model_.layers[static_cast<size_t>(layer)].config.As<NestedModel>();
+    if (nested == nullptr) return 0;
+    return nested->model->layers[0].config.As<layers::InputLayer>() == nullptr ? 0 : 1;
   }
 
   void AddNode(Node node) {
@@ -156,12 +166,14 @@ class FunctionalReader {
       return InvalidArgument(where.path(), ": there is no layer ", history.layer,
                              DidYouMean(history.layer, known));
     }
-    const std::vector<int>& nodes = nodes_of_[static_cast<size_t>(found->second)];
-    if (history.node < 0 || history.node >= static_cast<int64_t>(nodes.size())) {
+    const auto layer = static_cast<size_t>(found->second);
+    const std::vector<int>& nodes = nodes_of_[layer];
+    const int64_t first = first_number_[layer];
+    if (history.node < first || history.node - first >= static_cast<int64_t>(nodes.size())) {
       return InvalidArgument(where.path(), ": layer ", history.layer, " has no call number ",
                              history.node, ": it has ", nodes.size());
     }
-    return nodes[static_cast<size_t>(history.node)];
+    return nodes[static_cast<size_t>(history.node - first)];
   }
 
   // Orders the calls so that each comes after its inputs, otherwise as in the file.
@@ -257,6 +269,7 @@ class FunctionalReader {
   std::map<std::string, int> layers_;
   std::vector<Node> nodes_;                 // in the order of the file
   std::vector<std::vector<int>> nodes_of_;  // by layer
+  std::vector<int> first_number_;           // by layer: the number of its first call in the file
   std::vector<int> call_of_;                // by node
 };
 

@@ -129,6 +129,23 @@ TEST(Functional, ReadsTheCallsOfTfKeras2) {
   EXPECT_EQ(model->outputs, (std::vector<ValueRef>{{4, 0}}));
 }
 
+// The nested model's first call made the model itself. tf.keras 2 leaves it out of the file, but
+// counts it.
+TEST(Functional, NumbersTheCallsOfNestedModelsAsTfKeras2Does) {
+  const Json none = Json::object();
+  Json nested = Functional("inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {})},
+                           {"i", 0, 0}, {"d", 0, 0});
+  nested["config"]["layers"][1]["inbound_nodes"] = Json::array({Json::array({{"i", 0, 0, none}})});
+  nested["name"] = "inner";
+  nested["inbound_nodes"] = Json::array({Json::array({{"a", 0, 0, none}})});
+  const auto outer = [&](int number) {
+    return Functional("outer", {Input("a", 4), nested}, {{"a", 0, 0}}, {"inner", number, 0});
+  };
+  EXPECT_EQ(Error(outer(1)), "accepted");
+  EXPECT_EQ(Error(outer(0)),
+            "m.json: config.output_layers: layer inner has no call number 0: it has 1");
+}
+
 TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
   const auto one = [](Json layers, Json output) {
     layers.insert(layers.begin(), Input("a", 4));

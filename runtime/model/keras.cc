@@ -56,10 +56,17 @@ StatusOr<Model> ReadModel(const JsonField& root) {
 }
 
 Json WriteModel(const Model& model) {
-  return {{"module", "keras"},
-          {"class_name", model.sequential ? "Sequential" : "Functional"},
-          {"config", model.sequential ? WriteSequential(model) : WriteFunctional(model)},
-          {"registered_name", nullptr}};
+  if (model.sequential) {
+    return {{"module", "keras"},
+            {"class_name", "Sequential"},
+            {"config", WriteSequential(model)},
+            {"registered_name", nullptr}};
+  }
+  // The module that Keras 3 writes; it does not find the class in another one.
+  return {{"module", "keras.src.models.functional"},
+          {"class_name", "Functional"},
+          {"config", WriteFunctional(model)},
+          {"registered_name", "Functional"}};
 }
 
 std::vector<VariableSpec> NestedModel::Variables(std::span<const TensorType> in) const {
