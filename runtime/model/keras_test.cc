@@ -278,6 +278,24 @@ TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
             "layer reshape (Reshape) does not fit after the data: target_shape [400000000");
 }
 
+TEST(Shapes, AxesThatDoNotExistOrComeTwiceAreErrors) {
+  EXPECT_EQ(ShapeError("[{BatchNormalization: {axis: 3}}]", {2, 4}),
+            "layer batch_normalization (BatchNormalization) does not fit after the data: axis 3 is "
+            "not an axis of examples of shape [2,4] (axis 0 is the batch)");
+  EXPECT_EQ(ShapeError("[{BatchNormalization: {axis: 0}}]", {2, 4}).substr(47, 27),
+            "does not fit after the data");
+  EXPECT_EQ(
+      ShapeError("[{LayerNormalization: {axis: [2, -1]}}]", {2, 4}),
+      "layer layer_normalization (LayerNormalization) does not fit after the data: axis -1 is "
+      "given twice");
+  EXPECT_EQ(
+      ShapeError("[{Permute: {dims: [2, 1]}}]", {4}),
+      "layer permute (Permute) does not fit after the data: dims [2,1] does not reorder the 1 "
+      "axes of shape [4]");
+  EXPECT_EQ(ShapeError("[{Add: }]", {4}),
+            "layer add (Add) does not fit after the data: expected two inputs or more, got 1");
+}
+
 TEST(Shapes, ThatNobodyCouldHoldAreErrors) {
   const Shape features({4});
   EXPECT_EQ(ShapeError("[{Reshape: {target_shape: [4, 1]}}, {Dense: {units: 2000000000}}, "

@@ -142,8 +142,12 @@ void LayerNormalization::Arguments(ArgumentVisitor& visitor) {
 
 StatusOr<Shape> LayerNormalization::OutputShape(const Shape& in) const {
   if (axis.empty()) return InvalidArgument("expected at least one axis");
+  std::vector<int> found;
   for (int64_t a : axis) {
-    if (ExampleAxis(a, in) < 0) return NoSuchAxis(a, in);
+    found.push_back(ExampleAxis(a, in));
+    if (found.back() < 0) return NoSuchAxis(a, in);
+    if (std::ranges::count(found, found.back()) > 1)
+      return InvalidArgument("axis ", a, " is given twice");
   }
   return in;
 }
