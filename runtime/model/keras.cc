@@ -49,7 +49,11 @@ bool IsModelClass(std::string_view class_name) {
 
 StatusOr<Model> ReadModel(const JsonField& root) {
   ASSIGN_OR_RETURN(const std::string class_name, root["class_name"].String());
-  if (class_name == "Sequential") return ReadSequential(root["config"]);
+  if (class_name == "Sequential") {
+    ASSIGN_OR_RETURN(Model model, ReadSequential(root["config"]));
+    RETURN_IF_ERROR(CheckEffort(model));
+    return model;
+  }
   if (IsModelClass(class_name)) return ReadFunctional(root["config"]);
   return InvalidArgument("class_name: model class ", class_name,
                          " is not supported; only Sequential and Functional are");
@@ -67,10 +71,6 @@ Json WriteModel(const Model& model) {
           {"class_name", "Functional"},
           {"config", WriteFunctional(model)},
           {"registered_name", "Functional"}};
-}
-
-std::vector<VariableSpec> NestedModel::Variables(std::span<const TensorType> in) const {
-  return model::Variables(*model, in).value_or(std::vector<VariableSpec>());
 }
 
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what) {

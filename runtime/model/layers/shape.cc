@@ -18,10 +18,12 @@ bool IsTarget(std::span<const int64_t> dims) {
 }
 
 bool IsPermutation(std::span<const int64_t> dims) {
-  for (int64_t d = 1; d <= static_cast<int64_t>(dims.size()); ++d) {
-    if (std::ranges::find(dims, d) == dims.end()) return false;
+  std::vector<int64_t> sorted(dims.begin(), dims.end());
+  std::ranges::sort(sorted);
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i) + 1) return false;
   }
-  return !dims.empty();
+  return !sorted.empty();
 }
 
 }  // namespace
