@@ -91,6 +91,16 @@ void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
   CheckIntegers(*field, value, rule);
 }
 
+void ArgumentReader::Axis(std::string_view name, int64_t& value) {
+  std::vector<int64_t> axes = {value};
+  Axes(name, axes);
+  if (axes.size() == 1) {
+    value = axes[0];
+  } else {
+    Keep(arguments_.Named(arguments_[name].Mismatch("one axis")));
+  }
+}
+
 void ArgumentReader::Axes(std::string_view name, std::vector<int64_t>& value) {
   const std::optional<JsonField> field = Given(name, false, "");
   if (!field) return;

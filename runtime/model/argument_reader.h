@@ -22,6 +22,7 @@ class ArgumentReader : public ArgumentVisitor {
   void Integers(std::string_view name, std::vector<int64_t>& value, const ListRule& rule) override;
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const IntegerRule& rule) override;
+  void Axis(std::string_view name, int64_t& value) override;
   void Axes(std::string_view name, std::vector<int64_t>& value) override;
   void Activation(std::string_view name, ActivationKind& value, bool required) override;
   void Initializer(std::string_view name, model::Initializer& value) override;

@@ -57,6 +57,8 @@ class ArgumentVisitor {
   // A list with as many elements as `value` has, or one number for all of them.
   virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
                        const IntegerRule& rule) = 0;
+  // One number, or a list of one number.
+  virtual void Axis(std::string_view name, int64_t& value) = 0;
   // A list of any length, or one number.
   virtual void Axes(std::string_view name, std::vector<int64_t>& value) = 0;
   virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;

@@ -58,9 +58,9 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
-// Adds the losses of all outputs, and what layers add to them. Returns the loss to minimise.
+// Adds the losses of all outputs. Returns the loss to minimise.
 Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
-               const std::vector<Value>& predictions, const std::vector<Output>& layer_losses) {
+               const std::vector<Value>& predictions) {
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
@@ -70,10 +70,6 @@ Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
     const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
     loss = Total(b, loss, Weighted(b, own, objective.weight));
     sum = Total(b, sum, Weighted(b, batch, objective.weight));
-  }
-  for (Output layer : layer_losses) {
-    loss = Total(b, loss, layer);
-    sum = Total(b, sum, Weighted(b, layer, static_cast<double>(options.batch_size)));
   }
   b.AddFetch(kLoss, loss);
   b.AddFetch(kLossSum, sum);
@@ -193,7 +189,7 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
     b.AddFetch(PredictionName(model, i), predictions[i].output);
   if (options.mode != Mode::kPredict && b.ok()) {
-    const Output loss = AddLoss(b, options, feeds, predictions, call.losses);
+    const Output loss = AddLoss(b, options, feeds, predictions);
     AddMetrics(b, model, options, feeds, predictions, built);
     if (options.mode == Mode::kTrain && b.ok()) {
       for (const LayerCall::Assignment& assignment : call.assignments) {

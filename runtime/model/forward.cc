@@ -72,7 +72,6 @@ class ForwardPass {
       });
       whole_.assignments.push_back({first + assignment.variable, assignment.value});
     }
-    whole_.losses.insert(whole_.losses.end(), part.losses.begin(), part.losses.end());
   }
 
   const Model& model_;

@@ -44,6 +44,12 @@ StatusOr<History> ReadHistory(const JsonField& field) {
   return history;
 }
 
+// The number of the layer's first call in Keras 3's lists of a model's inputs and outputs.
+int NumberAtEnds(const Layer& layer) {
+  const auto* nested = layer.config.As<NestedModel>();
+  return nested != nullptr && !nested->model->sequential ? 1 : 0;
+}
+
 // Reads a file's functional model.
 class FunctionalReader {
  public:
@@ -54,6 +60,7 @@ class FunctionalReader {
     model_.sequential = false;
     RETURN_IF_ERROR(ReadLayers());
     RETURN_IF_ERROR(Connect());
+    RETURN_IF_ERROR(CheckEffort(model_));
     RETURN_IF_ERROR(ReadEnds());
     return CheckTypes();
   }
@@ -69,6 +76,8 @@ class FunctionalReader {
       layers_[layer.name] = index;
       model_.layers.push_back(std::move(layer));
       nodes_of_.emplace_back();
+      first_number_.push_back(0);
+      old_.push_back(false);
       RETURN_IF_ERROR(ReadNodes(field["inbound_nodes"], index));
     }
     return OkStatus();
@@ -84,11 +93,23 @@ class FunctionalReader {
     if (input) AddNode({.layer = layer});
     for (const JsonField& node : nodes) {
       Node read{.layer = layer};
+      if (!node.IsObject()) {
+        old_[static_cast<size_t>(layer)] = true;
+        first_number_[static_cast<size_t>(layer)] = OldFirstNumber(layer);
+      }
       RETURN_IF_ERROR(node.IsObject() ? ReadCall(node, read) : ReadOldCall(node, read));
       if (read.inputs.empty()) return node.Mismatch("a call with at least one input");
       AddNode(std::move(read));
     }
     return OkStatus();
+  }
+
+  // In tf.keras 2, a nested model that begins with an InputLayer was called once when it was made.
+  // That call is not in the file, but counts.
+  int OldFirstNumber(int layer) const {
+    const auto* nested = model_.layers[static_cast<size_t>(layer)].config.As<NestedModel>();
+    if (nested == nullptr) return 0;
+    return nested->model->layers[0].config.As<layers::InputLayer>() == nullptr ? 0 : 1;
   }
 
   void AddNode(Node node) {
@@ -100,7 +121,7 @@ class FunctionalReader {
   Status ReadCall(const JsonField& field, Node& node) {
     ASSIGN_OR_RETURN(const std::vector<JsonField> args, field["args"].Elements());
     for (const JsonField& arg : args) RETURN_IF_ERROR(ReadTensors(arg, node));
-    return ExpectNoArguments(field["kwargs"], node);
+    return ExpectNoArguments(field["kwargs"], node, /*keras_3=*/true);
   }
 
   Status ReadTensors(const JsonField& field, Node& node) {
@@ -129,14 +150,17 @@ class FunctionalReader {
   Status ReadOldInput(const JsonField& field, Node& node) {
     ASSIGN_OR_RETURN(History input, ReadHistory(field));
     node.inputs.push_back(std::move(input));
-    return ExpectNoArguments(field[3], node);
+    return ExpectNoArguments(field[3], node, /*keras_3=*/false);
   }
 
-  // Accepts arguments that say what is the case anyway.
-  Status ExpectNoArguments(const JsonField& field, const Node& node) {
+  // Accepts arguments without effect. Keras 3 writes training=False for every layer that takes it,
+  // and trains all the same. tf.keras 2 writes it only if the model was made with it; the layer
+  // then never trains.
+  Status ExpectNoArguments(const JsonField& field, const Node& node, bool keras_3) {
     ASSIGN_OR_RETURN(const auto members, field.Members());
     for (const auto& [name, member] : members) {
-      if (!member.present() || (name == "training" && *member.value() == false)) continue;
+      const bool untrained = name == "training" && member.present() && *member.value() == false;
+      if (!member.present() || (keras_3 && untrained)) continue;
       return Unsupported(member, node);
     }
     return OkStatus();
@@ -156,12 +180,14 @@ class FunctionalReader {
       return InvalidArgument(where.path(), ": there is no layer ", history.layer,
                              DidYouMean(history.layer, known));
     }
-    const std::vector<int>& nodes = nodes_of_[static_cast<size_t>(found->second)];
-    if (history.node < 0 || history.node >= static_cast<int64_t>(nodes.size())) {
+    const auto layer = static_cast<size_t>(found->second);
+    const std::vector<int>& nodes = nodes_of_[layer];
+    const int64_t first = first_number_[layer];
+    if (history.node < first || history.node - first >= static_cast<int64_t>(nodes.size())) {
       return InvalidArgument(where.path(), ": layer ", history.layer, " has no call number ",
                              history.node, ": it has ", nodes.size());
     }
-    return nodes[static_cast<size_t>(history.node)];
+    return nodes[static_cast<size_t>(history.node - first)];
   }
 
   // Orders the calls so that each comes after its inputs, otherwise as in the file.
@@ -206,6 +232,14 @@ class FunctionalReader {
     return OkStatus();
   }
 
+  // Keras 3 counts the calls of a nested functional model from 0, but from 1 in these two lists.
+  int FirstNumberAtEnds(const std::string& name) const {
+    const auto found = layers_.find(name);
+    if (found == layers_.end()) return 0;
+    const auto layer = static_cast<size_t>(found->second);
+    return old_[layer] ? 0 : NumberAtEnds(model_.layers[layer]);
+  }
+
   StatusOr<std::vector<ValueRef>> ReadEnd(const JsonField& field) const {
     if (!field.present() || !field.value()->is_array())
       return field.Mismatch("a list of [layer, number of the call, number of the output]");
@@ -213,10 +247,12 @@ class FunctionalReader {
     if (!IsHistory(*field.value())) {
       ASSIGN_OR_RETURN(elements, field.Elements());
     }
-    if (elements.empty()) return field.Mismatch("at least one element");
+    if (elements.empty() || elements.size() > kMostEnds)
+      return field.Mismatch("a list of 1 to 1000 elements");
     std::vector<ValueRef> values;
     for (const JsonField& element : elements) {
-      ASSIGN_OR_RETURN(const History history, ReadHistory(element));
+      ASSIGN_OR_RETURN(History history, ReadHistory(element));
+      history.node -= FirstNumberAtEnds(history.layer);
       ASSIGN_OR_RETURN(const int node, NodeOf(history, element));
       values.push_back({call_of_[static_cast<size_t>(node)], static_cast<int>(history.tensor)});
     }
@@ -245,18 +281,20 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    RETURN_IF_ERROR(CheckCalls(model_));
     std::vector<TensorType> in;
     for (const std::optional<TensorType>& stated : StatedInputs(model_)) in.push_back(*stated);
     RETURN_IF_ERROR(OutputTypes(model_, in).status());
     return std::move(model_);
   }
 
+  static constexpr size_t kMostEnds = 1000;
   const JsonField config_;
   Model model_;
   std::map<std::string, int> layers_;
   std::vector<Node> nodes_;                 // in the order of the file
   std::vector<std::vector<int>> nodes_of_;  // by layer
+  std::vector<int> first_number_;           // by layer: the number of its first call in the file
+  std::vector<bool> old_;                   // by layer: its calls are in the form of tf.keras 2
   std::vector<int> call_of_;                // by node
 };
 
@@ -273,25 +311,6 @@ Json WriteHistory(const Model& model, const std::vector<int>& numbers, const Val
 }
 
 }  // namespace
-
-int64_t CountCalls(const Model& model) {
-  std::vector<int64_t> of_layer;
-  for (const Layer& layer : model.layers) {
-    const auto* nested = layer.config.As<NestedModel>();
-    of_layer.push_back(nested == nullptr ? 1 : CountCalls(*nested->model));
-  }
-  int64_t total = 0;
-  for (const Call& call : model.calls) {
-    total = std::min(total + of_layer[static_cast<size_t>(call.layer)], kMostCalls + 1);
-  }
-  return total;
-}
-
-Status CheckCalls(const Model& model) {
-  if (CountCalls(model) <= kMostCalls) return OkStatus();
-  return InvalidArgument("model ", model.name, " calls its layers more than ", kMostCalls,
-                         " times, counting those of nested models");
-}
 
 StatusOr<Model> ReadFunctional(const JsonField& config) {
   return FunctionalReader(config).Run();
@@ -328,10 +347,13 @@ Json WriteFunctional(const Model& model) {
   }
   Json inputs = Json::array(), outputs = Json::array();
   for (int call : model.inputs) inputs.push_back(WriteHistory(model, numbers, {call}));
-  for (const ValueRef& output : model.outputs)
+  for (const ValueRef& output : model.outputs) {
     outputs.push_back(WriteHistory(model, numbers, output));
+    outputs.back()[1] =
+        numbers[static_cast<size_t>(output.call)] + NumberAtEnds(LayerOf(model, output));
+  }
+  // Without `trainable`: Keras 3 would set it for all layers.
   return {{"name", model.name},
-          {"trainable", true},
           {"layers", std::move(layers)},
           {"input_layers", std::move(inputs)},
           {"output_layers", std::move(outputs)}};

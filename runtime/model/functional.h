@@ -11,10 +11,6 @@ namespace tfjob::model {
 // InvalidArgument if a layer is unknown, if calls depend on each other in a circle, or if two
 // layers do not fit together.
 StatusOr<Model> ReadFunctional(const JsonField& config);
-// Returns InvalidArgument if a model consists of too many calls. Nested models that call each other
-// twice at each level would double the work per level.
-inline constexpr int64_t kMostCalls = 100'000;
-Status CheckCalls(const Model& model);
 // Writes Keras 3's config.
 Json WriteFunctional(const Model& model);
 

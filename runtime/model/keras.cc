@@ -49,21 +49,28 @@ bool IsModelClass(std::string_view class_name) {
 
 StatusOr<Model> ReadModel(const JsonField& root) {
   ASSIGN_OR_RETURN(const std::string class_name, root["class_name"].String());
-  if (class_name == "Sequential") return ReadSequential(root["config"]);
+  if (class_name == "Sequential") {
+    ASSIGN_OR_RETURN(Model model, ReadSequential(root["config"]));
+    RETURN_IF_ERROR(CheckEffort(model));
+    return model;
+  }
   if (IsModelClass(class_name)) return ReadFunctional(root["config"]);
   return InvalidArgument("class_name: model class ", class_name,
                          " is not supported; only Sequential and Functional are");
 }
 
 Json WriteModel(const Model& model) {
-  return {{"module", "keras"},
-          {"class_name", model.sequential ? "Sequential" : "Functional"},
-          {"config", model.sequential ? WriteSequential(model) : WriteFunctional(model)},
-          {"registered_name", nullptr}};
-}
-
-std::vector<VariableSpec> NestedModel::Variables(std::span<const TensorType> in) const {
-  return model::Variables(*model, in).value_or(std::vector<VariableSpec>());
+  if (model.sequential) {
+    return {{"module", "keras"},
+            {"class_name", "Sequential"},
+            {"config", WriteSequential(model)},
+            {"registered_name", nullptr}};
+  }
+  // The module that Keras 3 writes; it does not find the class in another one.
+  return {{"module", "keras.src.models.functional"},
+          {"class_name", "Functional"},
+          {"config", WriteFunctional(model)},
+          {"registered_name", "Functional"}};
 }
 
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what) {

@@ -30,13 +30,17 @@ std::string SnakeCase(std::string_view name) {
   return snake;
 }
 
+constexpr size_t kLongestName = 256;
+
 Status CheckName(const std::string& name, const JsonField& field) {
   for (char c : name) {
     const bool fine =
         std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
     if (!fine) return field.Mismatch("a name of letters, digits, '_', '-' and '.'");
   }
-  return name.empty() ? field.Mismatch("a name that is not empty") : OkStatus();
+  if (name.empty() || name.size() > kLongestName)
+    return field.Mismatch("a name of 1 to 256 characters");
+  return OkStatus();
 }
 
 // Reads Keras 2's description of the first layer's input.
@@ -156,7 +160,9 @@ Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
     json["config"]["name"] = layer.name;
-    json["config"]["trainable"] = layer.trainable;
+    // Keras would set it for all layers of the nested model.
+    json["config"].erase("trainable");
+    if (!layer.trainable) json["config"]["trainable"] = false;
     return json;
   }
   Json config = Json::object();

@@ -266,6 +266,9 @@ TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
   EXPECT_EQ(ShapeError("[{InputLayer: {batch_shape: [null, 784]}}, {Dense: {units: 1}}]", {28, 28}),
             "layer input_layer (InputLayer) does not fit after the data: expected examples of "
             "shape [784], got [28,28]");
+  EXPECT_EQ(ShapeError("[{InputLayer: {batch_shape: [null, 2], dtype: int64}}]", {2}),
+            "layer input_layer (InputLayer) does not fit after the data: expected values of type "
+            "int64, as its dtype says, got float32");
   EXPECT_EQ(ShapeError("[{Dense: {units: 3}}, {Dense: {units: 1, input_shape: [4]}}]", {2}),
             "layer dense_1 (Dense) does not fit after layer dense (Dense): expected examples of "
             "shape [4], as its input "
@@ -273,6 +276,24 @@ TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
   EXPECT_EQ(ShapeError("[{Reshape: {target_shape: [4000000000, 4000000000, 4000000000]}}]", {4})
                 .substr(0, 76),
             "layer reshape (Reshape) does not fit after the data: target_shape [400000000");
+}
+
+TEST(Shapes, AxesThatDoNotExistOrComeTwiceAreErrors) {
+  EXPECT_EQ(ShapeError("[{BatchNormalization: {axis: 3}}]", {2, 4}),
+            "layer batch_normalization (BatchNormalization) does not fit after the data: axis 3 is "
+            "not an axis of examples of shape [2,4] (axis 0 is the batch)");
+  EXPECT_EQ(ShapeError("[{BatchNormalization: {axis: 0}}]", {2, 4}).substr(47, 27),
+            "does not fit after the data");
+  EXPECT_EQ(
+      ShapeError("[{LayerNormalization: {axis: [2, -1]}}]", {2, 4}),
+      "layer layer_normalization (LayerNormalization) does not fit after the data: axis -1 is "
+      "given twice");
+  EXPECT_EQ(
+      ShapeError("[{Permute: {dims: [2, 1]}}]", {4}),
+      "layer permute (Permute) does not fit after the data: dims [2,1] does not reorder the 1 "
+      "axes of shape [4]");
+  EXPECT_EQ(ShapeError("[{Add: }]", {4}),
+            "layer add (Add) does not fit after the data: expected two inputs or more, got 1");
 }
 
 TEST(Shapes, ThatNobodyCouldHoldAreErrors) {

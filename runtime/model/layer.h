@@ -54,7 +54,7 @@ struct Value {
   graph::Output mask = {};
 };
 
-// What a layer needs to append its ops to a graph, and what it says of them.
+// What a layer needs to append its ops to a graph, and how it changes its variables.
 struct LayerCall {
   graph::Builder& b;
   std::vector<Value> inputs = {};             // [batch, …]
@@ -64,14 +64,12 @@ struct LayerCall {
   graph::Output step = {}, seed = {};  // int64 scalars; valid if training
   int64_t replica = 0;  // makes random numbers differ between tasks that share a seed
 
-  // Set by the layer.
   struct Assignment {
     size_t variable = 0;  // index in `variables`
     graph::Output value;
   };
-  std::vector<Assignment> assignments =
-      {};  // how a training step changes variables, besides gradients
-  std::vector<graph::Output> losses = {};  // scalars to add to the loss
+  // Set by the layer: how a training step changes variables that have no gradient.
+  std::vector<Assignment> assignments = {};
 
   graph::Output x() const { return inputs[0].output; }
   // The shape of one example of the first input.

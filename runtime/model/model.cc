@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/model/layers/shape.h"
+#include "runtime/model/nested_model.h"
 
 namespace tfjob::model {
 namespace {
@@ -64,23 +66,6 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-// `first` says that this is the layer's first call, for which it may state its input.
-StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, bool first,
-                                             std::span<const TensorType> in,
-                                             const std::string& givers) {
-  StatusOr<std::vector<TensorType>> types = layer.config.OutputTypes(in);
-  if (types.ok() && first && layer.stated_input && *layer.stated_input != in[0].shape) {
-    types = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
-                            ", as its input shape says, got ", in[0].shape.ToString());
-  }
-  if (!types.ok()) {
-    return Annotate(types.status(), StrCat(Describe(layer), " does not fit after ", givers));
-  }
-  for (const TensorType& type : *types)
-    RETURN_IF_ERROR(Annotate(CheckSize(type.shape), Describe(layer)));
-  return types;
-}
-
 std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in) {
   std::vector<VariableSpec> variables = layer.config.Variables(in);
   for (VariableSpec& variable : variables) {
@@ -88,6 +73,33 @@ std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const Tensor
     variable.trainable = variable.trainable && layer.trainable;
   }
   return variables;
+}
+
+// A nested model checks its own variables.
+Status CheckVariables(const Layer& layer, std::span<const TensorType> in) {
+  if (layer.config.As<NestedModel>() != nullptr) return OkStatus();
+  for (const VariableSpec& variable : VariablesOf(layer, in))
+    RETURN_IF_ERROR(Annotate(CheckSize(variable.shape), StrCat("variable ", variable.name)));
+  return OkStatus();
+}
+
+// `first` says that this is the layer's first call: it has its variables, and may state its input.
+StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, bool first,
+                                             std::span<const TensorType> in, const Model& model,
+                                             const Call& call) {
+  StatusOr<std::vector<TensorType>> types = layer.config.OutputTypes(in);
+  if (types.ok() && first && layer.stated_input && *layer.stated_input != in[0].shape) {
+    types = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
+                            ", as its input shape says, got ", in[0].shape.ToString());
+  }
+  if (!types.ok()) {
+    return Annotate(types.status(),
+                    StrCat(Describe(layer), " does not fit after ", GiversOf(model, call)));
+  }
+  for (const TensorType& type : *types)
+    RETURN_IF_ERROR(Annotate(CheckSize(type.shape), Describe(layer)));
+  if (first) RETURN_IF_ERROR(CheckVariables(layer, in));
+  return types;
 }
 
 std::string Padded(std::string text, size_t width) {
@@ -142,10 +154,15 @@ std::vector<std::string> InputNames(const Model& model) {
 std::vector<std::string> OutputNames(const Model& model) {
   std::vector<std::string> names;
   std::map<std::string, int> counts;
+  std::set<std::string> taken;
   for (const ValueRef& output : model.outputs) {
-    const std::string& name = LayerOf(model, output).name;
-    const int number = counts[name]++;
-    names.push_back(number == 0 ? name : StrCat(name, "_", number));
+    const std::string& base = LayerOf(model, output).name;
+    std::string name;
+    do {
+      const int number = counts[base]++;
+      name = number == 0 ? base : StrCat(base, "_", number);
+    } while (!taken.insert(name).second);
+    names.push_back(std::move(name));
   }
   return names;
 }
@@ -177,7 +194,11 @@ StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
     for (const ValueRef& input : at.inputs) RETURN_IF_ERROR(CheckOutput(model, types, input));
     ASSIGN_OR_RETURN(std::vector<TensorType> after,
                      TypesAfter(LayerOf(model, at), !called[static_cast<size_t>(at.layer)],
-                                InputTypes(model, types, call, in), GiversOf(model, at)));
+                                InputTypes(model, types, call, in), model, at));
+    if (model.sequential && after.size() != 1) {
+      return InvalidArgument(Describe(LayerOf(model, at)), " has ", after.size(),
+                             " outputs; a layer of a Sequential model has one");
+    }
     called[static_cast<size_t>(at.layer)] = true;
     types.push_back(std::move(after));
   }
@@ -204,7 +225,6 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<cons
     seen[layer] = true;
     for (VariableSpec& variable :
          VariablesOf(model.layers[layer], InputTypes(model, types, call, in))) {
-      RETURN_IF_ERROR(Annotate(CheckSize(variable.shape), StrCat("variable ", variable.name)));
       variables.push_back(std::move(variable));
     }
   }

@@ -16,10 +16,16 @@ struct NestedModel {
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return model::OutputTypes(*model, in);
   }
-  // OutputTypes has accepted the inputs, and so does Variables, except for a variable that is too
-  // large. That is refused where the whole model's variables are listed.
+  // Whatever OutputTypes accepts has variables.
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<Value> Apply(LayerCall& call) const { return Forward(*model, call); }
 };
+
+// Limits on nested models. Files are small, and yet may ask for endless work: a model that calls
+// another one twice, which calls another one twice, and so on.
+inline constexpr int64_t kMostCalls = 40'000;
+inline constexpr int kMostLevels = 16;
+// Returns InvalidArgument if the model exceeds these limits.
+Status CheckEffort(const Model& model);
 
 }  // namespace tfjob::model

@@ -148,7 +148,12 @@ def functional(library):
     stopped = L.BatchNormalization(name="stopped")
     stopped.trainable = False
     shapes = library.Model(image, stopped(frozen(repeated)), name="shapes")
-    return [towers, shapes]
+    c = library.Input((5,), name="c")
+    block_in = library.Input((5,), name="block_in")
+    block = library.Model(block_in, L.Dense(5, activation="tanh", name="block_dense")(block_in), name="block")
+    once = block(c)
+    twice = library.Model(c, [once, block(once)], name="twice")  # the outputs are those of a nested model
+    return [towers, shapes, twice]
 
 
 class Models(unittest.TestCase):
@@ -225,6 +230,7 @@ class Models(unittest.TestCase):
             with self.subTest(model=model.name):
                 again = keras.models.model_from_json(json.dumps(tool("rewrite", {"model": model.to_json()})))
                 self.assertEqual([w.path for w in again.weights], [w.path for w in model.weights])
+                self.assertEqual([w.path for w in again.trainable_weights], [w.path for w in model.trainable_weights])
                 again.set_weights(model.get_weights())
                 inputs = [np.ones((2, *x.shape[1:]), np.float32) for x in model.inputs]
                 inputs = inputs if len(inputs) > 1 else inputs[0]

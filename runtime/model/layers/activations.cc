@@ -39,9 +39,10 @@ graph::Output ReLU::Apply(const LayerCall& call) const {
   if (negative_slope == 0 && threshold == 0) {
     y = graph::Relu(b, x);
   } else {
-    const graph::Output below =
-        graph::Mul(b, graph::Sub(b, x, scalar(threshold)), scalar(negative_slope));
-    y = graph::Select(b, graph::GreaterEqual(b, x, scalar(threshold)), x, below);
+    graph::Output below = graph::Fill(b, b.dtype(x), b.shape(x), 0);
+    if (negative_slope != 0)
+      below = graph::Mul(b, graph::Sub(b, x, scalar(threshold)), scalar(negative_slope));
+    y = graph::Select(b, graph::Greater(b, x, scalar(threshold)), x, below);
   }
   return max_value ? graph::Minimum(b, y, scalar(*max_value)) : y;
 }

@@ -15,8 +15,7 @@ struct Activation {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Computes max_value for x ≥ max_value, x for threshold ≤ x < max_value, and
-// negative_slope·(x - threshold) below.
+// Computes x for x > threshold, at most max_value, and negative_slope·(x - threshold) otherwise.
 struct ReLU {
   static constexpr std::string_view kClass = "ReLU";
   std::optional<double> max_value;

@@ -62,10 +62,7 @@ void NoRegularizers(ArgumentVisitor& visitor) {
 }  // namespace
 
 void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
-  std::vector<int64_t> axes = {axis};
-  // Some versions of Keras write a list with one axis.
-  visitor.Axes("axis", axes);
-  if (axes.size() == 1) axis = axes[0];
+  visitor.Axis("axis", axis);
   visitor.Number("momentum", momentum, {.least = 0, .most = 1, .expected = "a number in [0, 1]"});
   visitor.Number("epsilon", epsilon, kNotBelowZero);
   CenterAndScale(visitor, center, scale);
@@ -141,9 +138,16 @@ void LayerNormalization::Arguments(ArgumentVisitor& visitor) {
 }
 
 StatusOr<Shape> LayerNormalization::OutputShape(const Shape& in) const {
-  if (axis.empty()) return InvalidArgument("expected at least one axis");
+  if (axis.empty() || axis.size() > static_cast<size_t>(in.rank())) {
+    return InvalidArgument("expected 1 to ", in.rank(), " axes of examples of shape ",
+                           in.ToString(), ", got ", axis.size());
+  }
+  std::vector<int> found;
   for (int64_t a : axis) {
-    if (ExampleAxis(a, in) < 0) return NoSuchAxis(a, in);
+    found.push_back(ExampleAxis(a, in));
+    if (found.back() < 0) return NoSuchAxis(a, in);
+    if (std::ranges::count(found, found.back()) > 1)
+      return InvalidArgument("axis ", a, " is given twice");
   }
   return in;
 }

@@ -18,10 +18,12 @@ bool IsTarget(std::span<const int64_t> dims) {
 }
 
 bool IsPermutation(std::span<const int64_t> dims) {
-  for (int64_t d = 1; d <= static_cast<int64_t>(dims.size()); ++d) {
-    if (std::ranges::find(dims, d) == dims.end()) return false;
+  std::vector<int64_t> sorted(dims.begin(), dims.end());
+  std::ranges::sort(sorted);
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i) + 1) return false;
   }
-  return !dims.empty();
+  return !sorted.empty();
 }
 
 }  // namespace
@@ -33,9 +35,15 @@ void InputLayer::Arguments(ArgumentVisitor& visitor) {
   visitor.Ignored("optional");
 }
 
-StatusOr<Shape> InputLayer::OutputShape(const Shape& in) const {
-  if (in == shape) return shape;
-  return InvalidArgument("expected examples of shape ", shape.ToString(), ", got ", in.ToString());
+StatusOr<std::vector<TensorType>> InputLayer::OutputTypes(std::span<const TensorType> in) const {
+  RETURN_IF_ERROR(ExpectOneInput(in, /*any_dtype=*/true));
+  if (in[0].shape != shape) {
+    return InvalidArgument("expected examples of shape ", shape.ToString(), ", got ",
+                           in[0].shape.ToString());
+  }
+  if (in[0].dtype == dtype) return std::vector{in[0]};
+  return InvalidArgument("expected values of type ", Name(dtype), ", as its dtype says, got ",
+                         Name(in[0].dtype));
 }
 
 graph::Output Flatten::Apply(const LayerCall& call) const {

@@ -8,12 +8,11 @@ namespace tfjob::model::layers {
 // An input of the model. It has no inputs of its own: its value is fed.
 struct InputLayer {
   static constexpr std::string_view kClass = "InputLayer";
-  static constexpr bool kAnyDType = true;
   Shape shape;
   DType dtype = DType::kFloat32;
 
   void Arguments(ArgumentVisitor& visitor);
-  StatusOr<Shape> OutputShape(const Shape& in) const;
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   graph::Output Apply(const LayerCall& call) const { return call.x(); }
 };
 

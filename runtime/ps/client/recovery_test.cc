@@ -322,7 +322,7 @@ TEST(ManyShards, AreSentInSeveralFrames) {
                           .identity = Task("chief", 0),
                           .chief = true,
                           .provide_state = [&] { return InitialState(definition, 3); },
-                          .patience = 10s,
+                          .patience = 60s,
                           .connector = &pipes}),
               OkStatus());
     ASSERT_EQ(chief.Train(), OkStatus());

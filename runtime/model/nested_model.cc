@@ -1,0 +1,53 @@
+#include "runtime/model/nested_model.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tfjob::model {
+namespace {
+
+struct Effort {
+  int64_t calls = 0;  // with their inputs, and those of nested models
+  int depth = 1;
+};
+
+Effort EffortOf(const Model& model) {
+  Effort whole;
+  std::vector<int64_t> per_call;
+  for (const Layer& layer : model.layers) {
+    const auto* nested = layer.config.As<NestedModel>();
+    const Effort own = nested == nullptr ? Effort{1, 0} : EffortOf(*nested->model);
+    per_call.push_back(own.calls);
+    whole.depth = std::max(whole.depth, own.depth + 1);
+  }
+  for (const Call& call : model.calls) {
+    const int64_t calls = per_call[static_cast<size_t>(call.layer)];
+    const auto inputs = static_cast<int64_t>(call.inputs.size());
+    whole.calls = std::min(whole.calls + calls + inputs, kMostCalls + 1);
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::vector<VariableSpec> NestedModel::Variables(std::span<const TensorType> in) const {
+  StatusOr<std::vector<VariableSpec>> variables = model::Variables(*model, in);
+  ENFORCE(variables.ok(), "OutputTypes has accepted these inputs");
+  return *std::move(variables);
+}
+
+Status CheckEffort(const Model& model) {
+  const Effort effort = EffortOf(model);
+  if (effort.depth > kMostLevels) {
+    return InvalidArgument("model ", model.name, " nests models more than ", kMostLevels,
+                           " levels deep");
+  }
+  if (effort.calls > kMostCalls) {
+    return InvalidArgument("model ", model.name, " has more than ", kMostCalls,
+                           " calls and inputs of calls, counting those of nested models");
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::model
