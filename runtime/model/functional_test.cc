@@ -20,6 +20,19 @@ Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
+// A list of one element would read as that element to some compilers, so lists are made by
+// functions.
+template <typename... Elements>
+Json List(Elements... elements) {
+  Json list = Json::array();
+  (list.push_back(std::move(elements)), ...);
+  return list;
+}
+
+Json NodeJson(Json args, Json kwargs = Json::object()) {
+  return {{"args", std::move(args)}, {"kwargs", std::move(kwargs)}};
+}
+
 // Each element of `calls` is the list of positional arguments of one call.
 Json LayerJson(const std::string& class_name, const std::string& name, Json config,
                const std::vector<Json>& calls) {
@@ -32,7 +45,7 @@ Json LayerJson(const std::string& class_name, const std::string& name, Json conf
           {"inbound_nodes", std::move(nodes)}};
 }
 
-Json Functional(const std::string& name, Json layers, Json inputs, Json outputs) {
+Json Functional(const std::string& name, std::vector<Json> layers, Json inputs, Json outputs) {
   return {{"class_name", "Functional"},
           {"config",
            {{"name", name},
@@ -53,17 +66,19 @@ Json Towers() {
           {{"class_name", "Dense"}, {"config", {{"name", "deep"}, {"units", 3}}}}}}}}};
   Json nested = inner;
   nested["name"] = "inner";
-  nested["inbound_nodes"] = {{{"args", {Tensor3("norm")}}, {"kwargs", Json::object()}}};
+  nested["inbound_nodes"] = List(NodeJson(List(Tensor3("norm"))));
   return Functional(
       "towers",
       // Not in the order of the calls: Keras writes layers in the order of their creation.
-      {Input("a", 4), LayerJson("Dense", "second", {{"units", 2}}, {{Tensor3("product")}}),
+      {Input("a", 4), LayerJson("Dense", "second", {{"units", 2}}, {List(Tensor3("product"))}),
        Input("b", 4),
-       LayerJson("Dense", "shared", {{"units", 3}}, {{Tensor3("a")}, {Tensor3("b")}}),
-       LayerJson("Add", "sum", Json::object(), {{{Tensor3("shared", 0), Tensor3("shared", 1)}}}),
-       LayerJson("BatchNormalization", "norm", Json::object(), {{Tensor3("sum")}}), nested,
-       LayerJson("Multiply", "product", Json::object(), {{{Tensor3("norm"), Tensor3("inner")}}}),
-       LayerJson("Dense", "first", {{"units", 1}}, {{Tensor3("product")}})},
+       LayerJson("Dense", "shared", {{"units", 3}}, {List(Tensor3("a")), List(Tensor3("b"))}),
+       LayerJson("Add", "sum", Json::object(),
+                 {List(List(Tensor3("shared", 0), Tensor3("shared", 1)))}),
+       LayerJson("BatchNormalization", "norm", Json::object(), {List(Tensor3("sum"))}), nested,
+       LayerJson("Multiply", "product", Json::object(),
+                 {List(List(Tensor3("norm"), Tensor3("inner")))}),
+       LayerJson("Dense", "first", {{"units", 1}}, {List(Tensor3("product"))})},
       {{"a", 0, 0}, {"b", 0, 0}}, {{"first", 0, 0}, {"second", 0, 0}});
 }
 
@@ -119,10 +134,8 @@ TEST(Functional, ReadsTheCallsOfTfKeras2) {
                  {{"a", 0, 0}, {"b", 0, 0}}, {"sum", 0, 0});
   Json& layers = towers["config"]["layers"];
   const Json none = Json::object();
-  layers[2]["inbound_nodes"] =
-      Json::array({Json::array({{"a", 0, 0, none}}), Json::array({{"b", 0, 0, none}})});
-  layers[3]["inbound_nodes"] =
-      Json::array({Json::array({{"shared", 0, 0, none}, {"shared", 1, 0, none}})});
+  layers[2]["inbound_nodes"] = List(List(List("a", 0, 0, none)), List(List("b", 0, 0, none)));
+  layers[3]["inbound_nodes"] = List(List(List("shared", 0, 0, none), List("shared", 1, 0, none)));
   const StatusOr<Model> model = Read(towers);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->calls.size(), 5u);
@@ -135,9 +148,9 @@ TEST(Functional, NumbersTheCallsOfNestedModelsAsTfKeras2Does) {
   const Json none = Json::object();
   Json nested = Functional("inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {})},
                            {"i", 0, 0}, {"d", 0, 0});
-  nested["config"]["layers"][1]["inbound_nodes"] = Json::array({Json::array({{"i", 0, 0, none}})});
+  nested["config"]["layers"][1]["inbound_nodes"] = List(List(List("i", 0, 0, none)));
   nested["name"] = "inner";
-  nested["inbound_nodes"] = Json::array({Json::array({{"a", 0, 0, none}})});
+  nested["inbound_nodes"] = List(List(List("a", 0, 0, none)));
   const auto outer = [&](int number) {
     return Functional("outer", {Input("a", 4), nested}, {{"a", 0, 0}}, {"inner", number, 0});
   };
@@ -147,37 +160,43 @@ TEST(Functional, NumbersTheCallsOfNestedModelsAsTfKeras2Does) {
 }
 
 TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
-  const auto one = [](Json layers, Json output) {
+  const auto one = [](std::vector<Json> layers, Json output) {
     layers.insert(layers.begin(), Input("a", 4));
     return Functional("m", std::move(layers), {{"a", 0, 0}}, std::move(output));
   };
-  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("aa")}})}, {"x", 0, 0})),
-            "m.json: config.layers: there is no layer aa; did you mean \"a\"?");
-  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a", 1)}})}, {"x", 0, 0})),
-            "m.json: config.layers: layer a has no call number 1: it has 1");
   EXPECT_EQ(
-      Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a", 0, 7)}})}, {"x", 0, 0})),
-      "m.json: layer a (InputLayer) has no output number 7: it has 1");
-  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a")}})}, {"x", 0, 9})),
-            "m.json: layer x (Dense) has no output number 9: it has 1");
-  EXPECT_EQ(Error(one({LayerJson("Add", "x", Json::object(), {{{Tensor3("a"), Tensor3("y")}}}),
-                       LayerJson("Dense", "y", {{"units", 4}}, {{Tensor3("x")}})},
+      Error(one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("aa"))})}, {"x", 0, 0})),
+      "m.json: config.layers: there is no layer aa; did you mean \"a\"?");
+  EXPECT_EQ(
+      Error(one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a", 1))})}, {"x", 0, 0})),
+      "m.json: config.layers: layer a has no call number 1: it has 1");
+  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a", 0, 7))})},
                       {"x", 0, 0})),
-            "m.json: layer x (Add) depends on its own output, directly or through other layers");
-  EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a")}}),
-                       LayerJson("Add", "sum", Json::object(), {{{Tensor3("a"), Tensor3("x")}}})},
-                      {"sum", 0, 0})),
-            "m.json: layer sum (Add) does not fit after layer a (InputLayer) and layer x (Dense): "
-            "expected shapes that broadcast (each dimension equal or 1, from the last one on), got "
-            "4 against 3, 0 dimensions before the last");
-  EXPECT_EQ(Error(one({LayerJson("Add", "sum", Json::object(), {{Tensor3("a")}})}, {"sum", 0, 0})),
-            "m.json: layer sum (Add) does not fit after layer a (InputLayer): expected two inputs "
-            "or more, got 1");
+            "m.json: layer a (InputLayer) has no output number 7: it has 1");
+  EXPECT_EQ(
+      Error(one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a"))})}, {"x", 0, 9})),
+      "m.json: layer x (Dense) has no output number 9: it has 1");
+  EXPECT_EQ(
+      Error(one({LayerJson("Add", "x", Json::object(), {List(List(Tensor3("a"), Tensor3("y")))}),
+                 LayerJson("Dense", "y", {{"units", 4}}, {List(Tensor3("x"))})},
+                {"x", 0, 0})),
+      "m.json: layer x (Add) depends on its own output, directly or through other layers");
+  EXPECT_EQ(
+      Error(one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a"))}),
+                 LayerJson("Add", "sum", Json::object(), {List(List(Tensor3("a"), Tensor3("x")))})},
+                {"sum", 0, 0})),
+      "m.json: layer sum (Add) does not fit after layer a (InputLayer) and layer x (Dense): "
+      "expected shapes that broadcast (each dimension equal or 1, from the last one on), got "
+      "4 against 3, 0 dimensions before the last");
+  EXPECT_EQ(
+      Error(one({LayerJson("Add", "sum", Json::object(), {List(Tensor3("a"))})}, {"sum", 0, 0})),
+      "m.json: layer sum (Add) does not fit after layer a (InputLayer): expected two inputs "
+      "or more, got 1");
   EXPECT_EQ(Error(one({LayerJson("Dense", "x", {{"units", 3}}, {})}, {"x", 0, 0})),
             "m.json: config.layers[1].inbound_nodes: expected the calls of the layer, got a list");
   EXPECT_EQ(Error(Functional("m", {Input("a", 4), Input("b", 4)}, {{"a", 0, 0}}, {"a", 0, 0})),
             "m.json: config.input_layers: layer b (InputLayer) is not among them");
-  Json call = one({LayerJson("Dense", "x", {{"units", 3}}, {{Tensor3("a")}})}, {"x", 0, 0});
+  Json call = one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a"))})}, {"x", 0, 0});
   call["config"]["layers"][1]["inbound_nodes"][0]["kwargs"]["training"] = true;
   EXPECT_EQ(Error(call),
             "m.json: layer x (Dense): config.layers[1].inbound_nodes[0].kwargs.training: true is "
@@ -187,13 +206,12 @@ TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
 // Each level calls the level below twice.
 TEST(Functional, NestedModelsThatWouldTakeForeverAreRefused) {
   Json model = Functional(
-      "level_0", {Input("a", 4), LayerJson("Dense", "d", {{"units", 4}}, {{Tensor3("a")}})},
+      "level_0", {Input("a", 4), LayerJson("Dense", "d", {{"units", 4}}, {List(Tensor3("a"))})},
       {"a", 0, 0}, {"d", 0, 0});
   for (int level = 1; level < 30; ++level) {
     const std::string name = StrCat("level_", level - 1);
     model["name"] = name;
-    model["inbound_nodes"] = {{{"args", {Tensor3("a")}}, {"kwargs", Json::object()}},
-                              {{"args", {Tensor3(name)}}, {"kwargs", Json::object()}}};
+    model["inbound_nodes"] = List(NodeJson(List(Tensor3("a"))), NodeJson(List(Tensor3(name))));
     model = Functional(StrCat("level_", level), {Input("a", 4), model}, {"a", 0, 0}, {name, 2, 0});
   }
   EXPECT_NE(Error(model).find("model level_13 has more than 40000 calls"), std::string::npos)
@@ -201,11 +219,12 @@ TEST(Functional, NestedModelsThatWouldTakeForeverAreRefused) {
 }
 
 TEST(Functional, ModelsThatAreNestedTooDeepAreRefused) {
-  Json model = {{"class_name", "Sequential"},
-                {"config", {{"name", "level_0"}, {"layers", {{{"class_name", "Flatten"}}}}}}};
+  Json model = {
+      {"class_name", "Sequential"},
+      {"config", {{"name", "level_0"}, {"layers", List(Json{{"class_name", "Flatten"}})}}}};
   for (int level = 1; level < 20; ++level) {
     model = {{"class_name", "Sequential"},
-             {"config", {{"name", StrCat("level_", level)}, {"layers", Json::array({model})}}}};
+             {"config", {{"name", StrCat("level_", level)}, {"layers", List(model)}}}};
   }
   EXPECT_NE(Error(model).find("nests models more than 16 levels deep"), std::string::npos)
       << Error(model);
@@ -214,11 +233,10 @@ TEST(Functional, ModelsThatAreNestedTooDeepAreRefused) {
 // In the lists of inputs and outputs, Keras 3 counts the calls of a nested functional model from 1.
 TEST(Functional, NumbersTheOutputsOfNestedModelsAsKeras3Does) {
   Json nested = Functional(
-      "inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {{Tensor3("i")}})},
+      "inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {List(Tensor3("i"))})},
       {"i", 0, 0}, {"d", 0, 0});
   nested["name"] = "inner";
-  nested["inbound_nodes"] = {{{"args", {Tensor3("a")}}, {"kwargs", Json::object()}},
-                             {{"args", {Tensor3("inner")}}, {"kwargs", Json::object()}}};
+  nested["inbound_nodes"] = List(NodeJson(List(Tensor3("a"))), NodeJson(List(Tensor3("inner"))));
   const auto outer = [&](int number) {
     return Functional("outer", {Input("a", 4), nested}, {{"a", 0, 0}}, {"inner", number, 0});
   };
@@ -234,10 +252,10 @@ TEST(Functional, AVariableThatIsTooLargeIsRefusedInANestedModel) {
       {"class_name", "Sequential"},
       {"config",
        {{"name", "inner"},
-        {"layers",
-         {{{"class_name", "Dense"}, {"config", {{"name", "wide"}, {"units", 2147483647}}}}}}}}};
+        {"layers", List(Json{{"class_name", "Dense"},
+                             {"config", {{"name", "wide"}, {"units", 2147483647}}}})}}}};
   const Json outer = {{"class_name", "Sequential"},
-                      {"config", {{"name", "outer"}, {"layers", Json::array({inner})}}}};
+                      {"config", {{"name", "outer"}, {"layers", List(inner)}}}};
   const StatusOr<Model> model = Read(outer);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(Message(Variables(*model, Features({1024})).status()),
@@ -250,10 +268,10 @@ TEST(Functional, ALayerOfTfKeras2ThatNeverTrainsIsRefused) {
       Functional("m", {Input("a", 4), LayerJson("BatchNormalization", "n", Json::object(), {})},
                  {"a", 0, 0}, {"n", 0, 0});
   Json& nodes = model["config"]["layers"][1]["inbound_nodes"];
-  nodes = Json::array({Json::array({{"a", 0, 0, {{"training", false}}}})});
+  nodes = List(List(List("a", 0, 0, Json{{"training", false}})));
   EXPECT_NE(Error(model).find("training: false is not supported"), std::string::npos)
       << Error(model);
-  nodes = {{{"args", {Tensor3("a")}}, {"kwargs", {{"training", false}}}}};
+  nodes = List(NodeJson(List(Tensor3("a")), {{"training", false}}));
   EXPECT_EQ(Error(model), "accepted") << "Keras 3 writes it for every such layer";
 }
 
