@@ -402,7 +402,7 @@ TEST_F(PolicyCacheTest, AnOwnChangeHoldsUntilTheWatchShowsIt) {
 
 TEST_F(PolicyCacheTest, AWatchThatIsFasterThanTheChangesAnswerWins) {
   watch_.OnUpserted(Policy("2"));
-  watch_.OnUpserted(Policy("3"));  // somebody has changed it back
+  watch_.OnUpserted(Policy("3"));  // a user has undone the change
   cache_.RecordPolicyChange(kKey, "1", Policy("2"));
   EXPECT_EQ(Version(), "3");
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));

@@ -1,5 +1,4 @@
-// Decides which of the things that strangers do are logged: one per source address and ten minutes,
-// however many there are.
+// Limits how much strangers can make a task log: one event per source address every ten minutes.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ class SourceLog {
   static constexpr size_t kMaxSources = 256;
   static constexpr Duration kSilence = 10min;
 
-  // Call for every such thing. If it is to be logged, returns how many others of this source were
-  // not logged since the last one that was.
+  // Counts an event. If it should be logged, returns how many events of this source have been left
+  // out since the last one that was logged; otherwise returns nullopt.
   std::optional<uint64_t> Note(const std::string& source, Duration now);
 
  private:

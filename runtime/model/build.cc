@@ -11,7 +11,7 @@ using graph::Builder;
 using graph::Output;
 
 struct Feeds {
-  std::vector<Value> features;
+  std::vector<Output> features;
   std::vector<Output> labels;  // one per objective
   Output step, seed;
 };
@@ -25,7 +25,7 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   Feeds feeds;
   const std::vector<std::string> names = InputNames(model);
   for (size_t i = 0; i < names.size(); ++i) {
-    feeds.features.push_back({PlaceholderOf(b, names[i], options.features[i], options.batch_size)});
+    feeds.features.push_back(PlaceholderOf(b, names[i], options.features[i], options.batch_size));
   }
   for (size_t i = 0; i < options.objectives.size() && options.mode != Mode::kPredict; ++i) {
     feeds.labels.push_back(
@@ -60,11 +60,11 @@ Output Total(Builder& b, Output total, Output part) {
 
 // Adds the losses of all outputs. Returns the loss to minimise.
 Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
-               const std::vector<Value>& predictions) {
+               const std::vector<Output>& predictions) {
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    const Output losses = LossPerExample(b, objective.loss, predictions[i].output, feeds.labels[i]);
+    const Output losses = LossPerExample(b, objective.loss, predictions[i], feeds.labels[i]);
     if (!b.ok()) return {};
     const Output batch = Sum(b, losses, {});
     const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
@@ -82,11 +82,11 @@ MetricFetch FetchOf(const Model& model, size_t output, Metric metric) {
 }
 
 void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
-                const std::vector<Value>& predictions, BuiltGraph& built) {
+                const std::vector<Output>& predictions, BuiltGraph& built) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     for (Metric metric : options.objectives[i].metrics) {
       built.metrics.push_back(FetchOf(model, i, metric));
-      const Output values = MetricPerExample(b, metric, predictions[i].output, feeds.labels[i]);
+      const Output values = MetricPerExample(b, metric, predictions[i], feeds.labels[i]);
       if (b.ok()) b.AddFetch(built.metrics.back().fetch, Sum(b, values, {}));
     }
   }
@@ -185,9 +185,9 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
                  .step = feeds.step,
                  .seed = feeds.seed,
                  .replica = options.replica};
-  const std::vector<Value> predictions = Forward(model, call);
+  const std::vector<Output> predictions = Forward(model, call);
   for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
-    b.AddFetch(PredictionName(model, i), predictions[i].output);
+    b.AddFetch(PredictionName(model, i), predictions[i]);
   if (options.mode != Mode::kPredict && b.ok()) {
     const Output loss = AddLoss(b, options, feeds, predictions);
     AddMetrics(b, model, options, feeds, predictions, built);

@@ -30,8 +30,8 @@ inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
 
-// What one output of the model is trained to do. The loss to minimise is the sum of the objectives'
-// losses, each times its weight.
+// Says how one output of the model is trained and measured. Training minimises the weighted sum of
+// the losses of all objectives.
 struct Objective {
   Loss loss;
   std::vector<Metric> metrics;

@@ -6,23 +6,25 @@
 namespace tfjob::model {
 namespace {
 
+using graph::Output;
+
 // Appends the calls of one model, one after another.
 class ForwardPass {
  public:
   ForwardPass(const Model& model, LayerCall& whole) : model_(model), whole_(whole) {}
 
-  std::vector<Value> Run() {
+  std::vector<Output> Run() {
     for (int call = 0; call < static_cast<int>(model_.calls.size()); ++call) {
       Append(call);
       if (!whole_.b.ok()) return {};
     }
-    std::vector<Value> outputs;
+    std::vector<Output> outputs;
     for (const ValueRef& output : model_.outputs) outputs.push_back(At(output));
     return outputs;
   }
 
  private:
-  const Value& At(const ValueRef& value) const {
+  Output At(const ValueRef& value) const {
     return values_[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
   }
 
@@ -49,12 +51,8 @@ class ForwardPass {
   // Gives the call its layer's variables. Returns the index of the first of them.
   size_t VariablesOf(int index, const Layer& layer, LayerCall& part) {
     std::vector<TensorType> types;
-    for (const Value& input : part.inputs) {
-      TensorType type = whole_.b.type(input.output);
-      const std::vector<int64_t>& dims = type.shape.dims();
-      type.shape = Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
-      types.push_back(std::move(type));
-    }
+    for (const Output input : part.inputs)
+      types.push_back({whole_.b.dtype(input), ExampleOf(whole_.b.shape(input))});
     const size_t count = layer.config.Variables(types).size();
     const auto [found, first_call] = first_variable_.try_emplace(index, next_variable_);
     if (first_call) next_variable_ += count;
@@ -76,14 +74,14 @@ class ForwardPass {
 
   const Model& model_;
   LayerCall& whole_;
-  std::vector<std::vector<Value>> values_;  // by call
-  std::map<int, size_t> first_variable_;    // by layer
+  std::vector<std::vector<Output>> values_;  // by call
+  std::map<int, size_t> first_variable_;     // by layer
   size_t next_variable_ = 0;
 };
 
 }  // namespace
 
-std::vector<Value> Forward(const Model& model, LayerCall& call) {
+std::vector<Output> Forward(const Model& model, LayerCall& call) {
   return ForwardPass(model, call).Run();
 }
 

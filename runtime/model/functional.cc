@@ -39,15 +39,25 @@ StatusOr<History> ReadHistory(const JsonField& field) {
   ASSIGN_OR_RETURN(history.layer, field[0].String());
   ASSIGN_OR_RETURN(history.node, field[1].Int());
   ASSIGN_OR_RETURN(history.tensor, field[2].Int());
-  if (history.tensor < 0 || history.tensor > std::numeric_limits<int32_t>::max())
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (history.node < 0 || history.node > kMost) return field[1].Mismatch("the number of a call");
+  if (history.tensor < 0 || history.tensor > kMost)
     return field[2].Mismatch("the number of an output");
   return history;
 }
 
-// The number of the layer's first call in Keras 3's lists of a model's inputs and outputs.
+// Returns the number of the layer's first call in Keras 3's lists of a model's inputs and outputs.
+// There, Keras 3 counts the calls of a nested functional model from 1, and elsewhere from 0.
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? 1 : 0;
+}
+
+// Returns the types of the inputs, all of which are InputLayers.
+std::vector<TensorType> InputTypesOf(const Model& model) {
+  std::vector<TensorType> in;
+  for (const std::optional<TensorType>& stated : StatedInputs(model)) in.push_back(*stated);
+  return in;
 }
 
 // Reads a file's functional model.
@@ -77,7 +87,7 @@ class FunctionalReader {
       model_.layers.push_back(std::move(layer));
       nodes_of_.emplace_back();
       first_number_.push_back(0);
-      old_.push_back(false);
+      first_at_ends_.push_back(NumberAtEnds(model_.layers.back()));
       RETURN_IF_ERROR(ReadNodes(field["inbound_nodes"], index));
     }
     return OkStatus();
@@ -94,8 +104,8 @@ class FunctionalReader {
     for (const JsonField& node : nodes) {
       Node read{.layer = layer};
       if (!node.IsObject()) {
-        old_[static_cast<size_t>(layer)] = true;
         first_number_[static_cast<size_t>(layer)] = OldFirstNumber(layer);
+        first_at_ends_[static_cast<size_t>(layer)] = OldFirstNumber(layer);
       }
       RETURN_IF_ERROR(node.IsObject() ? ReadCall(node, read) : ReadOldCall(node, read));
       if (read.inputs.empty()) return node.Mismatch("a call with at least one input");
@@ -153,9 +163,9 @@ class FunctionalReader {
     return ExpectNoArguments(field[3], node, /*keras_3=*/false);
   }
 
-  // Accepts arguments without effect. Keras 3 writes training=False for every layer that takes it,
-  // and trains all the same. tf.keras 2 writes it only if the model was made with it; the layer
-  // then never trains.
+  // Refuses all arguments but those that change nothing. In a file of Keras 3, training=False
+  // changes nothing: Keras writes it for every layer that takes it, and fit overrides it. In a file
+  // of tf.keras 2, it means that the layer never trains.
   Status ExpectNoArguments(const JsonField& field, const Node& node, bool keras_3) {
     ASSIGN_OR_RETURN(const auto members, field.Members());
     for (const auto& [name, member] : members) {
@@ -172,7 +182,10 @@ class FunctionalReader {
                            " is not supported as an argument of a call; only the inputs are");
   }
 
-  StatusOr<int> NodeOf(const History& history, const JsonField& where) const {
+  // `first_numbers` are the numbers of the layers' first calls in the part of the file that `where`
+  // names.
+  StatusOr<int> NodeOf(const History& history, const std::vector<int>& first_numbers,
+                       const JsonField& where) const {
     const auto found = layers_.find(history.layer);
     if (found == layers_.end()) {
       std::vector<std::string> known;
@@ -182,7 +195,7 @@ class FunctionalReader {
     }
     const auto layer = static_cast<size_t>(found->second);
     const std::vector<int>& nodes = nodes_of_[layer];
-    const int64_t first = first_number_[layer];
+    const int64_t first = first_numbers[layer];
     if (history.node < first || history.node - first >= static_cast<int64_t>(nodes.size())) {
       return InvalidArgument(where.path(), ": layer ", history.layer, " has no call number ",
                              history.node, ": it has ", nodes.size());
@@ -198,7 +211,7 @@ class FunctionalReader {
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (size_t n = 0; n < nodes_.size(); ++n) {
       for (const History& history : nodes_[n].inputs) {
-        ASSIGN_OR_RETURN(const int from, NodeOf(history, config_["layers"]));
+        ASSIGN_OR_RETURN(const int from, NodeOf(history, first_number_, config_["layers"]));
         inputs[n].push_back(from);
         users[static_cast<size_t>(from)].push_back(static_cast<int>(n));
       }
@@ -232,14 +245,6 @@ class FunctionalReader {
     return OkStatus();
   }
 
-  // Keras 3 counts the calls of a nested functional model from 0, but from 1 in these two lists.
-  int FirstNumberAtEnds(const std::string& name) const {
-    const auto found = layers_.find(name);
-    if (found == layers_.end()) return 0;
-    const auto layer = static_cast<size_t>(found->second);
-    return old_[layer] ? 0 : NumberAtEnds(model_.layers[layer]);
-  }
-
   StatusOr<std::vector<ValueRef>> ReadEnd(const JsonField& field) const {
     if (!field.present() || !field.value()->is_array())
       return field.Mismatch("a list of [layer, number of the call, number of the output]");
@@ -251,9 +256,8 @@ class FunctionalReader {
       return field.Mismatch("a list of 1 to 1000 elements");
     std::vector<ValueRef> values;
     for (const JsonField& element : elements) {
-      ASSIGN_OR_RETURN(History history, ReadHistory(element));
-      history.node -= FirstNumberAtEnds(history.layer);
-      ASSIGN_OR_RETURN(const int node, NodeOf(history, element));
+      ASSIGN_OR_RETURN(const History history, ReadHistory(element));
+      ASSIGN_OR_RETURN(const int node, NodeOf(history, first_at_ends_, element));
       values.push_back({call_of_[static_cast<size_t>(node)], static_cast<int>(history.tensor)});
     }
     return values;
@@ -281,9 +285,7 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    std::vector<TensorType> in;
-    for (const std::optional<TensorType>& stated : StatedInputs(model_)) in.push_back(*stated);
-    RETURN_IF_ERROR(OutputTypes(model_, in).status());
+    RETURN_IF_ERROR(OutputTypes(model_, InputTypesOf(model_)).status());
     return std::move(model_);
   }
 
@@ -294,7 +296,7 @@ class FunctionalReader {
   std::vector<Node> nodes_;                 // in the order of the file
   std::vector<std::vector<int>> nodes_of_;  // by layer
   std::vector<int> first_number_;           // by layer: the number of its first call in the file
-  std::vector<bool> old_;                   // by layer: its calls are in the form of tf.keras 2
+  std::vector<int> first_at_ends_;          // the same, in input_layers and output_layers
   std::vector<int> call_of_;                // by node
 };
 
@@ -317,9 +319,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  std::vector<TensorType> in;
-  for (const std::optional<TensorType>& stated : StatedInputs(model)) in.push_back(*stated);
-  const auto types = CallTypes(model, in);
+  const auto types = CallTypes(model, InputTypesOf(model));
   ENFORCE(types.ok(), "the types of a functional model were checked when it was made");
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;

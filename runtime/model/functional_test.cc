@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/keras.h"
@@ -196,6 +197,13 @@ TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
             "m.json: config.layers[1].inbound_nodes: expected the calls of the layer, got a list");
   EXPECT_EQ(Error(Functional("m", {Input("a", 4), Input("b", 4)}, {{"a", 0, 0}}, {"a", 0, 0})),
             "m.json: config.input_layers: layer b (InputLayer) is not among them");
+  for (int64_t number :
+       {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(
+        Error(
+            one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a"))})}, {"x", number, 0})),
+        StrCat("m.json: config.output_layers[1]: expected the number of a call, got ", number));
+  }
   Json call = one({LayerJson("Dense", "x", {{"units", 3}}, {List(Tensor3("a"))})}, {"x", 0, 0});
   call["config"]["layers"][1]["inbound_nodes"][0]["kwargs"]["training"] = true;
   EXPECT_EQ(Error(call),
@@ -241,6 +249,8 @@ TEST(Functional, NumbersTheOutputsOfNestedModelsAsKeras3Does) {
     return Functional("outer", {Input("a", 4), nested}, {{"a", 0, 0}}, {"inner", number, 0});
   };
   EXPECT_EQ(Read(outer(1))->outputs, (std::vector<ValueRef>{{1, 0}}));
+  EXPECT_EQ(Error(outer(3)),
+            "m.json: config.output_layers: layer inner has no call number 3: it has 2");
   const StatusOr<Model> model = Read(outer(2));
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->outputs, (std::vector<ValueRef>{{2, 0}}));
@@ -272,7 +282,7 @@ TEST(Functional, ALayerOfTfKeras2ThatNeverTrainsIsRefused) {
   EXPECT_NE(Error(model).find("training: false is not supported"), std::string::npos)
       << Error(model);
   nodes = List(NodeJson(List(Tensor3("a")), {{"training", false}}));
-  EXPECT_EQ(Error(model), "accepted") << "Keras 3 writes it for every such layer";
+  EXPECT_EQ(Error(model), "accepted") << "in Keras 3, this argument changes nothing";
 }
 
 }  // namespace

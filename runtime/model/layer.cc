@@ -8,9 +8,13 @@ Shape Batched(int64_t batch_size, const Shape& example) {
   return Shape(std::move(dims));
 }
 
-Shape LayerCall::ExampleShape() const {
-  const std::vector<int64_t>& dims = b.shape(x()).dims();
+Shape ExampleOf(const Shape& batched) {
+  const std::vector<int64_t>& dims = batched.dims();
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
+}
+
+Shape LayerCall::ExampleShape() const {
+  return ExampleOf(b.shape(x()));
 }
 
 Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype) {
@@ -19,16 +23,6 @@ Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype) {
     return OkStatus();
   }
   return InvalidArgument("expected float values, got ", in[0].ToString());
-}
-
-std::vector<Value> WithMasks(const LayerCall& call, std::vector<graph::Output> outputs, bool stop) {
-  graph::Output mask;
-  for (const Value& input : call.inputs) {
-    if (!stop && !mask.valid()) mask = input.mask;
-  }
-  std::vector<Value> values;
-  for (graph::Output output : outputs) values.push_back({output, mask});
-  return values;
 }
 
 }  // namespace tfjob::model

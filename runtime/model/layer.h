@@ -13,9 +13,8 @@
 // A class with variables also has one of
 //   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
 //                       Takes what OutputShape or OutputTypes takes
-// Optional members:
+// Optional member:
 //   kAnyDType = true    a class with OutputShape that takes values of any type
-//   kStopsMask = true   its output has no mask, even if its input has one
 //
 // All shapes and types are those of one example: they lack the batch axis. The methods of a layer
 // may be called by any thread.
@@ -47,17 +46,11 @@ struct VariableSpec {
   bool trainable = true;
 };
 
-// A value in a graph. A mask is bool [batch, steps], and says which steps of a sequence count; it
-// is invalid if all do.
-struct Value {
-  graph::Output output;
-  graph::Output mask = {};
-};
-
-// What a layer needs to append its ops to a graph, and how it changes its variables.
+// The arguments of Apply: the place in the graph, the inputs and the variables. Apply adds to
+// `assignments`.
 struct LayerCall {
   graph::Builder& b;
-  std::vector<Value> inputs = {};             // [batch, …]
+  std::vector<graph::Output> inputs = {};     // [batch, …]
   std::vector<graph::Output> variables = {};  // in the order of Variables()
   bool training = false;
   bool trainable = true;               // false: the layer is frozen
@@ -71,13 +64,14 @@ struct LayerCall {
   // Set by the layer: how a training step changes variables that have no gradient.
   std::vector<Assignment> assignments = {};
 
-  graph::Output x() const { return inputs[0].output; }
-  // The shape of one example of the first input.
+  graph::Output x() const { return inputs[0]; }
+  // Returns the shape of one example of the first input.
   Shape ExampleShape() const;
   int64_t batch_size() const { return b.shape(x()).dim(0); }
 };
 
-// Prepends the batch axis.
+// Return the shape without, or with, the batch axis.
+Shape ExampleOf(const Shape& batched);
 Shape Batched(int64_t batch_size, const Shape& example);
 
 class LayerConfig {
@@ -106,8 +100,8 @@ class LayerConfig {
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const {
     return held_->Variables(in);
   }
-  // The same.
-  std::vector<Value> Apply(LayerCall& call) const { return held_->Apply(call); }
+  // Appends the layer's ops. Requires inputs that OutputTypes accepts.
+  std::vector<graph::Output> Apply(LayerCall& call) const { return held_->Apply(call); }
 
  private:
   class Any {
@@ -117,7 +111,7 @@ class LayerConfig {
     virtual std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const = 0;
     virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
     virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
-    virtual std::vector<Value> Apply(LayerCall& call) const = 0;
+    virtual std::vector<graph::Output> Apply(LayerCall& call) const = 0;
   };
   template <typename L>
   class Holder;
@@ -129,8 +123,6 @@ class LayerConfig {
 
 // Returns InvalidArgument unless there is one input, of a float type unless `any_dtype` is set.
 Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype);
-// Gives each output the mask of the first input that has one, unless `stop` is set.
-std::vector<Value> WithMasks(const LayerCall& call, std::vector<graph::Output> outputs, bool stop);
 
 template <typename L>
 class LayerConfig::Holder final : public LayerConfig::Any {
@@ -165,11 +157,11 @@ class LayerConfig::Holder final : public LayerConfig::Any {
     }
   }
 
-  std::vector<Value> Apply(LayerCall& call) const override {
-    if constexpr (std::is_same_v<decltype(layer.Apply(call)), std::vector<Value>>) {
+  std::vector<graph::Output> Apply(LayerCall& call) const override {
+    if constexpr (std::is_same_v<decltype(layer.Apply(call)), std::vector<graph::Output>>) {
       return layer.Apply(call);
     } else {
-      return WithMasks(call, {layer.Apply(call)}, requires { L::kStopsMask; });
+      return {layer.Apply(call)};
     }
   }
 

@@ -89,6 +89,6 @@ StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in
 // Appends the model's ops to the graph. `call` has the model's inputs and variables, in the order
 // of InputNames and Variables, and receives the assignments of all layers. Returns the
 // outputs. Requires inputs that OutputTypes accepts.
-std::vector<Value> Forward(const Model& model, LayerCall& call);
+std::vector<graph::Output> Forward(const Model& model, LayerCall& call);
 
 }  // namespace tfjob::model

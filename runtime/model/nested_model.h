@@ -18,7 +18,7 @@ struct NestedModel {
   }
   // Whatever OutputTypes accepts has variables.
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
-  std::vector<Value> Apply(LayerCall& call) const { return Forward(*model, call); }
+  std::vector<graph::Output> Apply(LayerCall& call) const { return Forward(*model, call); }
 };
 
 // Limits on nested models. Files are small, and yet may ask for endless work: a model that calls

@@ -157,7 +157,7 @@ TEST_F(RolesTest, AnEvaluationThatFailsStillEndsTheJob) {
                                 .job = {"uid", 0},
                                 .before_evaluation = [&] { return failure; }});
   EXPECT_EQ(chief.End(), failure);
-  ASSERT_TRUE(ps.AwaitEnd()) << "the server was not told of the end";
+  ASSERT_TRUE(ps.AwaitEnd()) << "the server did not learn that the job has ended";
   EXPECT_EQ(ps.End(), OkStatus());
   EXPECT_TRUE(Finished("/model")) << "all steps were made and saved";
 }

@@ -134,7 +134,7 @@ void Run(ps::Mode mode, std::string_view bytes) {
       .connector = &server,
   });
   ENFORCE(client.ok(), "the client is made without a server");
-  // Of their exact sizes, so that a sanitizer sees what is written beyond them.
+  // The buffers have exactly the size of the values, so that the sanitizers see writes beyond them.
   std::vector<std::byte> w(24), b(4);
   const std::vector<std::span<std::byte>> values = {w, b};
   const std::vector<std::span<const std::byte>> gradients = {w, b};

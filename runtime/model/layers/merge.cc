@@ -54,10 +54,10 @@ StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const Ten
 graph::Output Merged(MergeKind kind, const LayerCall& call) {
   graph::Builder& b = call.b;
   int rank = 0;
-  for (const Value& input : call.inputs) rank = std::max(rank, b.shape(input.output).rank());
+  for (const graph::Output input : call.inputs) rank = std::max(rank, b.shape(input).rank());
   graph::Output merged = WithRank(b, call.x(), rank);
   for (size_t i = 1; i < call.inputs.size(); ++i)
-    merged = Combined(b, kind, merged, WithRank(b, call.inputs[i].output, rank));
+    merged = Combined(b, kind, merged, WithRank(b, call.inputs[i], rank));
   if (kind != MergeKind::kAverage || !merged.valid()) return merged;
   return graph::Div(b, merged,
                     graph::Scalar(b, b.dtype(merged), static_cast<double>(call.inputs.size())));

@@ -18,7 +18,7 @@ struct InputLayer {
 
 struct Flatten {
   static constexpr std::string_view kClass = "Flatten";
-  static constexpr bool kAnyDType = true, kStopsMask = true;
+  static constexpr bool kAnyDType = true;
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Only("data_format", "\"channels_last\""); }
   StatusOr<Shape> OutputShape(const Shape& in) const { return Shape({in.num_elements()}); }
@@ -27,7 +27,7 @@ struct Flatten {
 
 struct Reshape {
   static constexpr std::string_view kClass = "Reshape";
-  static constexpr bool kAnyDType = true, kStopsMask = true;
+  static constexpr bool kAnyDType = true;
   std::vector<int64_t> target_shape;  // one dimension may be -1
 
   void Arguments(ArgumentVisitor& visitor);
@@ -38,7 +38,7 @@ struct Reshape {
 // Reorders the axes of each example. `dims` counts them from 1.
 struct Permute {
   static constexpr std::string_view kClass = "Permute";
-  static constexpr bool kAnyDType = true, kStopsMask = true;
+  static constexpr bool kAnyDType = true;
   std::vector<int64_t> dims;
 
   void Arguments(ArgumentVisitor& visitor);
@@ -49,7 +49,7 @@ struct Permute {
 // Repeats each example of shape [c] n times: [n,c].
 struct RepeatVector {
   static constexpr std::string_view kClass = "RepeatVector";
-  static constexpr bool kAnyDType = true, kStopsMask = true;
+  static constexpr bool kAnyDType = true;
   int64_t n = 1;
 
   void Arguments(ArgumentVisitor& visitor);

@@ -94,7 +94,7 @@ class Link : public rpc::ConnectionHandler {
   };
   StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
   StatusOr<RemoteState> Query(Duration timeout);
-  // Asks only for `ready`, `epoch` and `step`, which is cheap enough for every step.
+  // Queries only `ready`, `epoch` and `step`. Cheap enough to call once per step.
   StatusOr<RemoteState> QueryStep(Duration timeout);
   // Sends a query and does not wait for the answer. The answer of ps 0 contains the list
   // of members.
@@ -191,7 +191,7 @@ class Link : public rpc::ConnectionHandler {
   size_t AppendFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
-  // Whether the step only reads this server's values.
+  // Returns whether this step sends the server no gradient, and only reads its values.
   bool Pulls() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }

@@ -77,7 +77,8 @@ void TrainingSimulation::OnJobEnd() {
   machine_->After(kDeleteAfter, [this] {
     for (Task& task : tasks_) {
       if (task.plan.type != "ps" || task.done) continue;
-      if (plan_.faults.empty()) world_->story.Violate("a server was not told of the end");
+      if (plan_.faults.empty())
+        world_->story.Violate("a server did not learn that the job has ended");
       if (task.process != nullptr) Kill(task, false, Duration(0));
       task.done = true;
     }
