@@ -21,10 +21,10 @@ case "${1:-}" in
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
-# The packages that use threads.
+# The packages that use threads. The protocol's state machines use none.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/exec/... //runtime/strategy/... //runtime/train/... //runtime/progress/... //operator/control/...
-  //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...)
+  //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/... -//runtime/ps/protocol/...)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
@@ -51,7 +51,7 @@ if [ $level = plain ]; then
 else
   step "tests of what ships" bazel_tests --config=release "${SHIPPED[@]}"
   step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize --build_tests_only //...
-  step "tests with the thread sanitizer" bazel_tests --config=tsan --build_tests_only "${THREADED[@]}"
+  step "tests with the thread sanitizer" bazel_tests --config=tsan --build_tests_only -- "${THREADED[@]}"
   step "fuzzing" tests/fuzz/run.sh --results "$RESULTS" --seconds $([ $level = deep ] && echo 180 || echo 5)
   step "the chart" tests/charts/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi

@@ -1,4 +1,4 @@
-// Says whether a sanitizer slows the tests down.
+// Says whether a sanitizer slows the tests down, and by how much.
 #pragma once
 
 namespace tfjob {
@@ -11,5 +11,8 @@ inline constexpr bool kSanitized =
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+// Multiplies the times of tests in which a slow thread must not count as a silent peer.
+inline constexpr int kSlowdown = kSanitized ? 4 : 1;
 
 }  // namespace tfjob

@@ -6,19 +6,12 @@
 #include <thread>
 
 #include "runtime/ps/test_tasks.h"
+#include "tests/sanitized.h"
 
 namespace tfjob::ps {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Returns the most memory that this process has had since the last call of ResetPeak, in bytes.
 int64_t Peak() {

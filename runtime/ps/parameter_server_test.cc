@@ -8,6 +8,7 @@
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
+#include "tests/sanitized.h"
 
 namespace tfjob::ps {
 namespace {
@@ -357,9 +358,9 @@ TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackRejoins) {
 // The transfer of a shard takes longer than the lease and stall_after, in each direction. While its
 // bytes arrive, the sender must not count as silent, nor the transfer as stalled.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
-  const rpc::LivenessRules liveness{.suspect_after = 400ms, .lease = 600ms};
+  const rpc::LivenessRules liveness{.suspect_after = 400ms * kSlowdown, .lease = 600ms * kSlowdown};
   rpc::PipeConnector pipe;
-  SlowConnector slow(pipe, 8e6);
+  SlowConnector slow(pipe, 8e6 / kSlowdown);
   Events events;
   std::unique_ptr<ParameterServer> ps = *ParameterServer::Create({.identity = Task("ps", 0),
                                                                   .on_event = events.sink(),
@@ -376,7 +377,7 @@ TEST(SlowNetwork, ALargeShardIsNotSilence) {
                           .provide_state = [&] { return InitialState(definition, 3); },
                           .patience = 60s,
                           .liveness = liveness,
-                          .stall_after = 300ms,
+                          .stall_after = 300ms * kSlowdown,
                           .connector = &slow}),
               OkStatus());
     ASSERT_EQ(chief.Train(), OkStatus());

@@ -12,6 +12,7 @@
 #include "runtime/rpc/peer_watch.h"
 #include "runtime/rpc/pipe_connector.h"
 #include "runtime/rpc/server.h"
+#include "tests/sanitized.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -302,12 +303,13 @@ TEST(PeerWatch, NamesTheSilentPeerAndEndsItsLease) {
   Client client(0, 0);
   Connection connection(*stream->transport, client);
   std::atomic<int> suspected = 0;
-  PeerWatch watch(nullptr, {.suspect_after = 80ms, .lease = 400ms});
+  constexpr Duration kLease = 400ms * kSlowdown;
+  PeerWatch watch(nullptr, {.suspect_after = 80ms, .lease = kLease});
   const auto ticket = watch.Add({.connection = &connection,
                                  .peer = "ps 0 (here)",
                                  .on_change = [&](Health health, Duration silence) {
                                    EXPECT_EQ(health, Health::kSuspected);
-                                   EXPECT_LT(silence, 400ms);
+                                   EXPECT_LT(silence, kLease);
                                    ++suspected;
                                  }});
   const Status why = connection.Run();
@@ -326,7 +328,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   ASSERT_TRUE(stream.ok()) << stream.status();
   Client client(0, 0);
   Connection connection(*stream->transport, client, {.heartbeat = 50ms});
-  PeerWatch watch(nullptr, {.suspect_after = 500ms, .lease = 600ms});
+  PeerWatch watch(nullptr, {.suspect_after = 500ms * kSlowdown, .lease = 600ms * kSlowdown});
   const auto ticket = watch.Add({.connection = &connection, .peer = "ps 0", .on_change = nullptr});
   std::thread reader([&] { EXPECT_EQ(connection.Run().code(), StatusCode::kCancelled); });
   // Waits for longer than the lease.
@@ -334,7 +336,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   Mutex mutex;
   {
     MutexLock lock(mutex);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    const auto end = std::chrono::steady_clock::now() + 1s * kSlowdown;
     while (never.WaitUntil(mutex, end)) {
     }
   }

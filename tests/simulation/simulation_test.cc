@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kGroups = 16;
 // A sanitizer makes a simulation five times as slow.
-constexpr int kSeeds = kSanitized ? 2000 : 5000;
+constexpr int kSeeds = kSanitized ? 500 : 5000;
 
 // TFJOB_SEED=n runs only the simulation with seed n, and logs:
 // bazel test … --test_env=TFJOB_SEED=17
