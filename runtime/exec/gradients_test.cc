@@ -107,7 +107,8 @@ Output StepAndSeed(Builder& b) {
 
 std::vector<Case> ElementwiseCases() {
   std::vector<Case> cases;
-  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Identity", "Neg", "Abs", "Square", "Exp"}) {
+  for (const char* op :
+       {"Relu", "Sigmoid", "Tanh", "Identity", "Neg", "Abs", "Square", "Exp", "Erf"}) {
     cases.push_back(
         {op, {{3, 4}}, [op](Builder& b, const Inputs& in) { return Unary(b, op, in); }});
   }
@@ -192,8 +193,46 @@ std::vector<Case> ShapeCases() {
   return cases;
 }
 
+std::vector<Case> PartCases() {
+  std::vector<Case> cases;
+  cases.push_back({"Concat", {{2, 3, 2}, {2, 1, 2}, {2, 2, 2}}, [](Builder& b, const Inputs& in) {
+                     return Concat(b, in, 1);
+                   }});
+  cases.push_back({"Slice", {{4, 5}}, [](Builder& b, const Inputs& in) {
+                     return Slice(b, in[0], {1, 2}, {2, 3});
+                   }});
+  cases.push_back({"Pad", {{2, 3}}, [](Builder& b, const Inputs& in) {
+                     return Pad(b, in[0], {1, 0}, {0, 2});
+                   }});
+  return cases;
+}
+
+std::vector<Case> ImageCases() {
+  // Strides, padding on one side, dilation; two groups.
+  const Window window = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 2, 2, 1}};
+  const Window pooling = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 1, 1, 1}};
+  const Shape image = {2, 4, 5, 4}, filter = {2, 3, 2, 6};
+  std::vector<Case> cases;
+  cases.push_back({"Conv2D", {image, filter}, [=](Builder& b, const Inputs& in) {
+                     return Conv2D(b, in[0], in[1], window);
+                   }});
+  cases.push_back(
+      {"Conv2DBackpropInput", {filter, {2, 2, 4, 6}}, [=](Builder& b, const Inputs& in) {
+         return Conv2DBackpropInput(b, in[0], in[1], image, window);
+       }});
+  cases.push_back({"MaxPool", {image}, [=](Builder& b, const Inputs& in) {
+                     return MaxPool(b, in[0], pooling);
+                   }});
+  cases.push_back({"AvgPool", {image}, [=](Builder& b, const Inputs& in) {
+                     return AvgPool(b, in[0], pooling);
+                   }});
+  return cases;
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases = ElementwiseCases();
+  for (Case& test : PartCases()) cases.push_back(std::move(test));
+  for (Case& test : ImageCases()) cases.push_back(std::move(test));
   for (Case& test : LinearCases()) cases.push_back(std::move(test));
   for (Case& test : ShapeCases()) cases.push_back(std::move(test));
   return cases;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/graph/builder.h"
+#include "runtime/tensor/window.h"
 
 namespace tfjob::graph {
 
@@ -71,6 +72,7 @@ Output Identity(Builder& b, Output x, std::string_view name = "");
 Output Neg(Builder& b, Output x);
 Output Exp(Builder& b, Output x);
 Output Log(Builder& b, Output x);
+Output Erf(Builder& b, Output x);  // 2/√π · the integral of exp(-t²) from 0 to x
 Output Square(Builder& b, Output x);
 Output Sqrt(Builder& b, Output x);
 Output Rsqrt(Builder& b, Output x);  // 1 / sqrt(x)
@@ -89,6 +91,26 @@ Output ArgMax(Builder& b, Output x, int axis);  // int64; the first of equal ele
 Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
+inline constexpr int kMostJoined = 1024;
+// Joins up to kMostJoined tensors that differ only along `axis`, which counts from the end if it is
+// negative.
+Output Concat(Builder& b, std::vector<Output> inputs, int64_t axis);
+// Returns `size` elements of each axis, from `begin` on.
+Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64_t> size);
+// Adds this number of zeros before and after the elements of each axis.
+Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
+
+// Convolutions and pooling. `image` is [images,height,width,channels], `filter` is
+// [height,width,channels / groups,outputs]. Channels and outputs are split into groups; each
+// output sees the channels of its group. The sizes of a convolution's window are the filter's.
+Output Conv2D(Builder& b, Output image, Output filter, const Window& window);
+// Return the gradients of Conv2D with respect to its image and its filter, of the given shapes.
+Output Conv2DBackpropInput(Builder& b, Output filter, Output dy, Shape image, const Window& window);
+Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
+                            const Window& window);
+// The window must have no dilation. The average is that of the elements that are not padding.
+Output MaxPool(Builder& b, Output image, const Window& window);
+Output AvgPool(Builder& b, Output image, const Window& window);
 
 // Random ops keep no state. They compute their numbers from (seed, op_id, replica, step) with
 // Philox4x32-10. `step` and `seed` are int64 scalars that are fed at each run. These functions set

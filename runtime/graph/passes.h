@@ -38,9 +38,10 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 // this pass runs before Gradients, the gradient is stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
-// Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul if the intermediate results have
-// no other use. Either BiasAdd or the activation may be missing.
-Graph FuseMatMul(const Graph& graph);
+// Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with
+// FusedConv2D, if the intermediate results have no other use. Either BiasAdd or the activation may
+// be missing.
+Graph FuseBiasAndActivation(const Graph& graph);
 
 // Replaces chains and trees of elementwise ops whose outputs have the same dtype and shape with
 // FusedElementwise, if the intermediate results have no other use.

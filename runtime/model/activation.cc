@@ -1,7 +1,9 @@
 #include "runtime/model/activation.h"
 
-#include <iterator>
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
@@ -9,45 +11,155 @@
 namespace tfjob::model {
 namespace {
 
+using graph::Builder;
+using graph::Output;
+
+Output Number(Builder& b, Output like, double value) {
+  return Scalar(b, b.dtype(like), value);
+}
+Output Plus(Builder& b, Output x, double value) {
+  return Add(b, x, Number(b, x, value));
+}
+Output Times(Builder& b, Output x, double factor) {
+  return Mul(b, x, Number(b, x, factor));
+}
+
+// log(1 + exp(x)), without overflow. Where x is 0, the gradients of the two terms are 1 and -1/2.
+Output Softplus(Builder& b, Output x) {
+  const Output tail = Log(b, Plus(b, Exp(b, Minimum(b, Neg(b, x), x)), 1));
+  return Add(b, Maximum(b, x, Number(b, x, 0)), tail);
+}
+
+// x·Φ(x), where Φ is the cumulative distribution function of the normal distribution.
+Output Gelu(Builder& b, Output x) {
+  const Output erf = Erf(b, Times(b, x, 1 / std::numbers::sqrt2));
+  return Mul(b, Times(b, x, 0.5), Plus(b, erf, 1));
+}
+
+Output HardShrink(Builder& b, Output x) {
+  const Output small = GreaterEqual(b, Number(b, x, 0.5), Abs(b, x));
+  return Select(b, small, Number(b, x, 0), x);
+}
+
+Output HardSigmoid(Builder& b, Output x) {
+  return ClipByValue(b, Plus(b, Times(b, x, 1.0 / 6), 0.5), 0, 1);
+}
+
+// Klambauer et al., "Self-Normalizing Neural Networks", 2017. Where x is 0, the gradient is the
+// scale, as TensorFlow's.
+Output Selu(Builder& b, Output x) {
+  constexpr double kAlpha = 1.6732632423543772, kScale = 1.0507009873554805;
+  const Output zero = Number(b, x, 0);
+  const Output below = Times(b, Plus(b, Exp(b, Minimum(b, x, zero)), -1), kAlpha);
+  return Times(b, Select(b, Less(b, x, zero), below, x), kScale);
+}
+
+// x moved towards 0 by 0.5.
+Output SoftShrink(Builder& b, Output x) {
+  return Sub(b, x, ClipByValue(b, x, -0.5, 0.5));
+}
+
+// 0 below -1, x above 1, and (x + 1)²/4 in between.
+Output SparsePlus(Builder& b, Output x) {
+  const Output middle = Times(b, Square(b, Plus(b, ClipByValue(b, x, -1, 1), 1)), 0.25);
+  return Add(b, middle, Relu(b, Plus(b, x, -1)));
+}
+
+Output Squareplus(Builder& b, Output x) {
+  return Times(b, Add(b, x, Sqrt(b, Plus(b, Square(b, x), 4))), 0.5);
+}
+
+struct Function {
+  std::string_view name;
+  Output (*apply)(Builder&, Output);
+};
+
 // In the order of ActivationKind.
-constexpr std::string_view kActivations[] = {"linear", "relu", "sigmoid", "tanh", "softmax"};
+constexpr Function kActivations[] = {
+    {"linear", [](Builder&, Output x) { return x; }},
+    {"relu", graph::Relu},
+    {"sigmoid", graph::Sigmoid},
+    {"tanh", graph::Tanh},
+    {"softmax", graph::Softmax},
+    {"celu", [](Builder& b, Output x) { return Elu(b, x, 1); }},
+    {"elu", [](Builder& b, Output x) { return Elu(b, x, 1); }},
+    {"exponential", graph::Exp},
+    {"gelu", Gelu},
+    {"hard_shrink", HardShrink},
+    {"hard_sigmoid", HardSigmoid},
+    {"hard_silu", [](Builder& b, Output x) { return Mul(b, x, HardSigmoid(b, x)); }},
+    {"hard_tanh", [](Builder& b, Output x) { return ClipByValue(b, x, -1, 1); }},
+    {"leaky_relu", [](Builder& b, Output x) { return LeakyRelu(b, x, 0.2); }},
+    {"log_sigmoid", [](Builder& b, Output x) { return Neg(b, Softplus(b, Neg(b, x))); }},
+    {"log_softmax", graph::LogSoftmax},
+    {"mish", [](Builder& b, Output x) { return Mul(b, x, Tanh(b, Softplus(b, x))); }},
+    {"relu6", [](Builder& b, Output x) { return Minimum(b, Relu(b, x), Number(b, x, 6)); }},
+    {"selu", Selu},
+    {"silu", [](Builder& b, Output x) { return Mul(b, x, Sigmoid(b, x)); }},
+    {"soft_shrink", SoftShrink},
+    {"softplus", Softplus},
+    {"softsign", [](Builder& b, Output x) { return Div(b, x, Plus(b, Abs(b, x), 1)); }},
+    {"sparse_plus", SparsePlus},
+    {"sparse_sigmoid",
+     [](Builder& b, Output x) { return ClipByValue(b, Times(b, Plus(b, x, 1), 0.5), 0, 1); }},
+    {"squareplus", Squareplus},
+    {"tanh_shrink", [](Builder& b, Output x) { return Sub(b, x, Tanh(b, x)); }},
+};
+
+// Other names that Keras reads.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {{"swish", "silu"},
+                                                                      {"hard_swish", "hard_silu"}};
 
 }  // namespace
 
 std::string_view Name(ActivationKind kind) {
-  return kActivations[static_cast<size_t>(kind)];
+  return kActivations[static_cast<size_t>(kind)].name;
+}
+
+std::vector<std::string> ActivationNames() {
+  std::vector<std::string> names;
+  for (const Function& function : kActivations) names.emplace_back(function.name);
+  return names;
 }
 
 Status ReadActivation(Arguments& arguments, std::string_view argument, ActivationKind& into) {
   JsonField field = arguments[argument];
   if (!field.present()) return OkStatus();
   if (field.value()->is_object() && field["config"].present()) field = field["config"];
-  const StatusOr<std::string> name = field.String();
-  if (!name.ok()) return arguments.Named(name.status());
-  for (size_t i = 0; i < std::size(kActivations); ++i) {
-    if (*name != kActivations[i]) continue;
-    into = static_cast<ActivationKind>(i);
+  const StatusOr<std::string> given = field.String();
+  if (!given.ok()) return arguments.Named(given.status());
+  std::string_view name = *given;
+  for (const auto& [alias, meaning] : kAliases) {
+    if (name == alias) name = meaning;
+  }
+  const auto found = std::ranges::find(kActivations, name, &Function::name);
+  if (found != std::end(kActivations)) {
+    into = static_cast<ActivationKind>(found - std::begin(kActivations));
     return OkStatus();
   }
-  const std::vector<std::string> known(std::begin(kActivations), std::end(kActivations));
-  return InvalidArgument(arguments.subject(), ": ", field.path(), ": activation ", *name,
-                         " is not supported", DidYouMean(*name, known));
+  return InvalidArgument(arguments.subject(), ": ", field.path(), ": activation ", *given,
+                         " is not supported", DidYouMean(*given, ActivationNames()));
 }
 
-graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x) {
-  switch (kind) {
-    case ActivationKind::kLinear:
-      return x;
-    case ActivationKind::kRelu:
-      return graph::Relu(b, x);
-    case ActivationKind::kSigmoid:
-      return graph::Sigmoid(b, x);
-    case ActivationKind::kTanh:
-      return graph::Tanh(b, x);
-    case ActivationKind::kSoftmax:
-      return graph::Softmax(b, x);
-  }
-  return x;
+Output Activate(Builder& b, ActivationKind kind, Output x) {
+  return kActivations[static_cast<size_t>(kind)].apply(b, x);
+}
+
+Status CheckActivation(ActivationKind kind, const Shape& shape) {
+  const bool along_rows = kind == ActivationKind::kSoftmax || kind == ActivationKind::kLogSoftmax;
+  if (!along_rows || shape.rank() > 0) return OkStatus();
+  return InvalidArgument(Name(kind), " expects examples of rank 1 or more, got shape ",
+                         shape.ToString());
+}
+
+Output Elu(Builder& b, Output x, double alpha) {
+  // exp sees nothing above 0: its gradient would overflow where it is not wanted.
+  const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);
+  return Add(b, Relu(b, x), Times(b, below, alpha));
+}
+
+Output LeakyRelu(Builder& b, Output x, double slope) {
+  return Select(b, Greater(b, x, Number(b, x, 0)), x, Times(b, x, slope));
 }
 
 }  // namespace tfjob::model

@@ -1,19 +1,59 @@
 // Declares the activation functions, with their Keras names.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/graph/builder.h"
 #include "runtime/model/arguments.h"
 
 namespace tfjob::model {
 
-enum class ActivationKind { kLinear, kRelu, kSigmoid, kTanh, kSoftmax };
+// Keras' functions with their default arguments: keras.io/api/layers/activations.
+enum class ActivationKind {
+  kLinear,
+  kRelu,
+  kSigmoid,
+  kTanh,
+  kSoftmax,
+  kCelu,
+  kElu,
+  kExponential,
+  kGelu,
+  kHardShrink,
+  kHardSigmoid,
+  kHardSilu,
+  kHardTanh,
+  kLeakyRelu,
+  kLogSigmoid,
+  kLogSoftmax,
+  kMish,
+  kRelu6,
+  kSelu,
+  kSilu,
+  kSoftShrink,
+  kSoftplus,
+  kSoftsign,
+  kSparsePlus,
+  kSparseSigmoid,
+  kSquareplus,
+  kTanhShrink,
+};
 
 std::string_view Name(ActivationKind kind);
+// Returns the names in the order of the enum.
+std::vector<std::string> ActivationNames();
 // Reads the argument, which is a name or Keras 3's {class_name: function, config: name}. Leaves
 // `into` unchanged if the argument is absent or null.
 Status ReadActivation(Arguments& arguments, std::string_view argument, ActivationKind& into);
 graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
+// Returns InvalidArgument unless the activation can be applied to examples of this shape.
+Status CheckActivation(ActivationKind kind, const Shape& shape);
+
+// Returns ELU: x for x > 0, and alpha·(exp(x) - 1) otherwise.
+graph::Output Elu(graph::Builder& b, graph::Output x, double alpha);
+// Returns x for x > 0, and slope·x otherwise.
+graph::Output LeakyRelu(graph::Builder& b, graph::Output x, double slope);
 
 }  // namespace tfjob::model

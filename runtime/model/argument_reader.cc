@@ -91,6 +91,37 @@ void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
   CheckIntegers(*field, value, rule);
 }
 
+namespace {
+
+// Stores one number for both sides of an axis, or a pair, at `into`. Returns false if the value is
+// neither.
+bool ReadPair(const JsonField& field, int64_t* into) {
+  const bool pair = field.value()->is_array() && field.value()->size() == 2;
+  for (size_t i = 0; i < 2; ++i) {
+    const StatusOr<int64_t> side = (pair ? field[i] : field).Int();
+    if (!side.ok()) return false;
+    into[i] = *side;
+  }
+  return true;
+}
+
+}  // namespace
+
+void ArgumentReader::Margins(std::string_view name, std::vector<int64_t>& value) {
+  constexpr std::string_view kExpected =
+      "a number of at least 0, or a list of one number or pair per axis";
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  const Json& given = *field->value();
+  const size_t axes = value.size() / 2;
+  const bool per_axis = given.is_array() && axes > 1;
+  bool fits = !per_axis || given.size() == axes;
+  for (size_t axis = 0; fits && axis < axes; ++axis)
+    fits = ReadPair(per_axis ? (*field)[axis] : *field, &value[2 * axis]);
+  if (!fits) return Keep(arguments_.Named(field->Mismatch(kExpected)));
+  CheckIntegers(*field, value, {.least = 0, .expected = kExpected});
+}
+
 void ArgumentReader::Axis(std::string_view name, int64_t& value) {
   std::vector<int64_t> axes = {value};
   Axes(name, axes);

@@ -22,6 +22,7 @@ class ArgumentReader : public ArgumentVisitor {
   void Integers(std::string_view name, std::vector<int64_t>& value, const ListRule& rule) override;
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const IntegerRule& rule) override;
+  void Margins(std::string_view name, std::vector<int64_t>& value) override;
   void Axis(std::string_view name, int64_t& value) override;
   void Axes(std::string_view name, std::vector<int64_t>& value) override;
   void Activation(std::string_view name, ActivationKind& value, bool required) override;
@@ -32,6 +33,9 @@ class ArgumentReader : public ArgumentVisitor {
                    std::span<const std::string_view> names) override;
   void Only(std::string_view name, std::string_view value) override;
   void Retired(std::string_view name, std::string_view value) override { Only(name, value); }
+  void OldName(std::string_view name, double& value, const NumberRule& rule) override {
+    Number(name, value, rule);
+  }
   void Ignored(std::string_view name) override { arguments_.Ignore(name); }
 
  private:

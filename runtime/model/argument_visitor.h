@@ -57,6 +57,10 @@ class ArgumentVisitor {
   // A list with as many elements as `value` has, or one number for all of them.
   virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
                        const IntegerRule& rule) = 0;
+  // Numbers of at least 0 before and after each axis: [before, after, before, …]. One number stands
+  // for all of them. A list holds a pair per axis, or one number for both sides of an axis; for a
+  // single axis, it is the pair.
+  virtual void Margins(std::string_view name, std::vector<int64_t>& value) = 0;
   // One number, or a list of one number.
   virtual void Axis(std::string_view name, int64_t& value) = 0;
   // A list of any length, or one number.
@@ -74,6 +78,8 @@ class ArgumentVisitor {
   virtual void Only(std::string_view name, std::string_view value) = 0;
   // The same, but it is not written: only some versions of Keras have it.
   virtual void Retired(std::string_view name, std::string_view value) = 0;
+  // An older name of a number that was listed before. It is not written.
+  virtual void OldName(std::string_view name, double& value, const NumberRule& rule) = 0;
   // An argument of any value that has no effect here. It is not written.
   virtual void Ignored(std::string_view name) = 0;
 

@@ -35,6 +35,16 @@ void ArgumentWriter::PerAxis(std::string_view name, std::vector<int64_t>& value,
                              const IntegerRule&) {
   At(name) = value;
 }
+void ArgumentWriter::Margins(std::string_view name, std::vector<int64_t>& value) {
+  if (value.size() == 2) {
+    At(name) = value;
+    return;
+  }
+  Json pairs = Json::array();
+  for (size_t i = 0; i < value.size(); i += 2)
+    pairs.push_back(std::vector<int64_t>{value[i], value[i + 1]});
+  At(name) = std::move(pairs);
+}
 void ArgumentWriter::Axis(std::string_view name, int64_t& value) {
   At(name) = value;
 }

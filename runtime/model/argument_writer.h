@@ -20,6 +20,7 @@ class ArgumentWriter : public ArgumentVisitor {
   void Integers(std::string_view name, std::vector<int64_t>& value, const ListRule& rule) override;
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const IntegerRule& rule) override;
+  void Margins(std::string_view name, std::vector<int64_t>& value) override;
   void Axis(std::string_view name, int64_t& value) override;
   void Axes(std::string_view name, std::vector<int64_t>& value) override;
   void Activation(std::string_view name, ActivationKind& value, bool required) override;
@@ -30,6 +31,7 @@ class ArgumentWriter : public ArgumentVisitor {
                    std::span<const std::string_view> names) override;
   void Only(std::string_view name, std::string_view value) override;
   void Retired(std::string_view, std::string_view) override {}
+  void OldName(std::string_view, double&, const NumberRule&) override {}
   void Ignored(std::string_view) override {}
 
  private:

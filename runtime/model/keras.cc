@@ -41,6 +41,29 @@ Json WriteSequential(const Model& model) {
   return config;
 }
 
+// Refuses activations that tf.keras 2 computes differently from Keras 3 under the same name.
+Status RefuseOtherActivations(const JsonField& value) {
+  if (value.value()->is_object()) {
+    ASSIGN_OR_RETURN(const auto members, value.Members());
+    for (const auto& [name, member] : members) {
+      const JsonField named = member.IsObject() ? member["config"] : member;
+      const StatusOr<std::string> text = named.String();
+      if (name == "activation" && text.ok() && *text == "hard_sigmoid") {
+        return InvalidArgument(member.path(), ": hard_sigmoid of tf.keras 2 is not supported, ",
+                               "because Keras 3 computes another function; use sigmoid, or train ",
+                               "with Keras 3");
+      }
+      if (member.present()) RETURN_IF_ERROR(RefuseOtherActivations(member));
+    }
+  } else if (value.value()->is_array()) {
+    ASSIGN_OR_RETURN(const auto elements, value.Elements());
+    for (const JsonField& element : elements) {
+      if (element.present()) RETURN_IF_ERROR(RefuseOtherActivations(element));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 bool IsModelClass(std::string_view class_name) {
@@ -75,7 +98,13 @@ Json WriteModel(const Model& model) {
 
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what) {
   ASSIGN_OR_RETURN(Json document, ParseJson(text, what));
-  StatusOr<Model> model = ReadModel(JsonField(document));
+  const JsonField root(document);
+  StatusOr<Model> model = ReadModel(root);
+  const StatusOr<std::string> version = root["keras_version"].String();
+  if (model.ok() && version.ok() && version->starts_with("2.")) {
+    const Status known = RefuseOtherActivations(root["config"]);
+    if (!known.ok()) model = known;
+  }
   if (!model.ok()) return Annotate(model.status(), what);
   return model;
 }

@@ -188,11 +188,25 @@ TEST(InlineLayers, ReadShortFormsAndNumberNames) {
   EXPECT_EQ((*OutputTypes(*model, Features({4, 4})))[0].shape, Shape({2, 1}));
 }
 
+// tf.keras 2 computes clip(0.2 x + 0.5, 0, 1), Keras 3 clip(x / 6 + 0.5, 0, 1).
+TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefused) {
+  std::string text = kKeras2;
+  const size_t at = text.find("\"activation\": \"relu\"");
+  text.replace(at, 20, "\"activation\": \"hard_sigmoid\"");
+  EXPECT_EQ(std::string(Message(ReadKerasJson(text, "model.json").status())),
+            "model.json: config.layers[2].config.activation: hard_sigmoid of tf.keras 2 is not "
+            "supported, because Keras 3 computes another function; use sigmoid, or train with "
+            "Keras 3");
+  text.replace(text.find("\"hard_sigmoid\""), 14,
+               "{\"class_name\": \"function\", \"config\": \"hard_sigmoid\"}");
+  EXPECT_EQ(ReadKerasJson(text, "model.json").status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- Dens: {units: 3}"),
             "layers[0]: layer class Dens is not supported; did you mean \"Dense\"?");
-  EXPECT_EQ(Error("- Conv2D: {filters: 3}").substr(0, 62),
-            "layers[0]: layer class Conv2D is not supported; known: InputLa");
+  EXPECT_EQ(Error("- Lambda: {filters: 3}").substr(0, 62),
+            "layers[0]: layer class Lambda is not supported; known: InputLa");
   EXPECT_EQ(Error("- Dense: {unit: 3, units: 3}"),
             "layer dense (Dense): layers[0].Dense.unit: unknown argument; did you mean \"units\"?");
   EXPECT_EQ(Error("- Dense: {units: 0}"),

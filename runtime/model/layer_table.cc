@@ -1,10 +1,13 @@
 #include "runtime/model/layer_table.h"
 
 #include "runtime/model/layers/activations.h"
+#include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
+#include "runtime/model/layers/pooling.h"
+#include "runtime/model/layers/resize.h"
 #include "runtime/model/layers/shape.h"
 
 namespace tfjob::model {
@@ -19,6 +22,9 @@ std::vector<LayerConfig> AllLayers() {
           Reshape{},
           Activation{},
           ReLU{},
+          ELU{},
+          LeakyReLU{},
+          PReLU{},
           Softmax{},
           Dropout{},
           GaussianNoise{},
@@ -29,6 +35,29 @@ std::vector<LayerConfig> AllLayers() {
           Average{},
           Maximum{},
           Minimum{},
+          Concatenate{},
+          Conv1D{},
+          Conv2D{},
+          DepthwiseConv1D{},
+          DepthwiseConv2D{},
+          SeparableConv1D{},
+          SeparableConv2D{},
+          Conv1DTranspose{},
+          Conv2DTranspose{},
+          MaxPooling1D{},
+          MaxPooling2D{},
+          AveragePooling1D{},
+          AveragePooling2D{},
+          GlobalMaxPooling1D{},
+          GlobalMaxPooling2D{},
+          GlobalAveragePooling1D{},
+          GlobalAveragePooling2D{},
+          ZeroPadding1D{},
+          ZeroPadding2D{},
+          Cropping1D{},
+          Cropping2D{},
+          UpSampling1D{},
+          UpSampling2D{},
           Permute{},
           RepeatVector{},
           BatchNormalization{},

@@ -4,65 +4,15 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/exec/program.h"
-#include "runtime/model/build.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
+#include "tests/numerics/one_run.h"
 
 namespace tfjob::model {
 namespace {
 
-using Values = std::vector<float>;
-constexpr int64_t kBatch = 6, kColumns = 3;
-
-// Runs a model of layers on one batch. The variables keep their initial values.
-class OneRun {
- public:
-  OneRun(const Model& model, Mode mode, std::vector<Values> inputs, int64_t step = 0) {
-    BuildOptions options{.mode = mode, .batch_size = kBatch};
-    for (const Values& input : inputs)
-      options.features.push_back({DType::kFloat32, {static_cast<int64_t>(input.size()) / kBatch}});
-    const auto outputs = OutputTypes(model, options.features);
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
-    options.objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
-                           .labels = {DType::kFloat32, (*outputs)[0].shape}}};
-    StatusOr<BuiltGraph> built = Build(model, options);
-    EXPECT_TRUE(built.ok()) << built.status();
-    for (const VariableSpec& spec : built->variables) {
-      auto variable = store_.Create(spec.name, spec.dtype, spec.shape, variables::Kind::kTrainable);
-      EXPECT_TRUE(
-          (*variable)
-              ->FromTensor(InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name))
-              .ok());
-    }
-    auto program = exec::Compile(built->graph, store_, exec::CpuDevice());
-    EXPECT_TRUE(program.ok()) << program.status();
-    program_ = *std::move(program);
-    const Values labels(static_cast<size_t>(kBatch * (*outputs)[0].shape.num_elements()));
-    const int64_t seed = 1;
-    std::vector<exec::Feed> feeds;
-    for (const Values& input : inputs)
-      feeds.push_back(exec::Feed::Of(std::span<const float>(input)));
-    if (mode != Mode::kPredict) feeds.push_back(exec::Feed::Of(std::span<const float>(labels)));
-    if (mode == Mode::kTrain)
-      feeds.insert(feeds.end(), {exec::Feed::Of(step), exec::Feed::Of(seed)});
-    EXPECT_EQ(program_->Run(feeds), OkStatus());
-  }
-
-  Values Get(const std::string& fetch) const {
-    const auto values = program_->Fetch<float>(program_->FindFetch(fetch));
-    return {values.begin(), values.end()};
-  }
-
- private:
-  variables::VariableStore store_;
-  std::unique_ptr<exec::Program> program_;
-};
-
-Model Chain(LayerConfig config) {
-  return Sequential("m", {{.name = "layer", .config = std::move(config)}});
-}
+constexpr int64_t kColumns = 3;
 
 // A model with several inputs, all of which one layer takes.
 Model Merging(LayerConfig config, int inputs) {

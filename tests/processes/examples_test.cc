@@ -20,10 +20,11 @@ class ExamplesTest : public testing::Test {
   using Replacements = std::vector<std::pair<std::string, std::string>>;
 
   std::unique_ptr<JobRun> Start(const std::string& example, const Replacements& replacements = {}) {
-    folder_ = testing::TempDir() + "/examples_test_" + example;
+    const std::string name = std::filesystem::path(example).filename();
+    folder_ = testing::TempDir() + "/examples_test_" + name;
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", example, ".yaml")));
-    manifest = WithModelFolder(manifest, example, folder_ + "/model");
+    manifest = WithModelFolder(manifest, name, folder_ + "/model");
     for (const auto& [from, to] : replacements) {
       EXPECT_EQ(absl::StrReplaceAll({{from, to}}, &manifest), 1) << from;
     }
@@ -71,6 +72,12 @@ TEST_F(ExamplesTest, MnistReplicaSucceeds) {
 TEST_F(ExamplesTest, LocalSucceeds) {
   auto job = Start("local");
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+}
+
+TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
+  auto job = Start("models/mnist-cnn");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+  EXPECT_GE(LastAccuracy(job->Output()), 0.88) << job->Output();
 }
 
 TEST_F(ExamplesTest, InterruptStopsEveryTask) {

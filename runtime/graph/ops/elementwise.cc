@@ -1,4 +1,5 @@
 // Implements elementwise arithmetic, comparisons, activations and dropout.
+#include <numbers>
 #include <utility>
 
 #include "runtime/graph/ops.h"
@@ -210,6 +211,12 @@ Gradient LogGradient(GradientContext& c) {
   return {Div(c.b, c.dy(), c.input(0))};
 }
 
+// d_x = dy 2/√π exp(-x²)
+Gradient ErfGradient(GradientContext& c) {
+  const Output bell = Exp(c.b, Neg(c.b, Square(c.b, c.input(0))));
+  return {Mul(c.b, c.dy(), Times(c, bell, 2 * std::numbers::inv_sqrtpi))};
+}
+
 Gradient SquareGradient(GradientContext& c) {
   return {Mul(c.b, c.dy(), Times(c, c.input(0), 2))};
 }
@@ -276,6 +283,7 @@ std::vector<Op> ElementwiseOps() {
       {"Square", 1, 1, InferSameNumeric, SquareGradient, kNoEffect, kElementwise},
       {"Exp", 1, 1, InferSameFloat, ExpGradient, kNoEffect, kElementwise},
       {"Log", 1, 1, InferSameFloat, LogGradient, kNoEffect, kElementwise},
+      {"Erf", 1, 1, InferSameFloat, ErfGradient},
       {"Sqrt", 1, 1, InferSameFloat, SqrtGradient, kNoEffect, kElementwise},
       {"Rsqrt", 1, 1, InferSameFloat, RsqrtGradient, kNoEffect, kElementwise},
       {"ClipByValue", 1, 1, InferClip, ClipGradient, kNoEffect, kElementwise},
@@ -363,6 +371,9 @@ Output Exp(Builder& b, Output x) {
 }
 Output Log(Builder& b, Output x) {
   return Unary(b, "Log", x);
+}
+Output Erf(Builder& b, Output x) {
+  return Unary(b, "Erf", x);
 }
 Output Square(Builder& b, Output x) {
   return Unary(b, "Square", x);

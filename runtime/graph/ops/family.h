@@ -25,6 +25,8 @@ std::vector<Op> SourceOps();
 std::vector<Op> LinearOps();
 std::vector<Op> ElementwiseOps();
 std::vector<Op> ShapeOps();
+std::vector<Op> SliceOps();
+std::vector<Op> ImageOps();
 
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64

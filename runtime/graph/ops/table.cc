@@ -32,7 +32,8 @@ Status CheckSize(const TensorType& type) {
 const std::vector<Op>& AllOps() {
   static const std::vector<Op>* const kTable = [] {
     auto* table = new std::vector<Op>();
-    for (const std::vector<Op>& family : {SourceOps(), LinearOps(), ElementwiseOps(), ShapeOps()}) {
+    for (const std::vector<Op>& family :
+         {SourceOps(), LinearOps(), ElementwiseOps(), ShapeOps(), SliceOps(), ImageOps()}) {
       table->insert(table->end(), family.begin(), family.end());
     }
     return table;
@@ -53,8 +54,9 @@ StatusOr<std::vector<TensorType>> InferTypes(std::string_view name,
   if (op == nullptr) return Unimplemented("there is no op ", name);
   const int count = static_cast<int>(inputs.size());
   if (count < op->min_inputs || count > op->max_inputs) {
+    const bool range = op->max_inputs > op->min_inputs;
     return InvalidArgument(Describe(name, inputs), ": expected ", op->min_inputs,
-                           op->max_inputs > op->min_inputs ? " or more" : "", " inputs, got ",
+                           range ? StrCat(" to ", op->max_inputs) : std::string(), " inputs, got ",
                            count);
   }
   InferenceContext context{inputs, attributes};

@@ -176,34 +176,54 @@ TEST(FuseSoftmaxCrossEntropy, LeavesOtherSumsAlone) {
   EXPECT_EQ(OpsOf(FuseSoftmaxCrossEntropy(before)), OpsOf(before));
 }
 
-TEST(FuseMatMul, TakesBiasAndActivationAlong) {
+TEST(FuseBiasAndActivation, TakesBiasAndActivationAlong) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {4, 3});
   const Output w = Placeholder(b, "w", kF32, {5, 3});
   const Output bias = Placeholder(b, "bias", kF32, {5});
   b.AddFetch("y", Tanh(b, BiasAdd(b, MatMul(b, x, w, false, true), bias)));
-  const Graph graph = FuseMatMul(Finished(b));
+  const Graph graph = FuseBiasAndActivation(Finished(b));
   EXPECT_EQ(OpsOf(graph), (Ops{"FusedMatMul"}));
   EXPECT_EQ(FindNode(graph, "FusedMatMul")->attributes.ToString(),
             "activation=\"Tanh\", bias=true, transpose_b=true");
   EXPECT_EQ(FindNode(graph, "FusedMatMul")->inputs.size(), 3u);
 }
 
-TEST(FuseMatMul, LeavesPartsWithOtherUses) {
+TEST(FuseBiasAndActivation, LeavesPartsWithOtherUses) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {4, 3});
   const Output w = Placeholder(b, "w", kF32, {3, 5});
   const Output logits = BiasAdd(b, MatMul(b, x, w), Placeholder(b, "bias", kF32, {5}));
   b.AddFetch("y", Relu(b, logits));
   b.AddFetch("logits", logits);
-  EXPECT_EQ(OpsOf(FuseMatMul(Finished(b))), (Ops{"FusedMatMul", "Relu"}));
+  EXPECT_EQ(OpsOf(FuseBiasAndActivation(Finished(b))), (Ops{"FusedMatMul", "Relu"}));
 
   Builder both;
   const Output product =
       MatMul(both, Placeholder(both, "x", kF32, {2, 2}), Placeholder(both, "w", kF32, {2, 2}));
   both.AddFetch("product", product);
   both.AddFetch("y", Relu(both, product));
-  EXPECT_EQ(OpsOf(FuseMatMul(Finished(both))), (Ops{"MatMul", "Relu"}));
+  EXPECT_EQ(OpsOf(FuseBiasAndActivation(Finished(both))), (Ops{"MatMul", "Relu"}));
+}
+
+TEST(FuseBiasAndActivation, TakesThoseOfConvolutionsAlong) {
+  const Window window{.height = {2}, .width = {2}};
+  const auto ops = [&](Output (*activation)(Builder&, Output), bool with_bias) {
+    Builder b;
+    Output y = Conv2D(b, Placeholder(b, "x", kF32, {1, 4, 4, 3}),
+                      Placeholder(b, "w", kF32, {2, 2, 3, 5}), window);
+    if (with_bias) y = BiasAdd(b, y, Placeholder(b, "bias", kF32, {5}));
+    b.AddFetch("y", activation(b, y));
+    const Graph graph = FuseBiasAndActivation(Finished(b));
+    const Node* fused = FindNode(graph, "FusedConv2D");
+    return std::pair(OpsOf(graph), fused == nullptr ? "" : fused->attributes.ToString());
+  };
+  const std::string sizes = "height=[2,1,1,0,0], width=[2,1,1,0,0]";
+  EXPECT_EQ(ops(Relu, true),
+            std::pair(Ops{"FusedConv2D"}, "activation=\"Relu\", bias=true, " + sizes));
+  EXPECT_EQ(ops(Relu, false), std::pair(Ops{"FusedConv2D"}, "activation=\"Relu\", " + sizes));
+  EXPECT_EQ(ops(Tanh, true), std::pair(Ops{"FusedConv2D", "Tanh"}, "bias=true, " + sizes));
+  EXPECT_EQ(ops(Tanh, false), std::pair(Ops{"Conv2D", "Tanh"}, std::string()));
 }
 
 TEST(FuseElementwise, MakesOneProgramOfATree) {

@@ -32,6 +32,7 @@ TEST(UnaryTest, MatchesTheDefinitions) {
   CheckUnary("Sigmoid", -20, 20, [](double x) { return 1 / (1 + std::exp(-x)); });
   CheckUnary("Tanh", -6, 6, [](double x) { return std::tanh(x); });
   CheckUnary("Exp", -80, 80, [](double x) { return std::exp(x); });
+  CheckUnary("Erf", -5, 5, [](double x) { return std::erf(x); });
   CheckUnary("Log", 1e-6, 1000, [](double x) { return std::log(x); });
   CheckUnary("Sqrt", 0, 100, [](double x) { return std::sqrt(x); });
   CheckUnary("Rsqrt", 0.01, 100, [](double x) { return 1 / std::sqrt(x); });
@@ -52,6 +53,7 @@ TEST(UnaryTest, LetsNaNAndInfinityThrough) {
   };
   expect("Relu", {kNaN, kInfinity, 0, 0, 0});
   expect("Exp", {kNaN, kInfinity, 0, 1, std::exp(-1)});
+  expect("Erf", {kNaN, 1, -1, 0, std::erf(-1)});
   expect("Log", {kNaN, kInfinity, kNaN, -kInfinity, kNaN});
   expect("Sigmoid", {kNaN, 1, 0, 0.5, 1 / (1 + std::exp(1))});
   expect("Tanh", {kNaN, 1, -1, 0, std::tanh(-1)});
@@ -76,6 +78,8 @@ TEST(UnaryTest, FunctionsAreAccurateRelatively) {
                 -80, 80, [](float x) { return Sigmoid(x); },
                 [](double x) { return 1 / (1 + std::exp(-x)); }),
             3e-7);
+  EXPECT_LT(worst(-0.99f, 0.99f, [](float x) { return Erf(x); }, std::erf), 3e-7);
+  EXPECT_LT(worst(1, 10, [](float x) { return Erf(x); }, std::erf), 4e-7);
   EXPECT_FLOAT_EQ(Exp(-100.0f), std::exp(-100.0f));  // subnormal
   EXPECT_FLOAT_EQ(Log(1e-42f), std::log(1e-42f));
 }

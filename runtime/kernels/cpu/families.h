@@ -12,6 +12,9 @@ KernelTable::Entries MatMulKernels();     // MatMul, FusedMatMul, MatMulAccumula
 KernelTable::Entries SoftmaxKernels();    // Softmax, LogSoftmax, the two cross entropies
 KernelTable::Entries ReduceKernels();     // Sum, Mean, Max, Min, ArgMax
 KernelTable::Entries MoveKernels();  // Reshape, Transpose, Identity, Const, Fill, Assign, AssignAdd
+KernelTable::Entries SliceKernels();        // Concat, Slice, Pad
+KernelTable::Entries ConvolutionKernels();  // Conv2D and its gradients
+KernelTable::Entries PoolingKernels();      // MaxPool, AvgPool and their gradients
 KernelTable::Entries CastKernels();
 KernelTable::Entries RandomKernels();  // Dropout, DropoutGrad and the initialisers
 KernelTable::Entries FusedElementwiseKernels();

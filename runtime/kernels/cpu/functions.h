@@ -103,6 +103,12 @@ struct Logarithm {
     return Log(x);
   }
 };
+struct ErrorFunction {
+  template <typename T>
+  T operator()(T x) const {
+    return Erf(x);
+  }
+};
 struct Relu {
   template <typename T>
   T operator()(T x) const {

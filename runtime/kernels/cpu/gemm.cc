@@ -5,10 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
-
-// Declared here because <omp.h> comes only with gcc. oneDNN uses gcc's OpenMP, whichever compiler
-// compiles this file.
-extern "C" void omp_set_num_threads(int threads);
+#include "runtime/kernels/cpu/one_thread.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -32,9 +29,7 @@ void Gemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix<const float> a,
           Matrix<const float> b, float beta, Matrix<float> c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return Scale(m, n, beta, c);
-  // OpenMP stores the number of threads per calling thread, so each thread sets it once.
-  thread_local const bool one_thread = (omp_set_num_threads(1), true);
-  (void)one_thread;
+  KeepOneDnnOnThisThread();
   const dnnl_status_t status =
       dnnl_sgemm(Letter(a.transposed), Letter(b.transposed), m, n, k, alpha, a.data, a.row_stride,
                  b.data, b.row_stride, beta, c.data, c.row_stride);

@@ -1,10 +1,9 @@
 // Computes c = alpha · op(a) · op(b) + beta · c for row-major matrices with row strides, where
 // op(x) is x or its transpose. Uses oneDNN's sgemm for float, and plain loops for double, which
-// only gradient checks need. No other file uses oneDNN.
+// only gradient checks need.
 //
-// Always runs on the calling thread alone, whatever OMP_NUM_THREADS says. Debian's oneDNN is built
-// with OpenMP, whose spinning barriers become very slow when other threads use the same cores.
-// Callers split the product into blocks instead. oneDNN allocates and frees packing buffers itself.
+// Always runs on the calling thread alone (one_thread.h); callers split the product into blocks.
+// oneDNN allocates and frees packing buffers itself, and small objects for each call.
 #pragma once
 
 #include <cstdint>

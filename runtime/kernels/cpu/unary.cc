@@ -114,6 +114,7 @@ KernelTable::Entries UnaryKernels() {
           {"Tanh", {PrepareUnary<TanhOf>, first}},
           {"Exp", {PrepareUnary<Exponential>, first}},
           {"Log", {PrepareUnary<Logarithm>, first}},
+          {"Erf", {PrepareUnary<ErrorFunction>, first}},
           {"Sqrt", {PrepareUnary<SquareRoot>, first}},
           {"Rsqrt", {PrepareUnary<Rsqrt>, first}},
           {"Neg", {PrepareSigned<Neg>, first}},

@@ -5,11 +5,6 @@
 namespace tfjob::model::layers {
 namespace {
 
-Status NeedsAnAxis(const Shape& in) {
-  if (in.rank() > 0) return OkStatus();
-  return InvalidArgument("softmax expects examples of rank 1 or more, got shape ", in.ToString());
-}
-
 constexpr NumberRule kZeroOrMore = {.least = 0, .expected = "a number of at least 0"};
 
 }  // namespace
@@ -18,7 +13,7 @@ void Activation::Arguments(ArgumentVisitor& visitor) {
   visitor.Activation("activation", activation, /*required=*/true);
 }
 StatusOr<Shape> Activation::OutputShape(const Shape& in) const {
-  if (activation == ActivationKind::kSoftmax) RETURN_IF_ERROR(NeedsAnAxis(in));
+  RETURN_IF_ERROR(CheckActivation(activation, in));
   return in;
 }
 graph::Output Activation::Apply(const LayerCall& call) const {
@@ -47,8 +42,42 @@ graph::Output ReLU::Apply(const LayerCall& call) const {
   return max_value ? graph::Minimum(b, y, scalar(*max_value)) : y;
 }
 
+void LeakyReLU::Arguments(ArgumentVisitor& visitor) {
+  visitor.Number("negative_slope", negative_slope, kZeroOrMore);
+  visitor.OldName("alpha", negative_slope, kZeroOrMore);
+}
+
+void PReLU::Arguments(ArgumentVisitor& visitor) {
+  visitor.Initializer("alpha_initializer", alpha_initializer);
+  visitor.Only("alpha_regularizer", "null");
+  visitor.Only("alpha_constraint", "null");
+  visitor.Axes("shared_axes", shared_axes);
+}
+
+StatusOr<Shape> PReLU::OutputShape(const Shape& in) const {
+  for (const int64_t axis : shared_axes) {
+    if (axis >= 1 && axis <= in.rank()) continue;
+    return InvalidArgument("expected shared_axes from 1 to ", in.rank(), ", got ", axis);
+  }
+  return in;
+}
+
+std::vector<VariableSpec> PReLU::Variables(const Shape& in) const {
+  std::vector<int64_t> dims = in.dims();
+  for (const int64_t axis : shared_axes) dims[static_cast<size_t>(axis) - 1] = 1;
+  return {{.name = "alpha", .shape = Shape(std::move(dims)), .initializer = alpha_initializer}};
+}
+
+graph::Output PReLU::Apply(const LayerCall& call) const {
+  graph::Builder& b = call.b;
+  const graph::Output positive = graph::Relu(b, call.x());
+  // min(x, 0) is x - relu(x) without cancellation.
+  const graph::Output negative = graph::Neg(b, graph::Relu(b, graph::Neg(b, call.x())));
+  return graph::Add(b, positive, graph::Mul(b, call.variables[0], negative));
+}
+
 StatusOr<Shape> Softmax::OutputShape(const Shape& in) const {
-  RETURN_IF_ERROR(NeedsAnAxis(in));
+  RETURN_IF_ERROR(CheckActivation(ActivationKind::kSoftmax, in));
   return in;
 }
 graph::Output Softmax::Apply(const LayerCall& call) const {

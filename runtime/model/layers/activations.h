@@ -27,6 +27,41 @@ struct ReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
+// x for x > 0, alpha·(exp(x) - 1) otherwise.
+struct ELU {
+  static constexpr std::string_view kClass = "ELU";
+  double alpha = 1;
+
+  void Arguments(ArgumentVisitor& visitor) { visitor.Number("alpha", alpha, {}); }
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const { return Elu(call.b, call.x(), alpha); }
+};
+
+// x for x > 0, negative_slope·x otherwise.
+struct LeakyReLU {
+  static constexpr std::string_view kClass = "LeakyReLU";
+  double negative_slope = 0.3;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const {
+    return LeakyRelu(call.b, call.x(), negative_slope);
+  }
+};
+
+// x for x > 0, alpha·x otherwise. The variable alpha has the shape of an example, with size 1 for
+// the shared axes.
+struct PReLU {
+  static constexpr std::string_view kClass = "PReLU";
+  Initializer alpha_initializer = Initializer::Zeros();
+  std::vector<int64_t> shared_axes;  // the batch is axis 0
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  std::vector<VariableSpec> Variables(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
 // Applies softmax over the last axis.
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";

@@ -63,4 +63,35 @@ graph::Output Merged(MergeKind kind, const LayerCall& call) {
                     graph::Scalar(b, b.dtype(merged), static_cast<double>(call.inputs.size())));
 }
 
+StatusOr<std::vector<TensorType>> Concatenate::OutputTypes(std::span<const TensorType> in) const {
+  if (in.empty() || in.size() > graph::kMostJoined)
+    return InvalidArgument("expected 1 to ", graph::kMostJoined, " inputs, got ", in.size());
+  TensorType joined = in[0];
+  const int rank = joined.shape.rank();
+  const int64_t along = axis < 0 ? axis + rank : axis - 1;
+  if (along < 0 || along >= rank) {
+    return InvalidArgument("axis ", axis, " is not an axis of examples of shape ",
+                           joined.shape.ToString(), " (axis 0 is the batch)");
+  }
+  std::vector<int64_t> dims = joined.shape.dims();
+  int64_t& size = dims[static_cast<size_t>(along)];
+  for (const TensorType& type : in.subspan(1)) {
+    std::vector<int64_t> alike = type.shape.dims();
+    const bool same_rank = type.shape.rank() == rank;
+    const int64_t added = same_rank ? alike[static_cast<size_t>(along)] : 0;
+    if (same_rank) alike[static_cast<size_t>(along)] = joined.shape.dim(static_cast<int>(along));
+    if (type.dtype != joined.dtype || Shape(alike) != joined.shape ||
+        __builtin_add_overflow(size, added, &size)) {
+      return InvalidArgument("expected inputs of one type that differ only along axis ", axis,
+                             ", got ", joined.ToString(), " and ", type.ToString());
+    }
+  }
+  joined.shape = Shape(std::move(dims));
+  return std::vector{std::move(joined)};
+}
+
+graph::Output Concatenate::Apply(const LayerCall& call) const {
+  return graph::Concat(call.b, call.inputs, axis);
+}
+
 }  // namespace tfjob::model::layers

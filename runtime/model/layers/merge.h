@@ -1,12 +1,13 @@
-// Defines layers that combine several inputs element by element. The inputs are broadcast by
-// NumPy's rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the
-// batch axis of those with the lower rank, as in Keras.
+// Defines layers that combine several inputs.
 #pragma once
 
 #include "runtime/model/layer.h"
 
 namespace tfjob::model::layers {
 
+// Layers that combine their inputs element by element. The inputs are broadcast by NumPy's rule,
+// after the batch axis. If they differ in rank, axes of size 1 are inserted after the batch axis of
+// those with the lower rank, as in Keras.
 enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum };
 // In the order of the enum.
 inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",
@@ -25,6 +26,16 @@ struct Merge {
     return MergedType(kKind, in);
   }
   graph::Output Apply(const LayerCall& call) const { return Merged(kKind, call); }
+};
+
+// Joins its inputs along an axis. All other axes must be equal.
+struct Concatenate {
+  static constexpr std::string_view kClass = "Concatenate";
+  int64_t axis = -1;  // the batch is axis 0
+
+  void Arguments(ArgumentVisitor& visitor) { visitor.Axis("axis", axis); }
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  graph::Output Apply(const LayerCall& call) const;
 };
 
 using Add = Merge<MergeKind::kAdd>;

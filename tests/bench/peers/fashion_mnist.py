@@ -1,4 +1,4 @@
-"""Provides the flags, the data and the JSON line of the case mlp for the programs of all
+"""Provides the flags, the data and the JSON line of the cases mlp and cnn for the programs of all
 frameworks. Does not depend on any framework."""
 
 import argparse
@@ -16,18 +16,28 @@ WARM_UP_STEPS = 20
 LOSS_EXAMPLES = 5000  # number of training examples on which the loss is computed
 
 
-def flags(modes):
-    """Parses the flags of //tests/bench:mlp, and --mode, which says how the framework runs the
+# What //tests/bench:mlp and :cnn use if they are not told otherwise.
+DEFAULTS = {"mlp": {"batch": 128, "optimizer": "sgd", "epochs": 1},
+            "cnn": {"batch": 64, "optimizer": "adam", "epochs": 0.16}}
+CNN = "28x28-32c5-p2-64c5-p2-1024-10"
+
+
+def flags(modes, case):
+    """Parses the flags of the case, and --mode, which says how the framework runs the
     steps."""
-    parser = argparse.ArgumentParser(description="Trains a multi-layer perceptron on Fashion-MNIST")
-    parser.add_argument("--batch", type=int, default=128)
+    parser = argparse.ArgumentParser(description=f"Trains the model of the case {case} on Fashion-MNIST")
+    parser.add_argument("--batch", type=int)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--hidden", default="512,512")
-    parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
-    parser.add_argument("--epochs", type=float, default=1)
+    if case == "mlp":
+        parser.add_argument("--hidden", default="512,512")
+    parser.add_argument("--optimizer", choices=("sgd", "adam"))
+    parser.add_argument("--epochs", type=float)
     parser.add_argument("--mode", choices=("best", *modes), default="best")
+    parser.set_defaults(**DEFAULTS[case])
     options = parser.parse_args()
-    options.hidden = [int(units) for units in options.hidden.split(",")]
+    options.case = case
+    if case == "mlp":
+        options.hidden = [int(units) for units in options.hidden.split(",")]
     return options
 
 
@@ -57,10 +67,10 @@ class Stopwatch:
 
 
 def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
-    layers = "-".join(str(units) for units in (784, *options.hidden, CLASSES))
+    layers = CNN if options.case == "cnn" else "-".join(str(units) for units in (784, *options.hidden, CLASSES))
     samples = steps * options.batch
     line = {
-        "case": "mlp", "peer": peer, "mode": options.mode, "model": layers, "optimizer": options.optimizer,
+        "case": options.case, "peer": peer, "mode": options.mode, "model": layers, "optimizer": options.optimizer,
         "batch": options.batch, "threads": options.threads, "steps": steps,
         "samples_per_s": round(samples / wall, 1), "samples_per_cpu_s": round(samples / cpu, 1),
         "final_loss": round(float(loss), 6), "test_accuracy": round(float(accuracy), 4),

@@ -12,21 +12,32 @@ bool IsActivation(const std::string& op) {
   return op == "Relu" || op == "Sigmoid" || op == "Tanh";
 }
 
-// A chain MatMul [→ BiasAdd] [→ activation]. A part that is missing has the position -1. A chain is
-// worth fusing if it has at least two nodes.
+// Returns the op that computes `op` with bias and activation, or null if there is none. An empty
+// activation means none.
+const char* FusedOp(const std::string& op, const std::string& activation) {
+  if (op == "MatMul") return "FusedMatMul";
+  if (op == "Conv2D" && (activation.empty() || activation == "Relu")) return "FusedConv2D";
+  return nullptr;
+}
+
+// A chain of a product [→ BiasAdd] [→ activation]. A part that is missing has the position -1. A
+// chain is worth fusing if it has at least two nodes.
 struct Chain {
-  int matmul = -1;
+  int product = -1;
   int bias_add = -1;
   int activation = -1;
+  const char* op = nullptr;  // the fused op
 
-  bool worth_it() const { return matmul >= 0 && (bias_add >= 0 || activation >= 0); }
+  bool worth_it() const { return op != nullptr && (bias_add >= 0 || activation >= 0); }
 };
 
 Chain ChainEndingAt(const Graph& graph, const std::map<Output, int>& uses, int id) {
   Chain chain;
+  std::string activation;
   auto inside = [&](Output value) { return uses.at(value) == 1; };
   if (IsActivation(graph.node(id).op)) {
     chain.activation = id;
+    activation = graph.node(id).op;
     const Output input = graph.node(id).inputs[0];
     if (!inside(input)) return {};
     id = input.node;
@@ -37,25 +48,26 @@ Chain ChainEndingAt(const Graph& graph, const std::map<Output, int>& uses, int i
     if (!inside(input)) return {};
     id = input.node;
   }
-  if (graph.node(id).op == "MatMul") chain.matmul = id;
+  chain.product = id;
+  chain.op = FusedOp(graph.node(id).op, activation);
   return chain;
 }
 
 void AppendFused(const Graph& graph, const Chain& chain, int id, Rewriter& rewriter) {
-  Attributes attributes = graph.node(chain.matmul).attributes;
-  std::vector<Output> inputs = rewriter.Now(graph.node(chain.matmul).inputs);
+  Attributes attributes = graph.node(chain.product).attributes;
+  std::vector<Output> inputs = rewriter.Now(graph.node(chain.product).inputs);
   if (chain.bias_add >= 0) {
     inputs.push_back(rewriter.Now(graph.node(chain.bias_add).inputs[1]));
     attributes.Set("bias", true);
   }
   if (chain.activation >= 0) attributes.Set("activation", graph.node(chain.activation).op);
   rewriter.Replace({id, 0},
-                   rewriter.Append(id, "FusedMatMul", std::move(inputs), std::move(attributes)));
+                   rewriter.Append(id, chain.op, std::move(inputs), std::move(attributes)));
 }
 
 }  // namespace
 
-Graph FuseMatMul(const Graph& graph) {
+Graph FuseBiasAndActivation(const Graph& graph) {
   const std::map<Output, int> uses = CountUses(graph);
   const int count = static_cast<int>(graph.nodes().size());
   // Searches from the end of the graph, so that the longest chain is found first.
@@ -66,7 +78,7 @@ Graph FuseMatMul(const Graph& graph) {
     const Chain chain = ChainEndingAt(graph, uses, id);
     if (!chain.worth_it()) continue;
     chains[id] = chain;
-    absorbed.insert({chain.matmul, chain.bias_add, chain.activation});
+    absorbed.insert({chain.product, chain.bias_add, chain.activation});
   }
   Rewriter rewriter(graph);
   for (int id = 0; id < count; ++id) {

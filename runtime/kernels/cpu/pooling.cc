@@ -1,0 +1,253 @@
+// Implements pooling over images. Loops over channels are innermost, because they are contiguous.
+#include <algorithm>
+
+#include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/cpu/rows.h"
+#include "runtime/tensor/window.h"
+
+namespace tfjob::kernels::cpu {
+namespace {
+
+// Channels that are pooled together, so that what they need stays in the first-level cache.
+constexpr int64_t kChannels = 256;
+
+struct Pooling {
+  Window window;
+  Operand image, pooled;  // of one dtype
+
+  int64_t images() const { return image.shape.dim(0); }
+  int64_t channels() const { return image.shape.dim(3); }
+};
+
+// The inputs that a window sees: rows [top, bottom) and columns [left, right) of image `image`.
+struct Seen {
+  int64_t image, top, bottom, left, right;
+
+  int64_t count() const { return (bottom - top) * (right - left); }
+};
+
+// Calls body(seen, pixel) for each window over image number `image`, where pixel is the row of the
+// pooled operand.
+template <typename Body>
+void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
+  const int64_t height = p.image.shape.dim(1), width = p.image.shape.dim(2);
+  const int64_t rows = p.pooled.shape.dim(1), columns = p.pooled.shape.dim(2);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t top = row * p.window.height.stride - p.window.height.before;
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t left = column * p.window.width.stride - p.window.width.before;
+      const Seen seen = {image, std::max<int64_t>(0, top),
+                         std::min(height, top + p.window.height.size), std::max<int64_t>(0, left),
+                         std::min(width, left + p.window.width.size)};
+      body(seen, (image * rows + row) * columns + column);
+    }
+  }
+}
+
+// Calls body(pixel) for each input that a window sees, where pixel is the row of the image operand.
+template <typename Body>
+void ForEachSeen(const Pooling& p, const Seen& seen, const Body& body) {
+  const int64_t height = p.image.shape.dim(1), width = p.image.shape.dim(2);
+  for (int64_t y = seen.top; y < seen.bottom; ++y) {
+    for (int64_t x = seen.left; x < seen.right; ++x) body((seen.image * height + y) * width + x);
+  }
+}
+
+// Calls body(image) for all images, which must write different memory.
+template <typename Body>
+void ForEachImage(const Pooling& p, Stream& stream, const Body& body) {
+  const int64_t work = std::max<int64_t>(1, p.image.shape.num_elements() / p.images());
+  stream.ParallelFor(p.images(), 1 + kGrain / work, [&](int64_t begin, int64_t end) {
+    for (int64_t image = begin; image < end; ++image) body(image);
+  });
+}
+
+template <typename T>
+void ClearImage(const Pooling& p, int64_t image, T* data) {
+  const int64_t pixels = p.image.shape.dim(1) * p.image.shape.dim(2);
+  for (int64_t pixel = image * pixels; pixel < (image + 1) * pixels; ++pixel)
+    std::fill_n(data + pixel * p.image.row_stride, p.channels(), T{0});
+}
+
+template <typename T>
+class MaxPool : public Kernel {
+ public:
+  explicit MaxPool(const Pooling& pooling) : p_(pooling) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    const auto* x = static_cast<const T*>(inputs[0]);
+    auto* y = static_cast<T*>(outputs[0]);
+    // A NaN stays: no number is greater, and a NaN replaces any number.
+    const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
+    ForEachImage(p_, stream, [&](int64_t image) {
+      ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
+        T* const to = y + pixel * p_.pooled.row_stride;
+        bool first = true;
+        ForEachSeen(p_, seen, [&](int64_t from) {
+          const T* const values = x + from * p_.image.row_stride;
+          if (std::exchange(first, false)) {
+            std::copy_n(values, p_.channels(), to);
+          } else {
+            Map(p_.channels(), larger, to, to, values);
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  Pooling p_;
+};
+
+// Adds the gradient of each maximum to the first input that equals it, in the order of rows.
+template <typename T>
+class MaxPoolGrad : public Kernel {
+ public:
+  MaxPoolGrad(const Pooling& pooling, const KernelRequest& request)
+      : p_(pooling),
+        x_stride_(request.inputs[0].row_stride),
+        y_stride_(request.inputs[1].row_stride),
+        dy_stride_(request.inputs[2].row_stride) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    const auto* x = static_cast<const T*>(inputs[0]);
+    const auto* y = static_cast<const T*>(inputs[1]);
+    const auto* dy = static_cast<const T*>(inputs[2]);
+    auto* dx = static_cast<T*>(outputs[0]);
+    ForEachImage(p_, stream, [&](int64_t image) {
+      ClearImage(p_, image, dx);
+      ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
+        for (int64_t channel = 0; channel < p_.channels(); channel += kChannels)
+          Block(seen, channel, x, y + pixel * y_stride_, dy + pixel * dy_stride_, dx);
+      });
+    });
+  }
+
+ private:
+  void Block(const Seen& seen, int64_t channel, const T* x, const T* y, const T* dy, T* dx) const {
+    const int64_t count = std::min(kChannels, p_.channels() - channel);
+    T left[kChannels];  // the gradients that no input has got yet
+    std::copy_n(dy + channel, count, left);
+    y += channel;
+    ForEachSeen(p_, seen, [&](int64_t pixel) {
+      const T* const from = x + pixel * x_stride_ + channel;
+      T* const to = dx + pixel * p_.image.row_stride + channel;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) {
+        const bool hit = from[i] == y[i];
+        to[i] += hit ? left[i] : T{0};
+        left[i] = hit ? T{0} : left[i];
+      }
+    });
+  }
+
+  Pooling p_;  // `image` is dx
+  int64_t x_stride_, y_stride_, dy_stride_;
+};
+
+template <typename T>
+class AvgPool : public Kernel {
+ public:
+  explicit AvgPool(const Pooling& pooling) : p_(pooling) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    const auto* x = static_cast<const T*>(inputs[0]);
+    auto* y = static_cast<T*>(outputs[0]);
+    ForEachImage(p_, stream, [&](int64_t image) {
+      ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
+        T* const to = y + pixel * p_.pooled.row_stride;
+        std::fill_n(to, p_.channels(), T{0});
+        ForEachSeen(p_, seen, [&](int64_t from) {
+          Map(
+              p_.channels(), [](T a, T b) { return a + b; }, to, to,
+              x + from * p_.image.row_stride);
+        });
+        const T share = T{1} / static_cast<T>(seen.count());
+        Map(p_.channels(), [share](T sum) { return sum * share; }, to, to);
+      });
+    });
+  }
+
+ private:
+  Pooling p_;
+};
+
+template <typename T>
+class AvgPoolGrad : public Kernel {
+ public:
+  explicit AvgPoolGrad(const Pooling& pooling) : p_(pooling) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    const auto* dy = static_cast<const T*>(inputs[0]);
+    auto* dx = static_cast<T*>(outputs[0]);
+    ForEachImage(p_, stream, [&](int64_t image) {
+      ClearImage(p_, image, dx);
+      ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
+        const T share = T{1} / static_cast<T>(seen.count());
+        const T* const from = dy + pixel * p_.pooled.row_stride;
+        ForEachSeen(p_, seen, [&](int64_t to) {
+          T* const sums = dx + to * p_.image.row_stride;
+          Map(p_.channels(), [share](T sum, T add) { return sum + add * share; }, sums, sums, from);
+        });
+      });
+    });
+  }
+
+ private:
+  Pooling p_;
+};
+
+StatusOr<Pooling> PoolingOf(const Attributes& attributes, const Operand& image,
+                            const Operand& pooled) {
+  ASSIGN_OR_RETURN(const Window window, WindowOf(attributes));
+  RETURN_IF_ERROR(CheckWindow(window, image.shape));
+  if (window.height.dilation != 1 || window.width.dilation != 1)
+    return InvalidArgument("pooling windows have no dilation");
+  if (image.dtype != pooled.dtype) return InvalidArgument("the operands differ in dtype");
+  RETURN_IF_ERROR(
+      ExpectShape(pooled, {image.shape.dim(0), window.height.Count(image.shape.dim(1)),
+                           window.width.Count(image.shape.dim(2)), image.shape.dim(3)}));
+  return Pooling{window, image, pooled};
+}
+
+template <template <typename> typename K>
+Prepared MakePooling(const Attributes& attributes, const Operand& image, const Operand& pooled) {
+  ASSIGN_OR_RETURN(const Pooling pooling, PoolingOf(attributes, image, pooled));
+  return ForFloat(image.dtype, [&]<typename T>(Type<T>) { return Make<K<T>>(pooling); });
+}
+
+template <template <typename> typename K>
+Prepared PreparePool(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
+  return MakePooling<K>(request.attributes, request.inputs[0], request.outputs[0]);
+}
+
+Prepared PrepareMaxPoolGrad(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 3, 1));
+  RETURN_IF_ERROR(ExpectShape(request.inputs[0], request.outputs[0].shape));
+  RETURN_IF_ERROR(ExpectShape(request.inputs[2], request.inputs[1].shape));
+  for (const Operand& input : request.inputs) {
+    if (input.dtype != request.outputs[0].dtype)
+      return InvalidArgument("the operands differ in dtype");
+  }
+  ASSIGN_OR_RETURN(const Pooling pooling,
+                   PoolingOf(request.attributes, request.outputs[0], request.inputs[1]));
+  return ForFloat(request.outputs[0].dtype,
+                  [&]<typename T>(Type<T>) { return Make<MaxPoolGrad<T>>(pooling, request); });
+}
+
+Prepared PrepareAvgPoolGrad(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 1, 1));
+  return MakePooling<AvgPoolGrad>(request.attributes, request.outputs[0], request.inputs[0]);
+}
+
+}  // namespace
+
+KernelTable::Entries PoolingKernels() {
+  return {{"MaxPool", {PreparePool<MaxPool>, {}}},
+          {"MaxPoolGrad", {PrepareMaxPoolGrad, {}}},
+          {"AvgPool", {PreparePool<AvgPool>, {}}},
+          {"AvgPoolGrad", {PrepareAvgPoolGrad, {}}}};
+}
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,316 @@
+#include "runtime/model/layers/convolution.h"
+
+#include <algorithm>
+
+#include "runtime/graph/ops.h"
+
+namespace tfjob::model::layers {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr IntegerRule kRequired = {.least = 1, .expected = kPositive.expected, .required = true};
+
+// ---- arguments that the classes share
+
+void WindowArgumentsOf(ArgumentVisitor& visitor, WindowArguments& window, size_t paddings) {
+  visitor.PerAxis(
+      "kernel_size", window.size,
+      {.least = 1, .expected = "numbers of at least 1, one per axis", .required = true});
+  visitor.PerAxis("strides", window.strides,
+                  {.least = 1, .expected = "numbers of at least 1, one per axis"});
+  visitor.Choice("padding", window.padding, std::span(kPaddings).first(paddings));
+  visitor.Only("data_format", "\"channels_last\"");
+}
+
+void Dilations(ArgumentVisitor& visitor, WindowArguments& window, int64_t most) {
+  visitor.PerAxis("dilation_rate", window.dilations,
+                  {.least = 1,
+                   .most = most,
+                   .expected = most == 1 ? "1 (other dilations are not supported)"
+                                         : "numbers of at least 1, one per axis"});
+}
+
+void ActivationAndBias(ArgumentVisitor& visitor, ActivationKind& activation, bool& use_bias,
+                       Initializer& bias_initializer) {
+  visitor.Activation("activation", activation, /*required=*/false);
+  visitor.Flag("use_bias", use_bias);
+  visitor.Initializer("bias_initializer", bias_initializer);
+  visitor.Only("bias_regularizer", "null");
+  visitor.Only("bias_constraint", "null");
+  visitor.Retired("activity_regularizer", "null");
+}
+
+// The kernel called "depthwise" has the arguments depthwise_initializer, depthwise_regularizer, ….
+void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& initializer) {
+  visitor.Initializer(kernel + "_initializer", initializer);
+  visitor.Only(kernel + "_regularizer", "null");
+  visitor.Only(kernel + "_constraint", "null");
+}
+
+// Arguments that tf.keras 2 writes for layers with two kernels, because they extend Conv.
+void RetiredKernel(ArgumentVisitor& visitor) {
+  visitor.Retired("groups", "1");
+  visitor.Ignored("kernel_initializer");
+  visitor.Retired("kernel_regularizer", "null");
+  visitor.Retired("kernel_constraint", "null");
+}
+
+// ---- shapes and variables
+
+// TensorFlow cannot combine the two, and neither can Keras.
+Status ExpectNotBoth(const WindowArguments& window) {
+  const auto above_one = [](int64_t n) { return n > 1; };
+  if (std::ranges::none_of(window.strides, above_one) ||
+      std::ranges::none_of(window.dilations, above_one)) {
+    return OkStatus();
+  }
+  return InvalidArgument("expected strides or a dilation_rate above 1, got both");
+}
+
+StatusOr<Shape> Convolved(const WindowArguments& arguments, const Shape& in, int64_t channels) {
+  RETURN_IF_ERROR(ExpectNotBoth(arguments));
+  ASSIGN_OR_RETURN(const Window window, arguments.Over(in));
+  const Shape image = ImageOf(in);
+  return ExampleShape(in.rank(), window.height.Count(image.dim(1)),
+                      window.width.Count(image.dim(2)), channels);
+}
+
+// Returns the shape of a kernel: `size` and then the two numbers of channels.
+Shape KernelShape(const std::vector<int64_t>& size, int64_t in, int64_t out) {
+  std::vector<int64_t> dims = size;
+  dims.push_back(in);
+  dims.push_back(out);
+  return Shape(std::move(dims));
+}
+
+void AddBias(std::vector<VariableSpec>& variables, bool use_bias, int64_t channels,
+             const Initializer& initializer) {
+  if (use_bias)
+    variables.push_back({.name = "bias", .shape = {channels}, .initializer = initializer});
+}
+
+// ---- graphs
+
+// Returns the kernel as a filter [height,width,in,out].
+Output Filter(Builder& b, Output kernel, int64_t in, int64_t out) {
+  const Shape shape = b.shape(kernel);
+  return graph::Reshape(b, kernel, {shape.rank() == 4 ? shape.dim(0) : 1, shape.dim(-3), in, out});
+}
+
+// Convolves each channel on its own.
+Output Depthwise(Builder& b, Output images, Output kernel, const Window& window) {
+  const Shape shape = b.shape(kernel);
+  const int64_t outputs = shape.dim(-2) * shape.dim(-1);
+  return graph::Conv2D(b, images, Filter(b, kernel, 1, outputs), window);
+}
+
+// Adds the bias, which is the last variable if there is one, and applies the activation.
+Output Finish(const LayerCall& call, Output images, bool use_bias, ActivationKind activation) {
+  if (!images.valid()) return images;
+  Builder& b = call.b;
+  if (use_bias) images = graph::BiasAdd(b, images, call.variables.back());
+  return Examples(b, Activate(b, activation, images), call.ExampleShape().rank());
+}
+
+// Returns the window of a call whose inputs OutputShape has accepted.
+Window WindowOver(const LayerCall& call, const WindowArguments& arguments) {
+  return *arguments.Over(call.ExampleShape());
+}
+
+}  // namespace
+
+// ---- Conv
+
+template <int kRank>
+void Conv<kRank>::Arguments(ArgumentVisitor& visitor) {
+  visitor.Integer("filters", filters, kRequired);
+  WindowArgumentsOf(visitor, window, kRank == 1 ? 3 : 2);
+  Dilations(visitor, window, kPositive.most);
+  visitor.Integer("groups", groups, kPositive);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
+  Kernel(visitor, "kernel", kernel_initializer);
+}
+
+template <int kRank>
+StatusOr<Shape> Conv<kRank>::OutputShape(const Shape& in) const {
+  ASSIGN_OR_RETURN(Shape out, Convolved(window, in, filters));
+  if (in.dim(-1) % groups == 0 && filters % groups == 0) return out;
+  return InvalidArgument("expected numbers of channels and of filters that ", groups,
+                         " groups divide, got ", in.dim(-1), " and ", filters);
+}
+
+template <int kRank>
+std::vector<VariableSpec> Conv<kRank>::Variables(const Shape& in) const {
+  std::vector<VariableSpec> variables;
+  variables.push_back({.name = "kernel",
+                       .shape = KernelShape(window.size, in.dim(-1) / groups, filters),
+                       .initializer = kernel_initializer});
+  AddBias(variables, use_bias, filters, bias_initializer);
+  return variables;
+}
+
+template <int kRank>
+Output Conv<kRank>::Apply(const LayerCall& call) const {
+  const int64_t depth = call.ExampleShape().dim(-1) / groups;
+  const Output filter = Filter(call.b, call.variables[0], depth, filters);
+  return Finish(call, graph::Conv2D(call.b, Images(call), filter, WindowOver(call, window)),
+                use_bias, activation);
+}
+
+// ---- DepthwiseConv
+
+template <int kRank>
+void DepthwiseConv<kRank>::Arguments(ArgumentVisitor& visitor) {
+  WindowArgumentsOf(visitor, window, 2);
+  Dilations(visitor, window, kPositive.most);
+  visitor.Integer("depth_multiplier", depth_multiplier, kPositive);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
+  Kernel(visitor, "depthwise", depthwise_initializer);
+  visitor.Retired("groups", "1");
+}
+
+template <int kRank>
+StatusOr<Shape> DepthwiseConv<kRank>::OutputShape(const Shape& in) const {
+  // The window's check bounds the channels, and thus their product with the multiplier.
+  ASSIGN_OR_RETURN(Shape out, Convolved(window, in, 1));
+  std::vector<int64_t> dims = out.dims();
+  dims.back() = in.dim(-1) * depth_multiplier;
+  return Shape(std::move(dims));
+}
+
+template <int kRank>
+std::vector<VariableSpec> DepthwiseConv<kRank>::Variables(const Shape& in) const {
+  std::vector<VariableSpec> variables;
+  variables.push_back({.name = "kernel",
+                       .shape = KernelShape(window.size, in.dim(-1), depth_multiplier),
+                       .initializer = depthwise_initializer});
+  AddBias(variables, use_bias, in.dim(-1) * depth_multiplier, bias_initializer);
+  return variables;
+}
+
+template <int kRank>
+Output DepthwiseConv<kRank>::Apply(const LayerCall& call) const {
+  const Output convolved =
+      Depthwise(call.b, Images(call), call.variables[0], WindowOver(call, window));
+  return Finish(call, convolved, use_bias, activation);
+}
+
+// ---- SeparableConv
+
+template <int kRank>
+void SeparableConv<kRank>::Arguments(ArgumentVisitor& visitor) {
+  visitor.Integer("filters", filters, kRequired);
+  WindowArgumentsOf(visitor, window, 2);
+  Dilations(visitor, window, kPositive.most);
+  visitor.Integer("depth_multiplier", depth_multiplier, kPositive);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
+  Kernel(visitor, "depthwise", depthwise_initializer);
+  Kernel(visitor, "pointwise", pointwise_initializer);
+  RetiredKernel(visitor);
+}
+
+template <int kRank>
+StatusOr<Shape> SeparableConv<kRank>::OutputShape(const Shape& in) const {
+  return Convolved(window, in, filters);
+}
+
+template <int kRank>
+std::vector<VariableSpec> SeparableConv<kRank>::Variables(const Shape& in) const {
+  const int64_t channels = in.dim(-1);
+  const std::vector<int64_t> one(kRank, 1);
+  std::vector<VariableSpec> variables;
+  variables.push_back({.name = "depthwise_kernel",
+                       .shape = KernelShape(window.size, channels, depth_multiplier),
+                       .initializer = depthwise_initializer});
+  variables.push_back({.name = "pointwise_kernel",
+                       .shape = KernelShape(one, channels * depth_multiplier, filters),
+                       .initializer = pointwise_initializer});
+  AddBias(variables, use_bias, filters, bias_initializer);
+  return variables;
+}
+
+template <int kRank>
+Output SeparableConv<kRank>::Apply(const LayerCall& call) const {
+  Builder& b = call.b;
+  const Output depthwise = Depthwise(b, Images(call), call.variables[0], WindowOver(call, window));
+  const int64_t channels = call.ExampleShape().dim(-1) * depth_multiplier;
+  const Output filter = Filter(b, call.variables[1], channels, filters);
+  return Finish(call, graph::Conv2D(b, depthwise, filter, {}), use_bias, activation);
+}
+
+// ---- ConvTranspose
+
+namespace {
+
+// Returns the shape of the image whose convolution would have the shape of `in`. This is Keras'
+// rule for the padding of kValid and kSame.
+template <int kRank>
+Shape Enlarged(const ConvTranspose<kRank>& layer, const Shape& in) {
+  std::vector<int64_t> dims = in.dims();
+  for (size_t i = 0; i < kRank; ++i) {
+    const int64_t size = layer.window.size[i], stride = layer.window.strides[i];
+    dims[i] *= stride;
+    if (layer.window.padding == PaddingKind::kValid) dims[i] += std::max<int64_t>(size - stride, 0);
+  }
+  dims.back() = layer.filters;
+  return Shape(std::move(dims));
+}
+
+}  // namespace
+
+template <int kRank>
+void ConvTranspose<kRank>::Arguments(ArgumentVisitor& visitor) {
+  visitor.Integer("filters", filters, kRequired);
+  WindowArgumentsOf(visitor, window, 2);
+  Dilations(visitor, window, 1);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
+  Kernel(visitor, "kernel", kernel_initializer);
+  visitor.Retired("output_padding", "null");
+  visitor.Retired("groups", "1");
+}
+
+template <int kRank>
+StatusOr<Shape> ConvTranspose<kRank>::OutputShape(const Shape& in) const {
+  // A window of one element fits any example of the right rank.
+  const WindowArguments any = {.size = std::vector<int64_t>(kRank, 1),
+                               .strides = std::vector<int64_t>(kRank, 1)};
+  RETURN_IF_ERROR(any.Over(in).status());
+  const Shape out = Enlarged(*this, in);
+  RETURN_IF_ERROR(window.Over(out).status());
+  return out;
+}
+
+template <int kRank>
+std::vector<VariableSpec> ConvTranspose<kRank>::Variables(const Shape& in) const {
+  std::vector<VariableSpec> variables;
+  variables.push_back({.name = "kernel",
+                       .shape = KernelShape(window.size, filters, in.dim(-1)),
+                       .initializer = kernel_initializer});
+  AddBias(variables, use_bias, filters, bias_initializer);
+  return variables;
+}
+
+template <int kRank>
+Output ConvTranspose<kRank>::Apply(const LayerCall& call) const {
+  Builder& b = call.b;
+  const Shape out = Enlarged(*this, call.ExampleShape());
+  Output filter = Filter(b, call.variables[0], filters, call.ExampleShape().dim(-1));
+  const Shape image = ImageOf(out);
+  const Shape images = {call.batch_size(), image.dim(1), image.dim(2), image.dim(3)};
+  return Finish(call,
+                graph::Conv2DBackpropInput(b, filter, Images(call), images, *window.Over(out)),
+                use_bias, activation);
+}
+
+template struct Conv<1>;
+template struct Conv<2>;
+template struct DepthwiseConv<1>;
+template struct DepthwiseConv<2>;
+template struct SeparableConv<1>;
+template struct SeparableConv<2>;
+template struct ConvTranspose<1>;
+template struct ConvTranspose<2>;
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,39 @@
+// Reads how the windows of a layer are padded, and moves windows over images. Layers whose names
+// end in 1D treat a row [batch,steps,channels] as an image of height 1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/model/layer.h"
+#include "runtime/tensor/window.h"
+
+namespace tfjob::model::layers {
+
+// kSame pads so that there are ⌈inputs / stride⌉ windows. kCausal pads only before the inputs, so
+// that no output sees a later input.
+enum class PaddingKind { kValid, kSame, kCausal };
+// In the order of the enum.
+inline constexpr std::string_view kPaddings[] = {"valid", "same", "causal"};
+
+// The windows of a layer of rank 1 or 2: one number per axis.
+struct WindowArguments {
+  std::vector<int64_t> size, strides, dilations;
+  PaddingKind padding = PaddingKind::kValid;
+
+  // Returns the windows over examples of shape [height,width,channels] or [steps,channels].
+  // Returns InvalidArgument if the examples have another rank, or no window fits.
+  StatusOr<Window> Over(const Shape& example) const;
+};
+
+// Returns [1,height,width,channels] for examples of shape [height,width,channels], and
+// [1,1,steps,channels] for [steps,channels].
+Shape ImageOf(const Shape& example);
+// Returns the layer's input as images.
+graph::Output Images(const LayerCall& call);
+// Returns images in the form of the layer's examples, whose rank (without the batch) is `rank`.
+graph::Output Examples(graph::Builder& b, graph::Output images, int rank);
+// Returns the shape of an example of this rank with these sizes. The height is 1 if the rank is 2.
+Shape ExampleShape(int rank, int64_t height, int64_t width, int64_t channels);
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,48 @@
+// Defines pooling over images [height,width,channels], and over rows [steps,channels] (kRank = 1).
+#pragma once
+
+#include "runtime/model/layers/padding.h"
+
+namespace tfjob::model::layers {
+
+enum class PoolingKind { kMax, kAverage };
+
+// The maximum or the average of each window, per channel. Padding does not count.
+template <PoolingKind kKind, int kRank>
+struct Pooling {
+  static constexpr std::string_view kClass =
+      kKind == PoolingKind::kMax ? (kRank == 1 ? "MaxPooling1D" : "MaxPooling2D")
+                                 : (kRank == 1 ? "AveragePooling1D" : "AveragePooling2D");
+  // Without strides, they are the sizes of the windows.
+  WindowArguments window = {.size = std::vector<int64_t>(kRank, 2)};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// The maximum or the average of each channel over the whole example: [channels], or with keepdims
+// [1…,channels].
+template <PoolingKind kKind, int kRank>
+struct GlobalPooling {
+  static constexpr std::string_view kClass =
+      kKind == PoolingKind::kMax
+          ? (kRank == 1 ? "GlobalMaxPooling1D" : "GlobalMaxPooling2D")
+          : (kRank == 1 ? "GlobalAveragePooling1D" : "GlobalAveragePooling2D");
+  bool keepdims = false;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+using MaxPooling1D = Pooling<PoolingKind::kMax, 1>;
+using MaxPooling2D = Pooling<PoolingKind::kMax, 2>;
+using AveragePooling1D = Pooling<PoolingKind::kAverage, 1>;
+using AveragePooling2D = Pooling<PoolingKind::kAverage, 2>;
+using GlobalMaxPooling1D = GlobalPooling<PoolingKind::kMax, 1>;
+using GlobalMaxPooling2D = GlobalPooling<PoolingKind::kMax, 2>;
+using GlobalAveragePooling1D = GlobalPooling<PoolingKind::kAverage, 1>;
+using GlobalAveragePooling2D = GlobalPooling<PoolingKind::kAverage, 2>;
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,55 @@
+// Defines layers that enlarge or cut images [height,width,channels] and rows [steps,channels]
+// (kRank = 1).
+#pragma once
+
+#include <vector>
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Adds zeros around each example.
+template <int kRank>
+struct ZeroPadding {
+  static constexpr std::string_view kClass = kRank == 1 ? "ZeroPadding1D" : "ZeroPadding2D";
+  static constexpr bool kAnyDType = true;
+  // Before and after each axis: [top,bottom,left,right].
+  std::vector<int64_t> padding = std::vector<int64_t>(2 * kRank, 1);
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Removes the borders of each example.
+template <int kRank>
+struct Cropping {
+  static constexpr std::string_view kClass = kRank == 1 ? "Cropping1D" : "Cropping2D";
+  static constexpr bool kAnyDType = true;
+  std::vector<int64_t> cropping = std::vector<int64_t>(2 * kRank, kRank == 1 ? 1 : 0);
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Repeats each row and each column.
+template <int kRank>
+struct UpSampling {
+  static constexpr std::string_view kClass = kRank == 1 ? "UpSampling1D" : "UpSampling2D";
+  static constexpr bool kAnyDType = true;
+  std::vector<int64_t> size = std::vector<int64_t>(kRank, 2);
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+using ZeroPadding1D = ZeroPadding<1>;
+using ZeroPadding2D = ZeroPadding<2>;
+using Cropping1D = Cropping<1>;
+using Cropping2D = Cropping<2>;
+using UpSampling1D = UpSampling<1>;
+using UpSampling2D = UpSampling<2>;
+
+}  // namespace tfjob::model::layers
