@@ -186,6 +186,24 @@ TEST_F(ForgedBundleTest, EachTensorIsReadFromItsDataFile) {
   EXPECT_EQ(TextOf("b"), DataLoss("checkpoint ", prefix_, " lacks ", second).ToString());
 }
 
+// Bytes are read piece by piece; the checksum covers all pieces.
+TEST_F(ForgedBundleTest, TheChecksumCoversALargeTensor) {
+  std::string text(700'000, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  const std::string file = DataFileName(prefix_, 0, 1);
+  ASSERT_TRUE(WriteFileAtomically(file, text).ok());
+  WriteIndex(1, {{"w", BytesAt(0, 0, text)}});
+  EXPECT_EQ(TextOf("w"), text);
+  for (const size_t at : {size_t{0}, size_t{300'000}, text.size() - 1}) {
+    std::string damaged = text;
+    damaged[at] = '!';
+    ASSERT_TRUE(WriteFileAtomically(file, damaged).ok());
+    EXPECT_EQ(TextOf("w"),
+              DataLoss("checkpoint ", prefix_, ": the checksum of w is wrong").ToString())
+        << at;
+  }
+}
+
 TEST_F(ForgedBundleTest, OffsetsAndSizesAreCheckedAgainstTheFileWithoutOverflow) {
   BundleEntryProto good;
   good.set_dtype(static_cast<int>(DType::kUInt8));

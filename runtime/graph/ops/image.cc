@@ -1,4 +1,6 @@
 // Implements convolutions and pooling. Images are [images,height,width,channels].
+#include <utility>
+
 #include "runtime/graph/ops.h"
 #include "runtime/graph/ops/family.h"
 
@@ -68,26 +70,25 @@ InferResult InferFusedConv2D(InferenceContext& context) {
   return types;
 }
 
-InferResult InferConv2DBackpropInput(InferenceContext& context) {
+// Checks that `dy`, the second input, is a gradient of the convolution of `image` with `filter`.
+Status CheckConvolutionGradient(const InferenceContext& context, const Shape& image,
+                                const Shape& filter) {
   RETURN_IF_ERROR(ExpectFloats(context.inputs));
-  ASSIGN_OR_RETURN(Window window, WindowOf(context.attributes));
-  ASSIGN_OR_RETURN(Shape image, ShapeAttribute(context.attributes, "image"));
-  const Shape& filter = context.inputs[0].shape;
+  ASSIGN_OR_RETURN(const Window window, WindowOf(context.attributes));
   RETURN_IF_ERROR(CheckFilter(window, image, filter));
-  RETURN_IF_ERROR(
-      ExpectShape("a gradient", Windowed(window, image, filter.dim(3)), context.inputs[1].shape));
-  return std::vector{TensorType{context.inputs[0].dtype, image}};
+  return ExpectShape("a gradient", Windowed(window, image, filter.dim(3)), context.inputs[1].shape);
+}
+
+InferResult InferConv2DBackpropInput(InferenceContext& context) {
+  ASSIGN_OR_RETURN(Shape image, ShapeAttribute(context.attributes, "image"));
+  RETURN_IF_ERROR(CheckConvolutionGradient(context, image, context.inputs[0].shape));
+  return std::vector{TensorType{context.inputs[0].dtype, std::move(image)}};
 }
 
 InferResult InferConv2DBackpropFilter(InferenceContext& context) {
-  RETURN_IF_ERROR(ExpectFloats(context.inputs));
-  ASSIGN_OR_RETURN(Window window, WindowOf(context.attributes));
   ASSIGN_OR_RETURN(Shape filter, ShapeAttribute(context.attributes, "filter"));
-  const Shape& image = context.inputs[0].shape;
-  RETURN_IF_ERROR(CheckFilter(window, image, filter));
-  RETURN_IF_ERROR(
-      ExpectShape("a gradient", Windowed(window, image, filter.dim(3)), context.inputs[1].shape));
-  return std::vector{TensorType{context.inputs[0].dtype, filter}};
+  RETURN_IF_ERROR(CheckConvolutionGradient(context, context.inputs[0].shape, filter));
+  return std::vector{TensorType{context.inputs[0].dtype, std::move(filter)}};
 }
 
 // Returns the attributes' window, which must have no dilation, over images of this shape.

@@ -17,7 +17,7 @@ enum class ConvolutionPass {
 struct Convolution {
   Window window;
   Operand image, filter, output;
-  // What the forward pass does after the convolution.
+  // The forward pass does these after the convolution.
   bool bias = false;  // adds a bias [outputs], the third input
   bool relu = false;
 

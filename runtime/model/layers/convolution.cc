@@ -273,10 +273,7 @@ void ConvTranspose<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> ConvTranspose<kRank>::OutputShape(const Shape& in) const {
-  // A window of one element fits any example of the right rank.
-  const WindowArguments any = {.size = std::vector<int64_t>(kRank, 1),
-                               .strides = std::vector<int64_t>(kRank, 1)};
-  RETURN_IF_ERROR(any.Over(in).status());
+  RETURN_IF_ERROR(WindowArguments::Ones(kRank).Over(in).status());
   const Shape out = Enlarged(*this, in);
   RETURN_IF_ERROR(window.Over(out).status());
   return out;

@@ -13,9 +13,7 @@ template <int kRank>
 struct Conv {
   static constexpr std::string_view kClass = kRank == 1 ? "Conv1D" : "Conv2D";
   int64_t filters = 0;
-  WindowArguments window = {.size = std::vector<int64_t>(kRank, 1),
-                            .strides = std::vector<int64_t>(kRank, 1),
-                            .dilations = std::vector<int64_t>(kRank, 1)};
+  WindowArguments window = WindowArguments::Ones(kRank);
   int64_t groups = 1;
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;
@@ -33,9 +31,7 @@ struct Conv {
 template <int kRank>
 struct DepthwiseConv {
   static constexpr std::string_view kClass = kRank == 1 ? "DepthwiseConv1D" : "DepthwiseConv2D";
-  WindowArguments window = {.size = std::vector<int64_t>(kRank, 1),
-                            .strides = std::vector<int64_t>(kRank, 1),
-                            .dilations = std::vector<int64_t>(kRank, 1)};
+  WindowArguments window = WindowArguments::Ones(kRank);
   int64_t depth_multiplier = 1;
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;
@@ -55,9 +51,7 @@ template <int kRank>
 struct SeparableConv {
   static constexpr std::string_view kClass = kRank == 1 ? "SeparableConv1D" : "SeparableConv2D";
   int64_t filters = 0;
-  WindowArguments window = {.size = std::vector<int64_t>(kRank, 1),
-                            .strides = std::vector<int64_t>(kRank, 1),
-                            .dilations = std::vector<int64_t>(kRank, 1)};
+  WindowArguments window = WindowArguments::Ones(kRank);
   int64_t depth_multiplier = 1;
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;
@@ -78,9 +72,7 @@ template <int kRank>
 struct ConvTranspose {
   static constexpr std::string_view kClass = kRank == 1 ? "Conv1DTranspose" : "Conv2DTranspose";
   int64_t filters = 0;
-  WindowArguments window = {.size = std::vector<int64_t>(kRank, 1),
-                            .strides = std::vector<int64_t>(kRank, 1),
-                            .dilations = std::vector<int64_t>(kRank, 1)};
+  WindowArguments window = WindowArguments::Ones(kRank);
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::GlorotUniform();

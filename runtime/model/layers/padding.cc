@@ -13,6 +13,11 @@ WindowAxis Padded(WindowAxis axis, PaddingKind padding, int64_t inputs) {
 
 }  // namespace
 
+WindowArguments WindowArguments::Ones(int rank) {
+  const std::vector<int64_t> ones(static_cast<size_t>(rank), 1);
+  return {.size = ones, .strides = ones, .dilations = ones};
+}
+
 StatusOr<Window> WindowArguments::Over(const Shape& example) const {
   const size_t axes = size.size();
   if (example.rank() != static_cast<int>(axes) + 1 || example.CheckedElements().value_or(0) == 0) {

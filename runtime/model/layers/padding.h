@@ -21,6 +21,9 @@ struct WindowArguments {
   std::vector<int64_t> size, strides, dilations;
   PaddingKind padding = PaddingKind::kValid;
 
+  // Returns windows of one element, which fit any example of the right rank.
+  static WindowArguments Ones(int rank);
+
   // Returns the windows over examples of shape [height,width,channels] or [steps,channels].
   // Returns InvalidArgument if the examples have another rank, or no window fits.
   StatusOr<Window> Over(const Shape& example) const;

@@ -48,9 +48,7 @@ void GlobalPooling<kKind, kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <PoolingKind kKind, int kRank>
 StatusOr<Shape> GlobalPooling<kKind, kRank>::OutputShape(const Shape& in) const {
-  const WindowArguments any = {.size = std::vector<int64_t>(kRank, 1),
-                               .strides = std::vector<int64_t>(kRank, 1)};
-  RETURN_IF_ERROR(any.Over(in).status());
+  RETURN_IF_ERROR(WindowArguments::Ones(kRank).Over(in).status());
   return keepdims ? ExampleShape(in.rank(), 1, 1, in.dim(-1)) : Shape{in.dim(-1)};
 }
 

@@ -52,6 +52,27 @@ def make_cnn(tf, random, _):
     return variables, logits
 
 
+def make_optimizer(tf, name, variables):
+    """Returns a function that applies gradients to the variables."""
+    ops = tf.raw_ops
+    slots = [(tf.Variable(tf.zeros_like(v)), tf.Variable(tf.zeros_like(v))) for v in variables]
+    powers = tf.Variable(0.9), tf.Variable(0.999)
+
+    def sgd(gradients):
+        for variable, gradient in zip(variables, gradients):
+            ops.ResourceApplyGradientDescent(var=variable.handle, alpha=0.1, delta=gradient)
+
+    def adam(gradients):
+        for variable, (m, v), gradient in zip(variables, slots, gradients):
+            ops.ResourceApplyAdam(var=variable.handle, m=m.handle, v=v.handle, beta1_power=powers[0].read_value(),
+                                  beta2_power=powers[1].read_value(), lr=1e-3, beta1=0.9, beta2=0.999,
+                                  epsilon=1e-7, grad=gradient)
+        powers[0].assign(powers[0] * 0.9)
+        powers[1].assign(powers[1] * 0.999)
+
+    return sgd if name == "sgd" else adam
+
+
 def train(options, make_model):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import numpy
@@ -62,24 +83,10 @@ def train(options, make_model):
     images, labels = fashion_mnist.load("train")
     random = numpy.random.default_rng(1)
     variables, logits = make_model(tf, random, options)
-    slots = [(tf.Variable(tf.zeros_like(v)), tf.Variable(tf.zeros_like(v))) for v in variables]
-    powers = tf.Variable(0.9), tf.Variable(0.999)
+    apply = make_optimizer(tf, options.optimizer, variables)
 
     def mean_loss(x, y):
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits(x)))
-
-    def apply(gradients):
-        ops = tf.raw_ops
-        if options.optimizer == "sgd":
-            for variable, gradient in zip(variables, gradients):
-                ops.ResourceApplyGradientDescent(var=variable.handle, alpha=0.1, delta=gradient)
-            return
-        for variable, (m, v), gradient in zip(variables, slots, gradients):
-            ops.ResourceApplyAdam(var=variable.handle, m=m.handle, v=v.handle, beta1_power=powers[0].read_value(),
-                                  beta2_power=powers[1].read_value(), lr=1e-3, beta1=0.9, beta2=0.999,
-                                  epsilon=1e-7, grad=gradient)
-        powers[0].assign(powers[0] * 0.9)
-        powers[1].assign(powers[1] * 0.999)
 
     @tf.function(jit_compile=options.mode.endswith("xla"))
     def step(x, y):
