@@ -1,0 +1,42 @@
+// Reads and writes arrays in NumPy's format
+// (numpy.org/doc/stable/reference/generated/numpy.lib.format.html), versions 1 to 3.
+//
+// The type of the tensor is that of the array, where a tensor has it. Otherwise:
+//   float16               float32
+//   int8, int16, uint16   int32
+//   uint32, uint64        int64
+// Both byte orders and both orders of the axes (C and Fortran) are read; the tensor is in C order.
+//
+// A file may come from anybody: its shape is compared with its size before memory is allocated.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/file_system.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::io {
+
+// Returns DataLoss if the file is damaged, InvalidArgument if it is not an array of NumPy or if a
+// uint64 does not fit into int64, and Unimplemented for arrays of other types (objects, text,
+// complex numbers, records). Messages name the file.
+StatusOr<Tensor> ReadNpy(const std::string& path);
+
+// Reads an array of `size` bytes, with its header, from anywhere. `read` fills a whole span with
+// the next bytes. `what` names the array in messages.
+StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size,
+                             absl::FunctionRef<Status(std::span<std::byte>)> read);
+
+// Returns the bytes that precede the elements of an array in C order.
+std::string NpyHeader(DType dtype, const Shape& shape);
+
+// Replaces the file atomically.
+Status WriteNpy(const std::string& path, const Tensor& tensor,
+                FileSystem& files = RealFileSystem());
+
+}  // namespace tfjob::io

@@ -1,0 +1,46 @@
+#include "runtime/io/random_access_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace tfjob::io {
+
+StatusOr<RandomAccessFile> RandomAccessFile::Open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe does not wait for its writer.
+  RandomAccessFile file(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info{};
+  if (file.fd_ < 0 || fstat(file.fd_, &info) != 0) return ErrnoStatus(errno, StrCat("open ", path));
+  if (!S_ISREG(info.st_mode))
+    return InvalidArgument(path, ": expected a file, got a folder or a device");
+  file.size_ = static_cast<uint64_t>(info.st_size);
+  return file;
+}
+
+RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+RandomAccessFile::~RandomAccessFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status RandomAccessFile::Read(uint64_t offset, std::span<std::byte> bytes) const {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    return DataLoss(path_, " has ", size_, " bytes; expected ", bytes.size(), " bytes at byte ",
+                    offset, ": it is truncated or damaged");
+  }
+  while (!bytes.empty()) {
+    const ssize_t got = pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, StrCat("read ", path_));
+    if (got == 0) return DataLoss(path_, " ends at byte ", offset, ": it became shorter");
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::io

@@ -1,0 +1,36 @@
+// Reads a file at any position.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::io {
+
+// Movable. Any number of threads may read at the same time.
+class RandomAccessFile {
+ public:
+  // Returns InvalidArgument if `path` is not a regular file.
+  static StatusOr<RandomAccessFile> Open(const std::string& path);
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&&) = delete;
+  ~RandomAccessFile();
+
+  // Fills all of `bytes` from byte `offset` on. Returns DataLoss if the file ends before that.
+  Status Read(uint64_t offset, std::span<std::byte> bytes) const;
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }  // when it was opened
+
+ private:
+  RandomAccessFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  std::string path_;
+  int fd_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace tfjob::io
