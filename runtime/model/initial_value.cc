@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "runtime/base/philox.h"
 #include "runtime/model/initializer.h"
+#include "runtime/model/orthogonal.h"
 
 namespace tfjob::model {
 namespace {
@@ -75,17 +77,60 @@ double Draw(const Initializer& initializer, PhiloxStream& random) {
     case Initializer::Kind::kTruncatedNormal:
       return initializer.mean + initializer.stddev * TruncatedNormal(random);
     case Initializer::Kind::kVarianceScaling:
+    case Initializer::Kind::kOrthogonal:
+    case Initializer::Kind::kIdentity:
       break;
   }
-  ENFORCE(false, "variance scaling was resolved");
+  ENFORCE(false, "variance scaling was resolved, and matrices are not drawn by element");
+}
+
+template <typename T>
+void FillOrthogonal(double gain, PhiloxStream& random, Tensor& tensor) {
+  const int64_t columns = tensor.shape().dim(-1);
+  const int64_t rows = columns == 0 ? 0 : tensor.shape().num_elements() / columns;
+  const int64_t few = std::min(rows, columns), many = std::max(rows, columns);
+  std::vector<double> matrix(static_cast<size_t>(tensor.shape().num_elements()));
+  for (double& element : matrix) element = Normal(random);
+  Orthonormalize(matrix, few);
+  const std::span<T> to = tensor.data<T>();
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t from = rows < columns ? row * many + column : column * many + row;
+      to[static_cast<size_t>(row * columns + column)] =
+          static_cast<T>(gain * matrix[static_cast<size_t>(from)]);
+    }
+  }
+}
+
+template <typename T>
+void FillIdentity(double gain, Tensor& tensor) {
+  const int64_t columns = tensor.shape().dim(1);
+  for (int64_t i = 0; i < std::min(tensor.shape().dim(0), columns); ++i)
+    tensor.data<T>()[static_cast<size_t>(i * columns + i)] = static_cast<T>(gain);
 }
 
 template <typename T>
 void Fill(const Initializer& initializer, PhiloxStream& random, Tensor& tensor) {
+  if (initializer.kind == Initializer::Kind::kOrthogonal)
+    return FillOrthogonal<T>(initializer.gain, random, tensor);
+  if (initializer.kind == Initializer::Kind::kIdentity)
+    return FillIdentity<T>(initializer.gain, tensor);
   for (T& element : tensor.data<T>()) element = static_cast<T>(Draw(initializer, random));
 }
 
 }  // namespace
+
+Status CheckShape(const Initializer& initializer, const Shape& shape) {
+  if (initializer.kind == Initializer::Kind::kOrthogonal && shape.rank() < 2) {
+    return InvalidArgument("initializer Orthogonal expects a shape of two axes or more, got ",
+                           shape.ToString());
+  }
+  if (initializer.kind == Initializer::Kind::kIdentity && shape.rank() != 2) {
+    return InvalidArgument("initializer Identity expects a shape of two axes, got ",
+                           shape.ToString());
+  }
+  return OkStatus();
+}
 
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable) {

@@ -44,6 +44,10 @@ const Class kClasses[] = {
      Scaling(1, ScalingMode::kFanIn, Distribution::kTruncatedNormal)},
     {"VarianceScaling", "variance_scaling",
      Scaling(1, ScalingMode::kFanIn, Distribution::kTruncatedNormal)},
+    {"Orthogonal", "orthogonal", {.kind = InitializerKind::kOrthogonal}},
+    {"OrthogonalInitializer", "orthogonal", {.kind = InitializerKind::kOrthogonal}},
+    {"Identity", "identity", {.kind = InitializerKind::kIdentity}},
+    {"IdentityInitializer", "identity", {.kind = InitializerKind::kIdentity}},
 };
 
 constexpr std::string_view kModes[] = {"fan_in", "fan_out", "fan_avg"};
@@ -103,6 +107,11 @@ Status ReadArguments(const Class& entry, Arguments& arguments, Initializer& valu
     case InitializerKind::kVarianceScaling:
       if (entry.class_name == "VarianceScaling") RETURN_IF_ERROR(ReadScaling(arguments, value));
       break;
+    case InitializerKind::kIdentity:
+      return arguments.Read("gain", value.gain);
+    case InitializerKind::kOrthogonal:
+      RETURN_IF_ERROR(arguments.Read("gain", value.gain));
+      break;
   }
   return arguments.Read("seed", value.seed);
 }
@@ -123,6 +132,10 @@ Json WriteArguments(const Class& entry, const Initializer& value) {
     case InitializerKind::kRandomNormal:
     case InitializerKind::kTruncatedNormal:
       return {{"mean", value.mean}, {"stddev", value.stddev}, {"seed", Seed(value)}};
+    case InitializerKind::kIdentity:
+      return {{"gain", value.gain}};
+    case InitializerKind::kOrthogonal:
+      return {{"gain", value.gain}, {"seed", Seed(value)}};
     case InitializerKind::kVarianceScaling:
       break;
   }
@@ -151,7 +164,9 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field) {
   const Class* entry = FindClass(form.class_name);
   if (entry == nullptr) {
     std::vector<std::string> names;
-    for (const Class& known : kClasses) names.emplace_back(known.name);
+    for (const Class& known : kClasses) {
+      if (names.empty() || names.back() != known.name) names.emplace_back(known.name);
+    }
     return InvalidArgument(field.path(), ": initializer ", form.class_name, " is not supported",
                            DidYouMean(form.class_name, names));
   }

@@ -22,7 +22,9 @@ struct Initializer {
     kRandomNormal,
     kRandomUniform,
     kTruncatedNormal,
-    kVarianceScaling
+    kVarianceScaling,
+    kOrthogonal,
+    kIdentity
   };
   enum class Mode { kFanIn, kFanOut, kFanAvg };
   enum class Distribution { kUniform, kUntruncatedNormal, kTruncatedNormal };
@@ -35,6 +37,7 @@ struct Initializer {
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
+  double gain = 1;              // kOrthogonal, kIdentity: factor of the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
 
   static Initializer Zeros() { return {}; }
@@ -44,6 +47,7 @@ struct Initializer {
             .mode = Mode::kFanAvg,
             .distribution = Distribution::kUniform};
   }
+  static Initializer Orthogonal() { return {.kind = Kind::kOrthogonal}; }
   bool operator==(const Initializer&) const = default;
 };
 
@@ -55,14 +59,21 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field);
 // Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
-// Returns the initial value of a float32 or float64 variable. The value depends only on the
-// arguments.
+// Returns InvalidArgument if the initializer cannot make a value of this shape: Orthogonal needs
+// two axes or more, and Identity needs two.
+Status CheckShape(const Initializer& initializer, const Shape& shape);
+
+// Returns the initial value of a float32 or float64 variable, whose shape CheckShape accepts. The
+// value depends only on the arguments.
 //
 // Fans are computed as in Keras. The last two dimensions are fan in and fan out. If there are more
 // dimensions, both fans are multiplied by the receptive field, which is the product of the others.
 // Normal numbers are drawn by the Box-Muller method. A truncated normal number is drawn again if it
 // is more than two standard deviations from the mean. To make up for this, variance scaling divides
 // its standard deviation by 0.87962566103423978.
+//
+// Orthogonal takes the last axis as columns and all others together as rows. The columns are
+// orthonormal, or the rows if there are fewer of them. They come from a matrix of normal numbers.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -79,6 +79,43 @@ TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   }
 }
 
+// Keras takes the last axis as columns, and all others together as rows.
+TEST(Initializer, OrthogonalGivesOrthonormalRowsOrColumns) {
+  for (const Shape& shape :
+       {Shape({7, 7}), Shape({40, 9}), Shape({9, 40}), Shape({3, 4, 5}), Shape({1, 1})}) {
+    const Tensor value =
+        InitialValue(Read(R"({"Orthogonal": {"gain": 1.5}})"), DType::kFloat64, shape, 7, "v");
+    const int64_t columns = shape.dim(-1), rows = shape.num_elements() / columns;
+    const int64_t few = std::min(rows, columns);
+    const auto at = [&](int64_t vector, int64_t i) {
+      const int64_t index = rows < columns ? vector * columns + i : i * columns + vector;
+      return value.data<double>()[static_cast<size_t>(index)];
+    };
+    for (int64_t a = 0; a < few; ++a) {
+      for (int64_t b = 0; b < few; ++b) {
+        double dot = 0;
+        for (int64_t i = 0; i < std::max(rows, columns); ++i) dot += at(a, i) * at(b, i);
+        EXPECT_NEAR(dot, a == b ? 2.25 : 0, 1e-12) << shape.ToString();
+      }
+    }
+  }
+}
+
+TEST(Initializer, IdentityIsTheScaledUnitMatrix) {
+  const Tensor value =
+      InitialValue(Read(R"({"Identity": {"gain": 2}})"), DType::kFloat32, {2, 3}, 7, "v");
+  EXPECT_EQ(std::vector<float>(value.data<float>().begin(), value.data<float>().end()),
+            (std::vector<float>{2, 0, 0, 0, 2, 0}));
+}
+
+TEST(Initializer, MatricesNeedTheirAxes) {
+  EXPECT_TRUE(CheckShape(Read("\"orthogonal\""), {2, 3, 4}).ok());
+  EXPECT_EQ(Message(CheckShape(Read("\"orthogonal\""), {3})),
+            "initializer Orthogonal expects a shape of two axes or more, got [3]");
+  EXPECT_EQ(Message(CheckShape(Read("\"identity\""), {2, 3, 4})),
+            "initializer Identity expects a shape of two axes, got [2,3,4]");
+}
+
 TEST(Initializer, FansOfConvolutionsCountTheReceptiveField) {
   const Moments m = Measure("\"he_uniform\"", {3, 3, 16, 64});
   EXPECT_LE(m.high, std::sqrt(6 / 144.0));
@@ -104,7 +141,8 @@ TEST(Initializer, ReadsBackWhatItWrites) {
         R"({"Constant": {"value": 3}})",
         R"({"class_name": "TruncatedNormal", "config": {"mean": 0.5, "stddev": 0.1, "seed": 4}})",
         R"({"RandomUniform": {"minval": -1, "maxval": 1}})",
-        R"({"VarianceScaling": {"scale": 7, "mode": "fan_out"}})"}) {
+        R"({"VarianceScaling": {"scale": 7, "mode": "fan_out"}})",
+        R"({"OrthogonalInitializer": {"gain": 3, "seed": 4}})", R"({"Identity": {"gain": 3}})"}) {
     const Initializer initializer = Read(json);
     EXPECT_EQ(Read(PrintJson(WriteInitializer(initializer))), initializer) << json;
   }
@@ -114,8 +152,8 @@ TEST(Initializer, ReadsBackWhatItWrites) {
 TEST(Initializer, ErrorsNameTheClassOrArgument) {
   EXPECT_EQ(Error("\"glorot_unifrom\""),
             "k: initializer glorot_unifrom is not supported; did you mean \"glorot_uniform\"?");
-  EXPECT_EQ(Error(R"({"Orthogonal": {}})").substr(0, 58),
-            "k: initializer Orthogonal is not supported; known: zeros, ");
+  EXPECT_EQ(Error(R"({"Sinusoidal": {}})").substr(0, 58),
+            "k: initializer Sinusoidal is not supported; known: zeros, ");
   EXPECT_EQ(Error(R"({"TruncatedNormal": {"sttdev": 1}})"),
             "initializer TruncatedNormal: k.TruncatedNormal.sttdev: unknown argument; did you mean "
             "\"stddev\"?");

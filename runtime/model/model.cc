@@ -78,8 +78,11 @@ std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const Tensor
 // A nested model checks its own variables.
 Status CheckVariables(const Layer& layer, std::span<const TensorType> in) {
   if (layer.config.As<NestedModel>() != nullptr) return OkStatus();
-  for (const VariableSpec& variable : VariablesOf(layer, in))
-    RETURN_IF_ERROR(Annotate(CheckSize(variable.shape), StrCat("variable ", variable.name)));
+  for (const VariableSpec& variable : VariablesOf(layer, in)) {
+    Status status = CheckSize(variable.shape);
+    if (status.ok()) status = CheckShape(variable.initializer, variable.shape);
+    RETURN_IF_ERROR(Annotate(status, StrCat("variable ", variable.name)));
+  }
   return OkStatus();
 }
 
