@@ -25,9 +25,10 @@ class Descriptor {
   int fd_;
 };
 
-Status WriteAndSync(const std::string& path, std::string_view content, FileSystem& files) {
+Status WriteAndSync(const std::string& path, absl::FunctionRef<Status(OutputFile&)> write,
+                    FileSystem& files) {
   ASSIGN_OR_RETURN(std::unique_ptr<OutputFile> file, files.Create(path));
-  RETURN_IF_ERROR(file->Append(content));
+  RETURN_IF_ERROR(write(*file));
   return file->Sync();
 }
 
@@ -48,8 +49,14 @@ StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view content, FileSystem& files) {
+  return WriteFileAtomically(
+      path, [content](OutputFile& file) { return file.Append(content); }, files);
+}
+
+Status WriteFileAtomically(const std::string& path, absl::FunctionRef<Status(OutputFile&)> write,
+                           FileSystem& files) {
   const std::string temporary = TemporaryPath(path);
-  Status written = WriteAndSync(temporary, content, files);
+  Status written = WriteAndSync(temporary, write, files);
   if (written.ok()) written = files.Rename(temporary, path);
   if (!written.ok()) {
     // Whatever has this random name is ours.

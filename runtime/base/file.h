@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 
@@ -15,6 +16,9 @@ StatusOr<std::string> ReadFile(const std::string& path);
 // Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
 // After a crash the path holds either the old or the new content, never part of the new one.
 Status WriteFileAtomically(const std::string& path, std::string_view content,
+                           FileSystem& files = RealFileSystem());
+// The same for content that `write` appends to the file, piece by piece.
+Status WriteFileAtomically(const std::string& path, absl::FunctionRef<Status(OutputFile&)> write,
                            FileSystem& files = RealFileSystem());
 
 // Returns the folder of a path; "." if the path names none.

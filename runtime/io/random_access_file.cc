@@ -11,11 +11,15 @@ namespace tfjob::io {
 
 StatusOr<RandomAccessFile> RandomAccessFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe does not wait for its writer.
-  RandomAccessFile file(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return Adopt(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path);
+}
+
+StatusOr<RandomAccessFile> RandomAccessFile::Adopt(int fd, std::string name) {
+  RandomAccessFile file(std::move(name), fd);
   struct stat info{};
-  if (file.fd_ < 0 || fstat(file.fd_, &info) != 0) return ErrnoStatus(errno, StrCat("open ", path));
+  if (fd < 0 || fstat(fd, &info) != 0) return ErrnoStatus(errno, StrCat("open ", file.path_));
   if (!S_ISREG(info.st_mode))
-    return InvalidArgument(path, ": expected a file, got a folder or a device");
+    return InvalidArgument(file.path_, ": expected a file, got a folder or a device");
   file.size_ = static_cast<uint64_t>(info.st_size);
   return file;
 }

@@ -15,6 +15,8 @@ class RandomAccessFile {
  public:
   // Returns InvalidArgument if `path` is not a regular file.
   static StatusOr<RandomAccessFile> Open(const std::string& path);
+  // Takes over an open descriptor. `name` is the path in messages.
+  static StatusOr<RandomAccessFile> Adopt(int fd, std::string name);
   RandomAccessFile(RandomAccessFile&& other) noexcept;
   RandomAccessFile& operator=(RandomAccessFile&&) = delete;
   ~RandomAccessFile();
@@ -23,6 +25,7 @@ class RandomAccessFile {
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
 
   const std::string& path() const { return path_; }
+  int descriptor() const { return fd_; }
   uint64_t size() const { return size_; }  // when it was opened
 
  private:

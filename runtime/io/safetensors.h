@@ -1,0 +1,78 @@
+// Reads and writes files in the format safetensors (huggingface.co/docs/safetensors):
+//   8 bytes   n, the size of the header, little-endian
+//   n bytes   the header, JSON: {"NAME": {"dtype": "F32", "shape": [2, 3],
+//             "data_offsets": [0, 24]}, …, "__metadata__": {"key": "value"}}
+//   the rest  the values, little-endian and row-major, without gaps
+//
+// A file may come from anybody: no name, offset or size in it is trusted, and no more memory is
+// allocated than a small multiple of the file's size.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/file_system.h"
+#include "runtime/base/status.h"
+#include "runtime/io/random_access_file.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::io {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+struct SafetensorsEntry {
+  std::string stored;  // the file's type: "F32", "BF16"
+  // The type of the tensor that Read returns. F16 and BF16 become float32, which represents their
+  // values exactly. nullopt for a type that Read does not support (I8, U16, F8_E4M3, …).
+  std::optional<DType> dtype;
+  Shape shape;
+  uint64_t offset = 0;  // in the file
+  uint64_t size = 0;    // in bytes
+};
+
+// The largest header that is read: that of some 100,000 tensors.
+inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
+
+class SafetensorsReader {
+ public:
+  // Returns DataLoss if the file is not in this format, is cut off, or if its tensors overlap,
+  // leave gaps or do not have the size of their shape.
+  static StatusOr<std::unique_ptr<SafetensorsReader>> Open(const std::string& path);
+  static StatusOr<std::unique_ptr<SafetensorsReader>> Open(RandomAccessFile file);
+
+  const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // Returns NotFound, with a message that names the tensor, if there is none, and Unimplemented for
+  // a type that is not supported.
+  StatusOr<Tensor> Read(const std::string& name) const;
+
+ private:
+  explicit SafetensorsReader(RandomAccessFile file) : file_(std::move(file)) {}
+  Status ReadHeader();
+  Status CheckCovers(uint64_t begin) const;
+
+  const RandomAccessFile file_;
+  std::map<std::string, SafetensorsEntry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Returns whether the first bytes of a file look like this format: a plausible size, then "{".
+bool LooksLikeSafetensors(std::string_view beginning);
+
+// Writes a file that the Python package safetensors reads. Replaces `path` only once the new file
+// is complete. Returns InvalidArgument if two tensors have the same name.
+Status WriteSafetensors(const std::string& path, const NamedTensors& tensors,
+                        const std::map<std::string, std::string>& metadata = {},
+                        FileSystem& files = RealFileSystem());
+// Returns the size of the header and the header, as they begin a file with these tensors.
+StatusOr<std::string> SafetensorsHeader(const NamedTensors& tensors,
+                                        const std::map<std::string, std::string>& metadata);
+
+}  // namespace tfjob::io
