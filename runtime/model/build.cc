@@ -125,6 +125,17 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
+// Losses and metrics do not use masks yet.
+Status ExpectNoMasks(const Model& model, const LayerCall& call) {
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    if (!(*call.output_masks)[i].valid()) continue;
+    return Unimplemented("the output of ", Describe(LayerOf(model, model.outputs[i])),
+                         " has a mask, which losses and metrics do not use yet; end the model with "
+                         "a layer that stops masks, such as Reshape");
+  }
+  return OkStatus();
+}
+
 Status CheckObjectives(const Model& model, const BuildOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> outputs, OutputTypes(model, options.features));
   if (options.objectives.size() != outputs.size()) {
@@ -189,6 +200,7 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
     b.AddFetch(PredictionName(model, i), predictions[i]);
   if (options.mode != Mode::kPredict && b.ok()) {
+    RETURN_IF_ERROR(ExpectNoMasks(model, call));
     const Output loss = AddLoss(b, options, feeds, predictions);
     AddMetrics(b, model, options, feeds, predictions, built);
     if (options.mode == Mode::kTrain && b.ok()) {

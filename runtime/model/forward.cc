@@ -19,13 +19,19 @@ class ForwardPass {
       if (!whole_.b.ok()) return {};
     }
     std::vector<Output> outputs;
-    for (const ValueRef& output : model_.outputs) outputs.push_back(At(output));
+    whole_.output_masks.emplace();
+    for (const ValueRef& output : model_.outputs) {
+      outputs.push_back(At(values_, output));
+      whole_.output_masks->push_back(At(masks_, output));
+    }
     return outputs;
   }
 
  private:
-  Output At(const ValueRef& value) const {
-    return values_[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
+  using ByCall = std::vector<std::vector<Output>>;
+
+  static Output At(const ByCall& outputs, const ValueRef& value) {
+    return outputs[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
   }
 
   void Append(int call) {
@@ -38,13 +44,19 @@ class ForwardPass {
                    .seed = whole_.seed,
                    .replica = whole_.replica};
     if (at.inputs.empty()) {
-      const auto input = std::ranges::find(model_.inputs, call) - model_.inputs.begin();
-      part.inputs.push_back(whole_.inputs[static_cast<size_t>(input)]);
+      const auto found = std::ranges::find(model_.inputs, call) - model_.inputs.begin();
+      const auto input = static_cast<size_t>(found);
+      part.inputs.push_back(whole_.inputs[input]);
+      part.masks.push_back(whole_.mask(input));
     }
-    for (const ValueRef& input : at.inputs) part.inputs.push_back(At(input));
+    for (const ValueRef& input : at.inputs) {
+      part.inputs.push_back(At(values_, input));
+      part.masks.push_back(At(masks_, input));
+    }
     const size_t first = VariablesOf(at.layer, layer, part);
     const graph::NameScope scope(whole_.b, layer.name);
     values_.push_back(layer.config.Apply(part));
+    masks_.push_back(*std::move(part.output_masks));
     Collect(part, first);
   }
 
@@ -74,8 +86,9 @@ class ForwardPass {
 
   const Model& model_;
   LayerCall& whole_;
-  std::vector<std::vector<Output>> values_;  // by call
-  std::map<int, size_t> first_variable_;     // by layer
+  ByCall values_;
+  ByCall masks_;                          // of the values
+  std::map<int, size_t> first_variable_;  // by layer
   size_t next_variable_ = 0;
 };
 

@@ -17,6 +17,16 @@ Shape LayerCall::ExampleShape() const {
   return ExampleOf(b.shape(x()));
 }
 
+std::vector<graph::Output> LayerConfig::Apply(LayerCall& call) const {
+  std::vector<graph::Output> outputs = held_->Apply(call);
+  if (!call.output_masks) {
+    call.output_masks.emplace();
+    if (held_->supports_masking()) call.output_masks->push_back(call.mask());
+  }
+  call.output_masks->resize(outputs.size());
+  return outputs;
+}
+
 Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype) {
   if (in.size() != 1) return InvalidArgument("expected one input, got ", in.size());
   if (any_dtype || in[0].dtype == DType::kFloat32 || in[0].dtype == DType::kFloat64) {

@@ -13,8 +13,11 @@
 // A class with variables also has one of
 //   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
 //                       Takes what OutputShape or OutputTypes takes
-// Optional member:
+// Optional members:
 //   kAnyDType = true    a class with OutputShape that takes values of any type
+//   kSupportsMasking = true
+//                       a class whose first output has the mask of the first input, unless Apply
+//                       sets the masks itself. The outputs of any other class have none
 //
 // All shapes and types are those of one example: they lack the batch axis. The methods of a layer
 // may be called by any thread.
@@ -22,6 +25,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,10 +51,14 @@ struct VariableSpec {
 };
 
 // The arguments of Apply: the place in the graph, the inputs and the variables. Apply adds to
-// `assignments`.
+// `assignments`, and may set `output_masks`.
+//
+// A value may have a mask, as in Keras: bool [batch, steps], false for the steps to skip. An
+// invalid Output stands for no mask.
 struct LayerCall {
   graph::Builder& b;
   std::vector<graph::Output> inputs = {};     // [batch, …]
+  std::vector<graph::Output> masks = {};      // one per input; may be empty if no input has one
   std::vector<graph::Output> variables = {};  // in the order of Variables()
   bool training = false;
   bool trainable = true;               // false: the layer is frozen
@@ -63,8 +71,14 @@ struct LayerCall {
   };
   // Set by the layer: how a training step changes variables that have no gradient.
   std::vector<Assignment> assignments = {};
+  // Set by the layer: the masks of its outputs. May be shorter than the list of outputs: the others
+  // have none. See kSupportsMasking.
+  std::optional<std::vector<graph::Output>> output_masks = {};
 
   graph::Output x() const { return inputs[0]; }
+  graph::Output mask(size_t input = 0) const {
+    return input < masks.size() ? masks[input] : graph::Output();
+  }
   // Returns the shape of one example of the first input.
   Shape ExampleShape() const;
   int64_t batch_size() const { return b.shape(x()).dim(0); }
@@ -100,8 +114,9 @@ class LayerConfig {
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const {
     return held_->Variables(in);
   }
-  // Appends the layer's ops. Requires inputs that OutputTypes accepts.
-  std::vector<graph::Output> Apply(LayerCall& call) const { return held_->Apply(call); }
+  // Appends the layer's ops. Requires inputs that OutputTypes accepts. Sets the masks of all
+  // outputs.
+  std::vector<graph::Output> Apply(LayerCall& call) const;
 
  private:
   class Any {
@@ -112,6 +127,7 @@ class LayerConfig {
     virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
     virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
     virtual std::vector<graph::Output> Apply(LayerCall& call) const = 0;
+    virtual bool supports_masking() const = 0;
   };
   template <typename L>
   class Holder;
@@ -163,6 +179,10 @@ class LayerConfig::Holder final : public LayerConfig::Any {
     } else {
       return {layer.Apply(call)};
     }
+  }
+
+  bool supports_masking() const override {
+    return requires { L::kSupportsMasking; };
   }
 
   L layer;

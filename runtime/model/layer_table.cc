@@ -3,6 +3,7 @@
 #include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
@@ -62,7 +63,8 @@ std::vector<LayerConfig> AllLayers() {
           RepeatVector{},
           BatchNormalization{},
           LayerNormalization{},
-          Rescaling{}};
+          Rescaling{},
+          Masking{}};
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<cons
 StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in);
 
 // Appends the model's ops to the graph. `call` has the model's inputs and variables, in the order
-// of InputNames and Variables, and receives the assignments of all layers. Returns the
-// outputs. Requires inputs that OutputTypes accepts.
+// of InputNames and Variables, and receives the assignments of all layers and the masks of the
+// outputs. Returns the outputs. Requires inputs that OutputTypes accepts.
 std::vector<graph::Output> Forward(const Model& model, LayerCall& call);
 
 }  // namespace tfjob::model

@@ -81,7 +81,15 @@ StatusOr<Shape> Softmax::OutputShape(const Shape& in) const {
   return in;
 }
 graph::Output Softmax::Apply(const LayerCall& call) const {
-  return graph::Softmax(call.b, call.x());
+  graph::Builder& b = call.b;
+  if (!call.mask().valid()) return graph::Softmax(b, call.x());
+  if (b.shape(call.mask()) != b.shape(call.x())) {
+    return b.Fail(InvalidArgument("Softmax needs a mask of the shape of its input ",
+                                  b.shape(call.x()).ToString(), ", got ",
+                                  b.shape(call.mask()).ToString()));
+  }
+  const graph::Output unlikely = Scalar(b, b.dtype(call.x()), -1e9);
+  return graph::Softmax(b, Select(b, call.mask(), call.x(), unlikely));
 }
 
 }  // namespace tfjob::model::layers

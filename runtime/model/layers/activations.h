@@ -8,6 +8,7 @@ namespace tfjob::model::layers {
 
 struct Activation {
   static constexpr std::string_view kClass = "Activation";
+  static constexpr bool kSupportsMasking = true;
   ActivationKind activation = ActivationKind::kLinear;
 
   void Arguments(ArgumentVisitor& visitor);
@@ -18,6 +19,7 @@ struct Activation {
 // Computes x for x > threshold, at most max_value, and negative_slope·(x - threshold) otherwise.
 struct ReLU {
   static constexpr std::string_view kClass = "ReLU";
+  static constexpr bool kSupportsMasking = true;
   std::optional<double> max_value;
   double negative_slope = 0;
   double threshold = 0;
@@ -30,6 +32,7 @@ struct ReLU {
 // x for x > 0, alpha·(exp(x) - 1) otherwise.
 struct ELU {
   static constexpr std::string_view kClass = "ELU";
+  static constexpr bool kSupportsMasking = true;
   double alpha = 1;
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Number("alpha", alpha, {}); }
@@ -40,6 +43,7 @@ struct ELU {
 // x for x > 0, negative_slope·x otherwise.
 struct LeakyReLU {
   static constexpr std::string_view kClass = "LeakyReLU";
+  static constexpr bool kSupportsMasking = true;
   double negative_slope = 0.3;
 
   void Arguments(ArgumentVisitor& visitor);
@@ -53,6 +57,7 @@ struct LeakyReLU {
 // the shared axes.
 struct PReLU {
   static constexpr std::string_view kClass = "PReLU";
+  static constexpr bool kSupportsMasking = true;
   Initializer alpha_initializer = Initializer::Zeros();
   std::vector<int64_t> shared_axes;  // the batch is axis 0
 
@@ -62,9 +67,11 @@ struct PReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Applies softmax over the last axis.
+// Applies softmax over the last axis. A mask must have the input's shape; the elements that it
+// skips count as -1e9, as in Keras.
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
+  static constexpr bool kSupportsMasking = true;
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Only("axis", "-1"); }
   StatusOr<Shape> OutputShape(const Shape& in) const;

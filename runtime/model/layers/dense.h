@@ -10,6 +10,7 @@ namespace tfjob::model::layers {
 // and, if use_bias is set, bias [units].
 struct Dense {
   static constexpr std::string_view kClass = "Dense";
+  static constexpr bool kSupportsMasking = true;
   int64_t units = 0;
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;

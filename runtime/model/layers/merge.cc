@@ -4,6 +4,7 @@
 
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
+#include "runtime/model/mask.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -34,6 +35,30 @@ graph::Output WithRank(graph::Builder& b, graph::Output x, int rank) {
   return graph::Reshape(b, x, Shape(std::move(dims)));
 }
 
+// Returns whether a step counts in any input; no mask if an input has none.
+graph::Output AnyMask(const LayerCall& call) {
+  graph::Output any = call.mask();
+  for (size_t i = 1; i < call.inputs.size() && any.valid(); ++i) {
+    const graph::Output mask = call.mask(i);
+    any = mask.valid() ? Or(call.b, any, mask) : graph::Output();
+  }
+  return any;
+}
+
+// Joins the masks as the inputs are joined: each element has the mask of its step.
+graph::Output JoinedMask(const LayerCall& call, int64_t axis) {
+  graph::Builder& b = call.b;
+  std::vector<graph::Output> masks;
+  bool any = false;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    graph::Output mask = call.mask(i);
+    any = any || mask.valid();
+    mask = mask.valid() ? AlongSteps(b, mask, call.inputs[i]) : Scalar(b, DType::kBool, 1);
+    masks.push_back(graph::BroadcastTo(b, mask, b.shape(call.inputs[i])));
+  }
+  return any ? AnyOfLastAxis(b, graph::Concat(b, std::move(masks), axis)) : graph::Output();
+}
+
 }  // namespace
 
 StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in) {
@@ -51,8 +76,9 @@ StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const Ten
   return std::vector{std::move(merged)};
 }
 
-graph::Output Merged(MergeKind kind, const LayerCall& call) {
+graph::Output Merged(MergeKind kind, LayerCall& call) {
   graph::Builder& b = call.b;
+  call.output_masks = {AnyMask(call)};
   int rank = 0;
   for (const graph::Output input : call.inputs) rank = std::max(rank, b.shape(input).rank());
   graph::Output merged = WithRank(b, call.x(), rank);
@@ -90,7 +116,8 @@ StatusOr<std::vector<TensorType>> Concatenate::OutputTypes(std::span<const Tenso
   return std::vector{std::move(joined)};
 }
 
-graph::Output Concatenate::Apply(const LayerCall& call) const {
+graph::Output Concatenate::Apply(LayerCall& call) const {
+  call.output_masks = {JoinedMask(call, axis)};
   return graph::Concat(call.b, call.inputs, axis);
 }
 

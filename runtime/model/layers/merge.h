@@ -13,9 +13,10 @@ enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum 
 inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",
                                                      "Average", "Maximum",  "Minimum"};
 
-// Takes two inputs or more of one type; kSubtract takes exactly two.
+// Takes two inputs or more of one type; kSubtract takes exactly two. If all inputs have masks, a
+// step of the output counts if it does in any of them; otherwise, the output has no mask.
 StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in);
-graph::Output Merged(MergeKind kind, const LayerCall& call);
+graph::Output Merged(MergeKind kind, LayerCall& call);
 
 template <MergeKind kKind>
 struct Merge {
@@ -25,17 +26,18 @@ struct Merge {
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return MergedType(kKind, in);
   }
-  graph::Output Apply(const LayerCall& call) const { return Merged(kKind, call); }
+  graph::Output Apply(LayerCall& call) const { return Merged(kKind, call); }
 };
 
-// Joins its inputs along an axis. All other axes must be equal.
+// Joins its inputs along an axis. All other axes must be equal. A step of the output counts if any
+// of its elements comes from a step that counts; an input without a mask counts everywhere.
 struct Concatenate {
   static constexpr std::string_view kClass = "Concatenate";
   int64_t axis = -1;  // the batch is axis 0
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Axis("axis", axis); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
-  graph::Output Apply(const LayerCall& call) const;
+  graph::Output Apply(LayerCall& call) const;
 };
 
 using Add = Merge<MergeKind::kAdd>;

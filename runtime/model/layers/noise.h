@@ -8,6 +8,7 @@ namespace tfjob::model::layers {
 // Sets each element to 0 with probability `rate`, else divides it by 1 - rate.
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
+  static constexpr bool kSupportsMasking = true;
   double rate = 0;
   std::optional<int64_t> seed = {};  // only kept: dropout uses the run's seed
 
@@ -19,6 +20,7 @@ struct Dropout {
 // Adds normal noise with mean 0.
 struct GaussianNoise {
   static constexpr std::string_view kClass = "GaussianNoise";
+  static constexpr bool kSupportsMasking = true;
   double stddev = 0;
   std::optional<int64_t> seed = {};
 
@@ -30,6 +32,7 @@ struct GaussianNoise {
 // Multiplies by normal noise with mean 1 and standard deviation √(rate / (1 - rate)).
 struct GaussianDropout {
   static constexpr std::string_view kClass = "GaussianDropout";
+  static constexpr bool kSupportsMasking = true;
   double rate = 0;
   std::optional<int64_t> seed = {};
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/mask.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -36,6 +37,19 @@ struct Moments {
 Moments MomentsOf(Builder& b, Output x, const std::vector<int64_t>& axes) {
   const Output mean = Mean(b, x, axes, true);
   return {mean, Mean(b, Square(b, Sub(b, x, mean)), axes, true)};
+}
+
+// Returns the moments over the steps that count, and over all steps if there is no mask. The sums
+// are divided as in Keras.
+Moments MomentsOf(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
+  if (!mask.valid()) return MomentsOf(b, x, axes);
+  constexpr double kEpsilon = 1e-7;
+  const DType dtype = b.dtype(x);
+  const Output weights = BroadcastTo(b, Cast(b, AlongSteps(b, mask, x), dtype), b.shape(x));
+  const Output total = graph::Add(b, Sum(b, weights, axes, true), Scalar(b, dtype, kEpsilon));
+  const Output mean = Div(b, Sum(b, Masked(b, mask, x), axes, true), total);
+  const Output squares = Square(b, Masked(b, mask, Sub(b, x, mean)));
+  return {mean, Div(b, Sum(b, squares, axes, true), total)};
 }
 
 // Returns (x - mean)·gamma / √(variance + epsilon) + beta. gamma and beta may be invalid.
@@ -112,7 +126,7 @@ Output BatchNormalization::Apply(LayerCall& call) const {
   // A frozen layer uses its moving statistics in training, too, as in Keras.
   const bool learns = call.training && call.trainable;
   const Moments moments =
-      learns ? MomentsOf(b, x, others) : Moments{variable(mean), variable(variance)};
+      learns ? MomentsOf(b, x, call.mask(), others) : Moments{variable(mean), variable(variance)};
   if (learns) {
     const auto follow = [&](size_t i, Output batch) {
       const Output old = call.variables[i];

@@ -8,10 +8,11 @@ namespace tfjob::model::layers {
 // Computes gamma·(x - mean) / √(variance + epsilon) + beta, with one mean and one variance per
 // element of the axis, over all other axes. In training, they are those of the batch, and the
 // moving statistics follow them: m ← momentum·m + (1 - momentum)·batch's. Otherwise, they are the
-// moving statistics. Variables, each of the size of the axis: gamma (if scale), beta (if center),
-// moving_mean, moving_variance.
+// moving statistics. Steps that the mask skips do not count. Variables, each of the size of the
+// axis: gamma (if scale), beta (if center), moving_mean, moving_variance.
 struct BatchNormalization {
   static constexpr std::string_view kClass = "BatchNormalization";
+  static constexpr bool kSupportsMasking = true;
   int64_t axis = -1;  // the batch is axis 0
   double momentum = 0.99;
   double epsilon = 1e-3;
@@ -32,6 +33,7 @@ struct BatchNormalization {
 // example over the axes. Variables, of the axes' shape: gamma (if scale), beta (if center).
 struct LayerNormalization {
   static constexpr std::string_view kClass = "LayerNormalization";
+  static constexpr bool kSupportsMasking = true;
   std::vector<int64_t> axis = {-1};  // the batch is axis 0
   double epsilon = 1e-3;
   bool center = true;
@@ -48,6 +50,7 @@ struct LayerNormalization {
 // Computes x·scale + offset.
 struct Rescaling {
   static constexpr std::string_view kClass = "Rescaling";
+  static constexpr bool kSupportsMasking = true;
   double scale = 1;
   double offset = 0;
 

@@ -1,6 +1,7 @@
 #include "runtime/model/layers/pooling.h"
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/mask.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -40,6 +41,18 @@ graph::Output Pooling<kKind, kRank>::Apply(const LayerCall& call) const {
   return Examples(call.b, pooled, kRank + 1);
 }
 
+namespace {
+
+// NaN for an example without a step that counts, as in Keras.
+graph::Output MaskedAverage(const LayerCall& call, bool keepdims) {
+  graph::Builder& b = call.b;
+  const graph::Output mask = AlongSteps(b, call.mask(), call.x());
+  const graph::Output count = Sum(b, Cast(b, mask, b.dtype(call.x())), {1}, keepdims);
+  return Div(b, Sum(b, Masked(b, call.mask(), call.x()), {1}, keepdims), count);
+}
+
+}  // namespace
+
 template <PoolingKind kKind, int kRank>
 void GlobalPooling<kKind, kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("data_format", "\"channels_last\"");
@@ -56,6 +69,8 @@ template <PoolingKind kKind, int kRank>
 graph::Output GlobalPooling<kKind, kRank>::Apply(const LayerCall& call) const {
   std::vector<int64_t> axes = {1};
   if (kRank == 2) axes.push_back(2);
+  if (kKind == PoolingKind::kAverage && kRank == 1 && call.mask().valid())
+    return MaskedAverage(call, keepdims);
   return kKind == PoolingKind::kMax ? graph::Max(call.b, call.x(), std::move(axes), keepdims)
                                     : graph::Mean(call.b, call.x(), std::move(axes), keepdims);
 }

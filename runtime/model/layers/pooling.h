@@ -22,7 +22,7 @@ struct Pooling {
 };
 
 // The maximum or the average of each channel over the whole example: [channels], or with keepdims
-// [1…,channels].
+// [1…,channels]. GlobalAveragePooling1D averages the steps that its mask counts, as in Keras.
 template <PoolingKind kKind, int kRank>
 struct GlobalPooling {
   static constexpr std::string_view kClass =

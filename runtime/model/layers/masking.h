@@ -1,0 +1,19 @@
+// Defines the layer that makes masks.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Masks each step whose elements all equal the value, and sets them to 0. The last axis is that of
+// a step's elements.
+struct Masking {
+  static constexpr std::string_view kClass = "Masking";
+  double mask_value = 0;
+
+  void Arguments(ArgumentVisitor& visitor) { visitor.Number("mask_value", mask_value, {}); }
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

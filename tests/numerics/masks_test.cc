@@ -1,0 +1,214 @@
+// Tests how masks travel through a model, and what the layers that use them compute, with plain
+// loops. An average over the steps that count (GlobalAveragePooling1D) makes a mask visible.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/model/layers/activations.h"
+#include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/masking.h"
+#include "runtime/model/layers/merge.h"
+#include "runtime/model/layers/noise.h"
+#include "runtime/model/layers/normalization.h"
+#include "runtime/model/layers/pooling.h"
+#include "runtime/model/layers/shape.h"
+#include "runtime/model/nested_model.h"
+#include "tests/numerics/one_run.h"
+
+namespace tfjob::model {
+namespace {
+
+constexpr size_t kSteps = 4, kColumns = 2;
+constexpr float kPad = -1;
+
+// Whether a step counts: all of the first example, and fewer of each other one.
+bool Counts(size_t example, size_t step) {
+  return (example + step * step) % 3 != 1 || step == 0;
+}
+
+// Examples [steps,columns], flat. Steps that do not count hold `pad`, and so does one element of a
+// step that does.
+Values Sequences(float pad) {
+  Values x;
+  for (size_t example = 0; example < kBatch; ++example) {
+    for (size_t i = 0; i < kSteps * kColumns; ++i)
+      x.push_back(Counts(example, i / kColumns) ? float(std::sin(double(x.size()))) : pad);
+  }
+  x[1] = pad;
+  return x;
+}
+
+// The mean of each column over the steps that count, or over all steps.
+Values Means(const Values& x, bool masked) {
+  Values means;
+  for (size_t example = 0; example < kBatch; ++example) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      double sum = 0, count = 0;
+      for (size_t step = 0; step < kSteps; ++step) {
+        if (masked && !Counts(example, step)) continue;
+        sum += x[(example * kSteps + step) * kColumns + c];
+        count += 1;
+      }
+      means.push_back(static_cast<float>(sum / count));
+    }
+  }
+  return means;
+}
+
+layers::Reshape ToSteps() {
+  return {.target_shape = {kSteps, kColumns}};
+}
+
+// A model whose input is flat.
+Model Chained(std::vector<LayerConfig> configs) {
+  std::vector<Layer> chain = {{.name = "steps", .config = ToSteps()}};
+  for (LayerConfig& config : configs)
+    chain.push_back({.name = StrCat("layer_", chain.size()), .config = std::move(config)});
+  return Sequential("m", std::move(chain));
+}
+
+Values Predict(const Model& model, const std::vector<Values>& inputs) {
+  return OneRun(model, Mode::kPredict, inputs).Get(kPrediction);
+}
+
+void ExpectNear(const Values& got, const Values& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5) << i;
+}
+
+const layers::Masking kMasking{.mask_value = kPad};
+
+TEST(Masks, MaskingSetsTheSkippedStepsToZero) {
+  Values wanted = Sequences(0);
+  wanted[1] = kPad;  // the other element of the step differs
+  ExpectNear(Predict(Chained({kMasking}), {Sequences(kPad)}), wanted);
+}
+
+TEST(Masks, LayersThatSupportMaskingPassTheMaskOn) {
+  const Values x = Sequences(kPad);
+  Values scaled = Sequences(0);
+  scaled[1] = kPad;
+  for (float& value : scaled) value = std::max(0.0f, 2 * value + 1);
+  const Model model =
+      Chained({kMasking, layers::Dropout{.rate = 0.5}, layers::Rescaling{.scale = 2, .offset = 1},
+               layers::ReLU{}, layers::Activation{}, layers::GlobalAveragePooling1D{}});
+  ExpectNear(Predict(model, {x}), Means(scaled, true));
+}
+
+TEST(Masks, OtherLayersStopTheMask) {
+  Values zeroed = Sequences(0);
+  zeroed[1] = kPad;
+  const Model model = Chained({kMasking, ToSteps(), layers::GlobalAveragePooling1D{}});
+  ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
+}
+
+TEST(Masks, ANestedModelTakesAndReturnsMasks) {
+  Values shifted = Sequences(0);
+  shifted[1] = kPad;
+  for (float& value : shifted) value += 1;
+  const auto inner = [](LayerConfig layer) {
+    return NestedModel{std::make_shared<const Model>(
+        Sequential("inner", {{.name = "inner_layer", .config = std::move(layer)}}))};
+  };
+  const Model model = Chained(
+      {inner(kMasking), inner(layers::Rescaling{.offset = 1}), layers::GlobalAveragePooling1D{}});
+  ExpectNear(Predict(model, {Sequences(kPad)}), Means(shifted, true));
+}
+
+TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
+  Values zeroed = Sequences(0);
+  zeroed[1] = kPad;
+  const NestedModel stop{std::make_shared<const Model>(
+      Sequential("inner", {{.name = "inner_layer", .config = ToSteps()}}))};
+  const Model model = Chained({kMasking, stop, layers::GlobalAveragePooling1D{}});
+  ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
+}
+
+// Two inputs, of which the second is masked by another value or not at all, merged and averaged.
+Model Merged(LayerConfig merge, std::optional<double> second) {
+  Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
+  model.sequential = false;
+  model.layers.push_back({.name = "second_steps", .config = ToSteps()});
+  if (second) {
+    model.layers.push_back({.name = "second", .config = layers::Masking{.mask_value = *second}});
+  } else {
+    model.layers.push_back({.name = "second", .config = layers::Rescaling{}});
+  }
+  model.calls = {{.layer = 0},
+                 {.layer = 4},
+                 {.layer = 1, .inputs = {{0, 0}}},
+                 {.layer = 5, .inputs = {{1, 0}}},
+                 {.layer = 2, .inputs = {{2, 0}, {3, 0}}},
+                 {.layer = 3, .inputs = {{4, 0}}}};
+  model.inputs = {0, 1};
+  model.outputs = {{5, 0}};
+  return model;
+}
+
+TEST(Masks, AMergedStepCountsIfItDoesInAnyInput) {
+  const Values x = Sequences(kPad);
+  Values once = Sequences(0), twice;
+  once[1] = kPad;
+  for (float value : once) twice.push_back(2 * value);
+  ExpectNear(Predict(Merged(layers::Add{}, kPad), {x, x}), Means(twice, true));
+  // No step of the second input is masked: all count.
+  ExpectNear(Predict(Merged(layers::Maximum{}, 100), {x, once}), Means(once, false));
+}
+
+TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
+  const Values x = Sequences(kPad);
+  Values once = Sequences(0);
+  once[1] = kPad;
+  ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
+}
+
+TEST(Masks, JoinedStepsKeepTheirMasks) {
+  const Values x = Sequences(kPad);
+  const Values got =
+      Predict(Merged(layers::Concatenate{.axis = 1}, std::nullopt), {x, Values(x.size(), 1)});
+  for (size_t example = 0; example < kBatch; ++example) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      double sum = kSteps, count = kSteps;  // the ones of the second input
+      for (size_t step = 0; step < kSteps; ++step) {
+        if (!Counts(example, step)) continue;
+        sum += x[(example * kSteps + step) * kColumns + c];
+        count += 1;
+      }
+      EXPECT_NEAR(got[example * kColumns + c], sum / count, 1e-5);
+    }
+  }
+}
+
+TEST(Masks, BatchNormalizationLearnsFromTheStepsThatCount) {
+  const Values x = Sequences(kPad);
+  layers::BatchNormalization layer;
+  layer.momentum = 0;
+  const OneRun run(Chained({kMasking, layer, ToSteps()}), Mode::kTrain, {x});
+  const Values mean = run.Get("assignments/layer_2/moving_mean");
+  const Values variance = run.Get("assignments/layer_2/moving_variance");
+  for (size_t c = 0; c < kColumns; ++c) {
+    double sum = 0, squares = 0, count = 0;
+    for (size_t i = c; i < x.size(); i += kColumns) {
+      if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
+      sum += x[i];
+      squares += double(x[i]) * x[i];
+      count += 1;
+    }
+    EXPECT_NEAR(mean[c], sum / count, 1e-5);
+    EXPECT_NEAR(variance[c], squares / count - std::pow(sum / count, 2), 1e-5);
+  }
+}
+
+TEST(Masks, SoftmaxNeedsAMaskOfItsInputsShape) {
+  const Model model = Chained({kMasking, layers::Softmax{}});
+  const auto built = Build(
+      model,
+      {.mode = Mode::kPredict, .batch_size = kBatch, .features = Features({kSteps * kColumns})});
+  ASSERT_FALSE(built.ok());
+  EXPECT_NE(Message(built.status()).find("Softmax needs a mask of the shape of its input"),
+            std::string::npos)
+      << built.status();
+}
+
+}  // namespace
+}  // namespace tfjob::model
