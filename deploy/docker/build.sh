@@ -45,7 +45,7 @@ for name in "$@"; do
   case $name in
     # `helm test` runs tfjob in the operator's image.
     operator) image operator //operator/service:tfjob-operator //operator/cli:tfjob ;;
-    trainer) image trainer //runtime/cmd:tfjob-trainer ;;
+    trainer) image trainer //runtime/cmd:tfjob-trainer //runtime/cmd:tfjob-hdf5 ;;
     *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;
   esac
 done

@@ -1,0 +1,91 @@
+// The program tfjob-hdf5, which converts HDF5 files for the trainer:
+//   tfjob-hdf5 read MEGABYTES SECONDS    HDF5 on descriptor 0 → safetensors on descriptor 1
+//   tfjob-hdf5 write MEGABYTES SECONDS   safetensors on descriptor 0 → HDF5 on descriptor 1
+// Both descriptors are files, not pipes. Errors go to standard error; the exit code is then 1.
+//
+// A damaged file can make Debian's HDF5 library crash, loop or write anywhere in its memory. This
+// process therefore holds no secrets, may use only so much memory and time, and can open no other
+// file after it has opened the one that it converts.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "runtime/base/file_system.h"
+#include "runtime/io/hdf5/read.h"
+#include "runtime/io/hdf5/write.h"
+
+namespace tfjob {
+namespace {
+
+class Descriptor : public OutputFile {
+ public:
+  Status Append(std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = write(1, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return ErrnoStatus(errno, "write the result");
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return OkStatus();
+  }
+  Status Sync() override { return OkStatus(); }
+};
+
+void Limit(__rlimit_resource what, rlim_t most) {
+  const rlimit limit = {most, most};
+  if (setrlimit(what, &limit) != 0) _exit(3);
+}
+
+// Limits the memory beyond what the program already has: a sanitizer's own memory does not count.
+void LimitMemory(rlim_t megabytes) {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  Limit(RLIMIT_AS, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (megabytes << 20));
+}
+
+void OpenNothingElse() {
+  Limit(RLIMIT_NOFILE, 0);
+}
+
+Status Read() {
+  Descriptor output;
+  return io::ConvertHdf5(0, output, OpenNothingElse);
+}
+
+Status Write() {
+  OpenNothingElse();
+  ASSIGN_OR_RETURN(io::RandomAccessFile input, io::RandomAccessFile::Adopt(0, "the input"));
+  ASSIGN_OR_RETURN(const auto tensors, io::SafetensorsReader::Open(std::move(input)));
+  Descriptor output;
+  return io::WriteHdf5(*tensors, output);
+}
+
+int Main(int argc, char** argv) {
+  const std::string verb = argc == 4 ? argv[1] : "";
+  if (verb != "read" && verb != "write") {
+    std::cerr << "tfjob-hdf5 is a part of tfjob-trainer, which runs it\n";
+    return 2;
+  }
+  Limit(RLIMIT_CORE, 0);
+  LimitMemory(std::strtoul(argv[2], nullptr, 10));
+  Limit(RLIMIT_CPU, std::strtoul(argv[3], nullptr, 10));
+  const Status status = verb == "read" ? Read() : Write();
+  if (status.ok()) return 0;
+  std::cerr << Message(status);
+  return 1;
+}
+
+}  // namespace
+}  // namespace tfjob
+
+int main(int argc, char** argv) {
+  const int code = tfjob::Main(argc, argv);
+  // The library frees its memory at exit, which a damaged file may have upset.
+  std::cerr.flush();
+  _exit(code);
+}

@@ -1,0 +1,17 @@
+// Writes HDF5 files that h5py reads. Only the program tfjob-hdf5 calls this
+// (runtime/io/hdf5_file.h).
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/io/safetensors.h"
+
+namespace tfjob::io {
+
+// Appends an HDF5 file to `output`, with the tensors as datasets, by their paths, and the
+// attributes in the metadata "attributes", as ConvertHdf5 (read.h) returns them. Paths with
+// attributes but without a tensor become groups. Equal tensors give equal files.
+Status WriteHdf5(const SafetensorsReader& tensors, OutputFile& output);
+
+}  // namespace tfjob::io

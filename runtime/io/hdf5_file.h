@@ -1,0 +1,57 @@
+// Reads and writes HDF5 files, such as Keras' .h5.
+//
+// The HDF5 library is not safe against damaged files, so another program, tfjob-hdf5, calls it: in
+// a process with little memory and time, without this process' environment, and without access to
+// any other file. If that process dies, the error names the file. The program must be in the folder
+// of this process' program; the environment variable TFJOB_HDF5 may contain another path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/io/memory_file.h"
+#include "runtime/io/safetensors.h"
+
+namespace tfjob::io {
+
+class Hdf5File {
+ public:
+  // Reads a whole file into memory. Returns DataLoss if it is not an HDF5 file or is damaged, and
+  // FailedPrecondition if the program is missing.
+  static StatusOr<std::unique_ptr<Hdf5File>> Open(const std::string& path);
+  static StatusOr<std::unique_ptr<Hdf5File>> Open(RandomAccessFile file);
+
+  const std::string& name() const { return name_; }
+  // The datasets of numbers, by their paths: "model_weights/dense/dense/kernel:0".
+  const std::map<std::string, SafetensorsEntry>& datasets() const { return tensors_->entries(); }
+  StatusOr<Tensor> Read(const std::string& path) const { return tensors_->Read(path); }
+
+  // Returns an attribute of a group or dataset ("" is the root) that is a text. Returns NotFound if
+  // there is none.
+  StatusOr<std::string> Text(const std::string& path, const std::string& attribute) const;
+  // Returns an attribute that is a list of texts. Keras divides a long list among the attributes
+  // NAME0, NAME1, …
+  StatusOr<std::vector<std::string>> Texts(const std::string& path,
+                                           const std::string& attribute) const;
+  bool HasAttribute(const std::string& path, const std::string& attribute) const;
+
+ private:
+  Hdf5File(std::string name, std::unique_ptr<SafetensorsReader> tensors, Json attributes);
+
+  const std::string name_;
+  const std::unique_ptr<SafetensorsReader> tensors_;
+  const std::unique_ptr<const Json> attributes_;
+};
+
+// Returns whether a file begins as HDF5 files do.
+bool LooksLikeHdf5(std::string_view beginning);
+
+// Returns an HDF5 file with these datasets, and with attributes of the form
+// {"PATH": {"NAME": "text" or ["text", …]}}. `name` is the file's name in errors.
+StatusOr<MemoryFile> MakeHdf5(const std::string& name, const NamedTensors& datasets,
+                              const Json& attributes);
+
+}  // namespace tfjob::io

@@ -1,0 +1,108 @@
+#include "runtime/io/hdf5_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/file.h"
+#include "runtime/io/memory_file.h"
+
+namespace tfjob::io {
+namespace {
+
+std::string Path(const std::string& name) {
+  return StrCat(testing::TempDir(), "/", name);
+}
+
+NamedTensors Some() {
+  return {{"layers/dense/vars/0", Tensor::Of<float>({2, 3}, {1, 2, 3, 4, 5, 6})},
+          {"layers/dense/vars/1", Tensor::Of<double>({2}, {0.5, -0.5})},
+          {"optimizer/vars/0", Tensor::Scalar<int64_t>(7)},
+          {"bytes", Tensor::Of<uint8_t>({3}, {0, 128, 255})},
+          {"empty", Tensor(DType::kFloat32, Shape({0, 2}))},
+          {"words", Tensor::Of<int32_t>({2}, {-1, 1})}};
+}
+
+std::string Made() {
+  const Json attributes = {{"", {{"config", std::string(100'000, 'x')}}},
+                           {"layers/dense/vars", {{"name", "dénse"}}},
+                           {"names", {{"list", {"a", "b/c"}}, {"none", Json::array()}}}};
+  StatusOr<MemoryFile> made = MakeHdf5("some.h5", Some(), attributes);
+  EXPECT_TRUE(made.ok()) << made.status();
+  return std::string(*made->Map());
+}
+
+StatusOr<std::unique_ptr<Hdf5File>> OpenBytes(const std::string& bytes) {
+  const std::string path = Path("some.h5");
+  EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
+  return Hdf5File::Open(path);
+}
+
+TEST(Hdf5, WhatIsWrittenIsReadBack) {
+  const std::string bytes = Made();
+  EXPECT_TRUE(LooksLikeHdf5(bytes));
+  EXPECT_EQ(bytes, Made()) << "equal tensors give equal files";
+  const auto file = OpenBytes(bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ((*file)->datasets().size(), Some().size());
+  for (const auto& [name, expected] : Some()) {
+    const StatusOr<Tensor> got = (*file)->Read(name);
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(got->dtype(), expected.dtype()) << name;
+    EXPECT_EQ(got->shape(), expected.shape()) << name;
+    EXPECT_TRUE(std::ranges::equal(got->bytes(), expected.bytes())) << name;
+  }
+  EXPECT_EQ((*file)->Text("", "config")->size(), 100'000u);
+  EXPECT_EQ(*(*file)->Text("layers/dense/vars", "name"), "dénse");
+  EXPECT_EQ(*(*file)->Texts("names", "list"), (std::vector<std::string>{"a", "b/c"}));
+  EXPECT_TRUE((*file)->Texts("names", "none")->empty());
+  EXPECT_TRUE(absl::IsNotFound((*file)->Text("names", "list").status()));
+  EXPECT_TRUE(absl::IsNotFound((*file)->Texts("names", "other").status()));
+}
+
+TEST(Hdf5, OtherFilesAreRefused) {
+  for (const std::string& bytes : {std::string(), std::string("no HDF5"), Made().substr(0, 900)}) {
+    const Status status = OpenBytes(bytes).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_NE(Message(status).find("some.h5"), std::string_view::npos) << status;
+  }
+  EXPECT_TRUE(absl::IsNotFound(Hdf5File::Open(Path("none.h5")).status()));
+}
+
+// Whatever the library does with it, this process survives and gets an answer.
+TEST(Hdf5, DamagedFilesHarmNobody) {
+  const std::string bytes = Made();
+  for (size_t at = 8; at < bytes.size() && at < 4000; at += 397) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
+    const auto file = OpenBytes(damaged);
+    EXPECT_TRUE(file.ok() || absl::IsDataLoss(file.status())) << at << ": " << file.status();
+  }
+}
+
+TEST(Hdf5, IfTheProgramDiesTheFileIsNamed) {
+  const std::string program = std::getenv("TFJOB_HDF5"), dies = Path("dies.sh");
+  ASSERT_TRUE(WriteFileAtomically(dies, "#!/bin/sh\nkill -SEGV $$\n").ok());
+  ASSERT_EQ(chmod(dies.c_str(), 0700), 0);
+  setenv("TFJOB_HDF5", dies.c_str(), 1);
+  const Status status = OpenBytes("x").status();
+  setenv("TFJOB_HDF5", program.c_str(), 1);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(Message(status).find("some.h5: the HDF5 library ended by signal 11"),
+            std::string_view::npos)
+      << status;
+}
+
+TEST(Hdf5, AMissingProgramIsNamed) {
+  const std::string program = std::getenv("TFJOB_HDF5");
+  setenv("TFJOB_HDF5", "/nowhere/tfjob-hdf5", 1);
+  const Status status = OpenBytes("x").status();
+  setenv("TFJOB_HDF5", program.c_str(), 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(Message(status).find("/nowhere/tfjob-hdf5"), std::string_view::npos) << status;
+}
+
+}  // namespace
+}  // namespace tfjob::io

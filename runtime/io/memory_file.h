@@ -1,0 +1,41 @@
+// A file that exists only in memory, for data that another process reads or writes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/file_system.h"
+#include "runtime/base/status.h"
+#include "runtime/io/random_access_file.h"
+
+namespace tfjob::io {
+
+// Movable. Owned by one thread.
+class MemoryFile : public OutputFile {
+ public:
+  // `name` is used in errors.
+  static StatusOr<MemoryFile> Create(std::string name);
+  MemoryFile(MemoryFile&& other) noexcept;
+  MemoryFile& operator=(MemoryFile&&) = delete;
+  ~MemoryFile() override;
+
+  Status Append(std::string_view bytes) override;
+  Status Sync() override { return OkStatus(); }
+
+  int descriptor() const { return fd_; }
+  // Returns the whole content, which stays valid as long as this object and as the file keeps its
+  // size.
+  StatusOr<std::string_view> Map();
+  // Returns the file, open for reading.
+  StatusOr<RandomAccessFile> Reopened() const;
+
+ private:
+  MemoryFile(std::string name, int fd) : name_(std::move(name)), fd_(fd) {}
+
+  std::string name_;
+  int fd_ = -1;
+  void* memory_ = nullptr;
+  size_t mapped_ = 0;
+};
+
+}  // namespace tfjob::io
