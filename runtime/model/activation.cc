@@ -152,6 +152,38 @@ Status CheckActivation(ActivationKind kind, const Shape& shape) {
                          shape.ToString());
 }
 
+Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
+  const Shape shape = b.shape(x);
+  if (axes == std::vector<int64_t>{shape.rank() - 1}) return Softmax(b, x);
+  // Moves the axes to the end, merges them there, and moves them back.
+  std::vector<int64_t> order, dims;
+  int64_t size = 1;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (std::ranges::find(axes, d) == axes.end()) order.push_back(d);
+  }
+  for (int64_t d : order) dims.push_back(shape.dim(static_cast<int>(d)));
+  for (int64_t axis : axes) size *= shape.dim(static_cast<int>(axis));
+  order.insert(order.end(), axes.begin(), axes.end());
+  dims.push_back(size);
+  const bool moves = !std::ranges::is_sorted(order);
+  const Output moved = moves ? Transpose(b, x, order) : x;
+  Output y = Reshape(b, Softmax(b, Reshape(b, moved, Shape(dims))), b.shape(moved));
+  if (!moves) return y;
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return Transpose(b, y, back);
+}
+
+// As Keras does, this replaces the masked elements by a large negative number, and clears them
+// again afterwards, which matters if all elements are masked.
+Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
+  if (b.dtype(mask) != DType::kBool)
+    mask = Greater(b, Cast(b, mask, b.dtype(x)), Number(b, x, 0.5));
+  const Output y = SoftmaxOver(b, Select(b, mask, x, Number(b, x, -1e9)), axes);
+  return Select(b, mask, y, Number(b, x, 0));
+}
+
 Output Elu(Builder& b, Output x, double alpha) {
   // exp sees nothing above 0: its gradient would overflow where it is not wanted.
   const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);

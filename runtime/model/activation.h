@@ -51,6 +51,13 @@ graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
 // Returns InvalidArgument unless the activation can be applied to examples of this shape.
 Status CheckActivation(ActivationKind kind, const Shape& shape);
 
+// Returns the softmax of x [batch, …] over these axes, which count from 0 and ascend.
+graph::Output SoftmaxOver(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes);
+// Returns the softmax of the elements for which the mask is true, or above 0.5 if it is of numbers,
+// and 0 for all others. The mask broadcasts to x.
+graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output mask,
+                            const std::vector<int64_t>& axes);
+
 // Returns ELU: x for x > 0, and alpha·(exp(x) - 1) otherwise.
 graph::Output Elu(graph::Builder& b, graph::Output x, double alpha);
 // Returns x for x > 0, and slope·x otherwise.

@@ -53,20 +53,20 @@ class ForwardPass {
       part.inputs.push_back(At(values_, input));
       part.masks.push_back(At(masks_, input));
     }
-    const size_t first = VariablesOf(at.layer, layer, part);
+    const size_t first = VariablesOf(at, part);
     const graph::NameScope scope(whole_.b, layer.name);
-    values_.push_back(layer.config.Apply(part));
+    values_.push_back(ConfigOf(model_, at).Apply(part));
     masks_.push_back(*std::move(part.output_masks));
     Collect(part, first);
   }
 
   // Gives the call its layer's variables. Returns the index of the first of them.
-  size_t VariablesOf(int index, const Layer& layer, LayerCall& part) {
+  size_t VariablesOf(const Call& call, LayerCall& part) {
     std::vector<TensorType> types;
     for (const Output input : part.inputs)
       types.push_back({whole_.b.dtype(input), ExampleOf(whole_.b.shape(input))});
-    const size_t count = layer.config.Variables(types).size();
-    const auto [found, first_call] = first_variable_.try_emplace(index, next_variable_);
+    const size_t count = ConfigOf(model_, call).Variables(types).size();
+    const auto [found, first_call] = first_variable_.try_emplace(call.layer, next_variable_);
     if (first_call) next_variable_ += count;
     for (size_t i = 0; i < count; ++i)
       part.variables.push_back(whole_.variables[found->second + i]);

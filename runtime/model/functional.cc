@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <queue>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/model/call_reader.h"
+#include "runtime/model/call_writer.h"
 #include "runtime/model/keras_layer.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
@@ -15,36 +16,11 @@
 namespace tfjob::model {
 namespace {
 
-// Refers to a value as Keras does: the number of the layer's call, and of the call's output.
-struct History {
-  std::string layer;
-  int64_t node = 0;
-  int64_t tensor = 0;
-};
-
 // One call of a layer, as the file lists it.
 struct Node {
   int layer = 0;
-  std::vector<History> inputs;
+  CallForm form = {};
 };
-
-bool IsHistory(const Json& value) {
-  return value.is_array() && value.size() >= 3 && value[0].is_string();
-}
-
-StatusOr<History> ReadHistory(const JsonField& field) {
-  if (!field.present() || !IsHistory(*field.value()))
-    return field.Mismatch("[layer, number of the call, number of the output]");
-  History history;
-  ASSIGN_OR_RETURN(history.layer, field[0].String());
-  ASSIGN_OR_RETURN(history.node, field[1].Int());
-  ASSIGN_OR_RETURN(history.tensor, field[2].Int());
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (history.node < 0 || history.node > kMost) return field[1].Mismatch("the number of a call");
-  if (history.tensor < 0 || history.tensor > kMost)
-    return field[2].Mismatch("the number of an output");
-  return history;
-}
 
 // Returns the number of the layer's first call in Keras 3's lists of a model's inputs and outputs.
 // There, Keras 3 counts the calls of a nested functional model from 1, and elsewhere from 0.
@@ -107,8 +83,8 @@ class FunctionalReader {
         first_number_[static_cast<size_t>(layer)] = OldFirstNumber(layer);
         first_at_ends_[static_cast<size_t>(layer)] = OldFirstNumber(layer);
       }
-      RETURN_IF_ERROR(node.IsObject() ? ReadCall(node, read) : ReadOldCall(node, read));
-      if (read.inputs.empty()) return node.Mismatch("a call with at least one input");
+      ASSIGN_OR_RETURN(read.form, ReadCall(node, model_.layers[static_cast<size_t>(layer)]));
+      if (read.form.inputs.empty()) return node.Mismatch("a call with at least one input");
       AddNode(std::move(read));
     }
     return OkStatus();
@@ -125,61 +101,6 @@ class FunctionalReader {
   void AddNode(Node node) {
     nodes_of_[static_cast<size_t>(node.layer)].push_back(static_cast<int>(nodes_.size()));
     nodes_.push_back(std::move(node));
-  }
-
-  // Keras 3: {args: [tensors, or lists of them], kwargs: {…}}
-  Status ReadCall(const JsonField& field, Node& node) {
-    ASSIGN_OR_RETURN(const std::vector<JsonField> args, field["args"].Elements());
-    for (const JsonField& arg : args) RETURN_IF_ERROR(ReadTensors(arg, node));
-    return ExpectNoArguments(field["kwargs"], node, /*keras_3=*/true);
-  }
-
-  Status ReadTensors(const JsonField& field, Node& node) {
-    if (!field.present()) return OkStatus();
-    if (field.value()->is_array()) {
-      ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
-      for (const JsonField& element : elements) RETURN_IF_ERROR(ReadTensors(element, node));
-      return OkStatus();
-    }
-    const JsonField history = field["config"]["keras_history"];
-    if (!history.present()) return Unsupported(field, node);
-    ASSIGN_OR_RETURN(History input, ReadHistory(history));
-    node.inputs.push_back(std::move(input));
-    return OkStatus();
-  }
-
-  // tf.keras 2: [[layer, node, tensor, {kwargs}], …], or one of them
-  Status ReadOldCall(const JsonField& field, Node& node) {
-    if (!field.present() || !field.value()->is_array()) return field.Mismatch("a call");
-    if (IsHistory(*field.value())) return ReadOldInput(field, node);
-    ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
-    for (const JsonField& element : elements) RETURN_IF_ERROR(ReadOldInput(element, node));
-    return OkStatus();
-  }
-
-  Status ReadOldInput(const JsonField& field, Node& node) {
-    ASSIGN_OR_RETURN(History input, ReadHistory(field));
-    node.inputs.push_back(std::move(input));
-    return ExpectNoArguments(field[3], node, /*keras_3=*/false);
-  }
-
-  // Refuses all arguments but those that change nothing. In a file of Keras 3, training=False
-  // changes nothing: Keras writes it for every layer that takes it, and fit overrides it. In a file
-  // of tf.keras 2, it means that the layer never trains.
-  Status ExpectNoArguments(const JsonField& field, const Node& node, bool keras_3) {
-    ASSIGN_OR_RETURN(const auto members, field.Members());
-    for (const auto& [name, member] : members) {
-      const bool untrained = name == "training" && member.present() && *member.value() == false;
-      if (!member.present() || (keras_3 && untrained)) continue;
-      return Unsupported(member, node);
-    }
-    return OkStatus();
-  }
-
-  Status Unsupported(const JsonField& field, const Node& node) const {
-    return InvalidArgument(Describe(model_.layers[static_cast<size_t>(node.layer)]), ": ",
-                           field.path(), ": ", DescribeJson(*field.value()),
-                           " is not supported as an argument of a call; only the inputs are");
   }
 
   // `first_numbers` are the numbers of the layers' first calls in the part of the file that `where`
@@ -210,7 +131,7 @@ class FunctionalReader {
     std::vector<std::vector<int>> inputs(nodes_.size());
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (size_t n = 0; n < nodes_.size(); ++n) {
-      for (const History& history : nodes_[n].inputs) {
+      for (const History& history : nodes_[n].form.inputs) {
         ASSIGN_OR_RETURN(const int from, NodeOf(history, first_number_, config_["layers"]));
         inputs[n].push_back(from);
         users[static_cast<size_t>(from)].push_back(static_cast<int>(n));
@@ -223,10 +144,10 @@ class FunctionalReader {
       const auto n = static_cast<size_t>(ready.top());
       ready.pop();
       call_of_[n] = static_cast<int>(model_.calls.size());
-      Call call{.layer = nodes_[n].layer};
+      Call call{.layer = nodes_[n].layer, .config = nodes_[n].form.config};
       for (size_t i = 0; i < inputs[n].size(); ++i) {
         call.inputs.push_back({call_of_[static_cast<size_t>(inputs[n][i])],
-                               static_cast<int>(nodes_[n].inputs[i].tensor)});
+                               static_cast<int>(nodes_[n].form.inputs[i].tensor)});
       }
       model_.calls.push_back(std::move(call));
       for (int user : users[n]) {
@@ -330,7 +251,7 @@ Json WriteFunctional(const Model& model) {
   }
   for (const Call& call : model.calls) {
     if (call.inputs.empty()) continue;
-    Json tensors = Json::array();
+    std::vector<Json> tensors;
     for (const ValueRef& input : call.inputs) {
       const TensorType& type =
           (*types)[static_cast<size_t>(input.call)][static_cast<size_t>(input.output)];
@@ -340,10 +261,8 @@ Json WriteFunctional(const Model& model) {
                            {"dtype", std::string(Name(type.dtype))},
                            {"keras_history", WriteHistory(model, numbers, input)}}}});
     }
-    // Several inputs are one argument, a list.
-    Json args = tensors.size() == 1 ? std::move(tensors) : Json::array({std::move(tensors)});
     layers[static_cast<size_t>(call.layer)]["inbound_nodes"].push_back(
-        {{"args", std::move(args)}, {"kwargs", Json::object()}});
+        WriteCall(model, call, std::move(tensors)));
   }
   Json inputs = Json::array(), outputs = Json::array();
   for (int call : model.inputs) inputs.push_back(WriteHistory(model, numbers, {call}));

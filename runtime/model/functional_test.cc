@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/keras.h"
+#include "runtime/model/layers/activations.h"
 
 namespace tfjob::model {
 namespace {
@@ -209,6 +210,55 @@ TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
   EXPECT_EQ(Error(call),
             "m.json: layer x (Dense): config.layers[1].inbound_nodes[0].kwargs.training: true is "
             "not supported as an argument of a call; only the inputs are");
+}
+
+// A Softmax that is called with these arguments, between two inputs.
+Json SoftmaxOf(Json node) {
+  Json model = Functional("m", {Input("a", 4), Input("b", 4), LayerJson("Softmax", "s", {}, {})},
+                          {{"a", 0, 0}, {"b", 0, 0}}, {"s", 0, 0});
+  model["config"]["layers"][2]["inbound_nodes"] = List(std::move(node));
+  return model;
+}
+
+TEST(Functional, ReadsTheArgumentsOfACallByNameAndByPosition) {
+  const Json a = Tensor3("a"), b = Tensor3("b");
+  const Json arguments = {{"mask", {"b", 0, 0}}};
+  for (const Json& node :
+       {NodeJson(List(a), {{"mask", b}}), NodeJson(List(a, b)),
+        NodeJson(Json::array(), {{"mask", b}, {"inputs", a}}), List(List("a", 0, 0, arguments))}) {
+    const StatusOr<Model> model = Read(SoftmaxOf(node));
+    ASSERT_TRUE(model.ok()) << model.status() << PrintJson(node);
+    EXPECT_EQ(model->calls[2].inputs, (std::vector<ValueRef>{{0, 0}, {1, 0}}));
+    ASSERT_TRUE(model->calls[2].config);
+    EXPECT_EQ(model->calls[2].config->As<layers::Softmax>()->mask, 1);
+    const Json written = WriteKerasJson(*model);
+    const Json& call = written["config"]["layers"][2]["inbound_nodes"][0];
+    EXPECT_EQ(call["args"][0]["config"]["keras_history"], (Json{"a", 0, 0}));
+    EXPECT_EQ(call["kwargs"]["mask"]["config"]["keras_history"], (Json{"b", 0, 0}));
+    EXPECT_EQ(WriteKerasJson(*Read(written)), written);
+  }
+  EXPECT_EQ(Error(SoftmaxOf(NodeJson(List(a), {{"mask", nullptr}}))), "accepted");
+}
+
+TEST(Functional, RefusesArgumentsThatALayerDoesNotTake) {
+  const Json a = Tensor3("a"), b = Tensor3("b");
+  const std::string node = "m.json: layer s (Softmax): config.layers[2].inbound_nodes[0].";
+  const std::string refused = " is not supported as an argument of a call; only the inputs are";
+  const std::pair<Json, std::string> kCases[] = {
+      {NodeJson(List(a), {{"masks", b}}), node + "kwargs.masks: an object" + refused},
+      {NodeJson(List(a, b, b)), node + "args[2]: an object" + refused},
+      {NodeJson(List(a, 1)), node + "args[1]: 1" + refused},
+      {NodeJson(List(a), {{"training", true}}), node + "kwargs.training: true" + refused},
+      {NodeJson(List(a, b), {{"mask", b}}),
+       "m.json: config.layers[2].inbound_nodes[0].kwargs.mask: expected an argument that is given "
+       "once, got an object"},
+      {NodeJson(Json::array(), {{"mask", b}}),
+       "m.json: layer s (Softmax): a call lacks its argument inputs"},
+      {List(List("a", 0, 0, Json{{"mask", {"b", 0, 0}}}), List("b", 0, 0, Json::object())),
+       "m.json: config.layers[2].inbound_nodes[0][1][3]: expected the arguments that the call's "
+       "first input has, got an object"},
+  };
+  for (const auto& [given, error] : kCases) EXPECT_EQ(Error(SoftmaxOf(given)), error);
 }
 
 // Each level calls the level below twice.

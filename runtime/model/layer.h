@@ -18,6 +18,9 @@
 //   kSupportsMasking = true
 //                       a class whose first output has the mask of the first input, unless Apply
 //                       sets the masks itself. The outputs of any other class have none
+//   CallArguments(visitor)
+//                       lists the arguments of a call (call_arguments.h), for a class that takes
+//                       others than its inputs
 //
 // All shapes and types are those of one example: they lack the batch axis. The methods of a layer
 // may be called by any thread.
@@ -35,6 +38,7 @@
 
 #include "runtime/graph/builder.h"
 #include "runtime/model/argument_visitor.h"
+#include "runtime/model/call_arguments.h"
 #include "runtime/model/initializer.h"
 
 namespace tfjob::model {
@@ -107,6 +111,10 @@ class LayerConfig {
   LayerConfig Visited(ArgumentVisitor& visitor) const {
     return LayerConfig(held_->Visited(visitor));
   }
+  // Returns whether a call takes other arguments than its inputs.
+  bool takes_arguments() const { return held_->takes_arguments(); }
+  // Returns a copy with the arguments of one call, which the visitor may have changed.
+  LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return held_->OutputTypes(in);
   }
@@ -124,6 +132,8 @@ class LayerConfig {
     virtual ~Any() = default;
     virtual std::string_view class_name() const = 0;
     virtual std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const = 0;
+    virtual bool takes_arguments() const = 0;
+    virtual std::shared_ptr<const Any> Called(CallVisitor& visitor) const = 0;
     virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
     virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
     virtual std::vector<graph::Output> Apply(LayerCall& call) const = 0;
@@ -150,6 +160,17 @@ class LayerConfig::Holder final : public LayerConfig::Any {
   std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const override {
     auto copy = std::make_shared<Holder>(layer);
     copy->layer.Arguments(visitor);
+    return copy;
+  }
+
+  bool takes_arguments() const override {
+    return requires(L called, CallVisitor& visitor) { called.CallArguments(visitor); };
+  }
+
+  std::shared_ptr<const Any> Called(CallVisitor& visitor) const override {
+    auto copy = std::make_shared<Holder>(layer);
+    if constexpr (requires { copy->layer.CallArguments(visitor); })
+      copy->layer.CallArguments(visitor);
     return copy;
   }
 

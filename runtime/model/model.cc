@@ -66,8 +66,10 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in) {
-  std::vector<VariableSpec> variables = layer.config.Variables(in);
+std::vector<VariableSpec> VariablesOf(const Model& model, const Call& call,
+                                      std::span<const TensorType> in) {
+  const Layer& layer = LayerOf(model, call);
+  std::vector<VariableSpec> variables = ConfigOf(model, call).Variables(in);
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);
     variable.trainable = variable.trainable && layer.trainable;
@@ -76,9 +78,9 @@ std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const Tensor
 }
 
 // A nested model checks its own variables.
-Status CheckVariables(const Layer& layer, std::span<const TensorType> in) {
-  if (layer.config.As<NestedModel>() != nullptr) return OkStatus();
-  for (const VariableSpec& variable : VariablesOf(layer, in)) {
+Status CheckVariables(const Model& model, const Call& call, std::span<const TensorType> in) {
+  if (ConfigOf(model, call).As<NestedModel>() != nullptr) return OkStatus();
+  for (const VariableSpec& variable : VariablesOf(model, call, in)) {
     Status status = CheckSize(variable.shape);
     if (status.ok()) status = CheckShape(variable.initializer, variable.shape);
     RETURN_IF_ERROR(Annotate(status, StrCat("variable ", variable.name)));
@@ -87,10 +89,10 @@ Status CheckVariables(const Layer& layer, std::span<const TensorType> in) {
 }
 
 // `first` says that this is the layer's first call: it has its variables, and may state its input.
-StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, bool first,
-                                             std::span<const TensorType> in, const Model& model,
-                                             const Call& call) {
-  StatusOr<std::vector<TensorType>> types = layer.config.OutputTypes(in);
+StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
+                                             std::span<const TensorType> in) {
+  const Layer& layer = LayerOf(model, call);
+  StatusOr<std::vector<TensorType>> types = ConfigOf(model, call).OutputTypes(in);
   if (types.ok() && first && layer.stated_input && *layer.stated_input != in[0].shape) {
     types = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
                             ", as its input shape says, got ", in[0].shape.ToString());
@@ -101,7 +103,7 @@ StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, bool first,
   }
   for (const TensorType& type : *types)
     RETURN_IF_ERROR(Annotate(CheckSize(type.shape), Describe(layer)));
-  if (first) RETURN_IF_ERROR(CheckVariables(layer, in));
+  if (first) RETURN_IF_ERROR(CheckVariables(model, call, in));
   return types;
 }
 
@@ -141,6 +143,10 @@ std::string Describe(const Layer& layer) {
 
 const Layer& LayerOf(const Model& model, const ValueRef& value) {
   return LayerOf(model, model.calls[static_cast<size_t>(value.call)]);
+}
+
+const LayerConfig& ConfigOf(const Model& model, const Call& call) {
+  return call.config ? *call.config : LayerOf(model, call).config;
 }
 
 std::vector<TensorType> Features(Shape shape) {
@@ -196,8 +202,8 @@ StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
     const Call& at = model.calls[static_cast<size_t>(call)];
     for (const ValueRef& input : at.inputs) RETURN_IF_ERROR(CheckOutput(model, types, input));
     ASSIGN_OR_RETURN(std::vector<TensorType> after,
-                     TypesAfter(LayerOf(model, at), !called[static_cast<size_t>(at.layer)],
-                                InputTypes(model, types, call, in), model, at));
+                     TypesAfter(model, at, !called[static_cast<size_t>(at.layer)],
+                                InputTypes(model, types, call, in)));
     if (model.sequential && after.size() != 1) {
       return InvalidArgument(Describe(LayerOf(model, at)), " has ", after.size(),
                              " outputs; a layer of a Sequential model has one");
@@ -223,11 +229,11 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<cons
   std::vector<VariableSpec> variables;
   std::vector<bool> seen(model.layers.size());
   for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
-    const auto layer = static_cast<size_t>(model.calls[static_cast<size_t>(call)].layer);
+    const Call& at = model.calls[static_cast<size_t>(call)];
+    const auto layer = static_cast<size_t>(at.layer);
     if (seen[layer]) continue;
     seen[layer] = true;
-    for (VariableSpec& variable :
-         VariablesOf(model.layers[layer], InputTypes(model, types, call, in))) {
+    for (VariableSpec& variable : VariablesOf(model, at, InputTypes(model, types, call, in))) {
       variables.push_back(std::move(variable));
     }
   }
@@ -244,7 +250,8 @@ StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in
   text += "\n";
   for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
     const Layer& layer = LayerOf(model, ValueRef{call});
-    const std::vector<VariableSpec> own = VariablesOf(layer, InputTypes(model, types, call, in));
+    const std::vector<VariableSpec> own = VariablesOf(model, model.calls[static_cast<size_t>(call)],
+                                                      InputTypes(model, types, call, in));
     text += Padded(StrCat(layer.name, " (", layer.config.class_name(), ")"), 32) +
             Padded(ShapesOf(types[static_cast<size_t>(call)]), 16) +
             StrCat(Parameters(own), layer.trainable ? "" : " (frozen)", "\n");

@@ -34,6 +34,8 @@ struct ValueRef {
 struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
+  // The layer with the arguments of this call, if it takes others than its inputs.
+  std::optional<LayerConfig> config = {};
 };
 
 struct Model {
@@ -53,6 +55,9 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 std::string Describe(const Layer& layer);
 // Returns the layer that a value comes from.
 const Layer& LayerOf(const Model& model, const ValueRef& value);
+
+// Returns the layer's config, with the arguments of this call.
+const LayerConfig& ConfigOf(const Model& model, const Call& call);
 
 // Returns the types of a single float32 input of this shape.
 std::vector<TensorType> Features(Shape shape);

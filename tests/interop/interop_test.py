@@ -161,7 +161,12 @@ def functional(library):
     block = library.Model(block_in, L.Dense(5, activation="tanh", name="block_dense")(block_in), name="block")
     once = block(c)
     twice = library.Model(c, [once, block(once)], name="twice")  # the outputs are those of a nested model
-    return [towers, shapes, twice]
+    scores, mask = library.Input((3, 4), name="scores"), library.Input((1, 4), name="mask")
+    rows = L.Softmax(name="masked")(L.Dense(4, name="deep_scores")(scores), mask=mask)
+    softmax = library.Model([scores, mask], L.Softmax(axis=[1, 2])(L.Add()([L.Softmax(axis=1)(scores), rows])),
+                            name="softmax")
+    # tf.keras 2 computes something else with masks that are neither 0 nor 1.
+    return [towers, shapes, twice] + ([softmax] if library is keras else [])
 
 
 def images(library):

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
@@ -107,6 +108,22 @@ TEST(LayerNumerics, MergesCombineElementByElementAndBroadcast) {
   const Values difference =
       OneRun(Merging(layers::Subtract{}, 2), Mode::kPredict, {x, y}).Get(kPrediction);
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(difference[i], x[i] - y[i], 1e-6);
+}
+
+TEST(LayerNumerics, SoftmaxLeavesOutWhatTheMaskHides) {
+  const Values x = Waves(1);
+  Values mask(x.size());
+  for (size_t i = kColumns; i < mask.size(); ++i) mask[i] = i % 4 == 0 ? 0.5f : 1.0f;
+  layers::Softmax masked;
+  masked.mask = 1;
+  const Values got = OneRun(Merging(masked, 2), Mode::kPredict, {x, mask}).Get(kPrediction);
+  for (size_t row = 0; row < kBatch; ++row) {
+    double sum = 0;
+    const auto kept = [&](size_t i) { return mask[i] > 0.5 ? std::exp(double(x[i])) : 0; };
+    for (size_t c = 0; c < kColumns; ++c) sum += kept(row * kColumns + c);
+    for (size_t i = row * kColumns; i < (row + 1) * kColumns; ++i)
+      EXPECT_NEAR(got[i], sum == 0 ? 0 : kept(i) / sum, 1e-6);
+  }
 }
 
 // Noise of training: mean and variance over many steps, none in prediction, another in each step.

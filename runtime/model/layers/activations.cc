@@ -1,6 +1,9 @@
 #include "runtime/model/layers/activations.h"
 
+#include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
+#include "runtime/model/activation.h"
+#include "runtime/model/layers/axes.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -76,20 +79,44 @@ graph::Output PReLU::Apply(const LayerCall& call) const {
   return graph::Add(b, positive, graph::Mul(b, call.variables[0], negative));
 }
 
-StatusOr<Shape> Softmax::OutputShape(const Shape& in) const {
-  RETURN_IF_ERROR(CheckActivation(ActivationKind::kSoftmax, in));
-  return in;
+void Softmax::Arguments(ArgumentVisitor& visitor) {
+  visitor.Axes("axis", axis);
+  visitor.Ignored("robust_masking");  // tf.keras 2's; the same for masks of 0 and 1
 }
+
+void Softmax::CallArguments(CallVisitor& visitor) {
+  visitor.Input("inputs", inputs, /*required=*/true);
+  visitor.Input("mask", mask);
+}
+
+StatusOr<std::vector<TensorType>> Softmax::OutputTypes(std::span<const TensorType> in) const {
+  const size_t expected = mask == kNoInput ? 1 : 2;
+  if (in.size() != expected)
+    return InvalidArgument("expected ", expected, " inputs, got ", in.size());
+  RETURN_IF_ERROR(ExpectOneInput(in.subspan(0, 1), false));
+  RETURN_IF_ERROR(AxesOfBatch(axis, in[0].shape).status());
+  if (mask == kNoInput) return std::vector{in[0]};
+  const Shape& shape = in[1].shape;
+  const StatusOr<Shape> broadcast = graph::BroadcastShapes(in[0].shape, shape);
+  if (shape.rank() != in[0].shape.rank() || !broadcast.ok() || *broadcast != in[0].shape) {
+    return InvalidArgument("expected a mask that broadcasts to ", in[0].shape.ToString(), ", got ",
+                           in[1].ToString());
+  }
+  return std::vector{in[0]};
+}
+
 graph::Output Softmax::Apply(const LayerCall& call) const {
   graph::Builder& b = call.b;
-  if (!call.mask().valid()) return graph::Softmax(b, call.x());
+  const std::vector<int64_t> axes = *AxesOfBatch(axis, call.ExampleShape());
+  if (mask != kNoInput)
+    return MaskedSoftmax(b, call.x(), call.inputs[static_cast<size_t>(mask)], axes);
+  if (!call.mask().valid()) return SoftmaxOver(b, call.x(), axes);
   if (b.shape(call.mask()) != b.shape(call.x())) {
     return b.Fail(InvalidArgument("Softmax needs a mask of the shape of its input ",
                                   b.shape(call.x()).ToString(), ", got ",
                                   b.shape(call.mask()).ToString()));
   }
-  const graph::Output unlikely = Scalar(b, b.dtype(call.x()), -1e9);
-  return graph::Softmax(b, Select(b, call.mask(), call.x(), unlikely));
+  return MaskedSoftmax(b, call.x(), call.mask(), axes);
 }
 
 }  // namespace tfjob::model::layers

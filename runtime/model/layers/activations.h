@@ -67,14 +67,18 @@ struct PReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Applies softmax over the last axis. A mask must have the input's shape; the elements that it
-// skips count as -1e9, as in Keras.
+// Applies softmax over the axes. A call may have a mask of the inputs' rank, each of whose
+// dimensions is that of the inputs or 1; otherwise, the mask of its input must have the input's
+// shape. Where it is false, or at most 0.5 if it is of numbers, the output is 0.
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
   static constexpr bool kSupportsMasking = true;
+  std::vector<int64_t> axis = {-1};  // the batch is axis 0
+  int inputs = 0, mask = kNoInput;
 
-  void Arguments(ArgumentVisitor& visitor) { visitor.Only("axis", "-1"); }
-  StatusOr<Shape> OutputShape(const Shape& in) const;
+  void Arguments(ArgumentVisitor& visitor);
+  void CallArguments(CallVisitor& visitor);
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   graph::Output Apply(const LayerCall& call) const;
 };
 

@@ -1,8 +1,7 @@
 #include "runtime/model/layers/normalization.h"
 
-#include <algorithm>
-
 #include "runtime/graph/ops.h"
+#include "runtime/model/layers/axes.h"
 #include "runtime/model/mask.h"
 
 namespace tfjob::model::layers {
@@ -12,18 +11,6 @@ using graph::Builder;
 using graph::Output;
 
 constexpr NumberRule kNotBelowZero = {.least = 0, .expected = "a number of at least 0"};
-
-// Returns the axis of one example, or -1 if there is none, or if it is the batch's. `axis` counts
-// the batch as axis 0, and from the end if it is negative.
-int ExampleAxis(int64_t axis, const Shape& in) {
-  const int64_t found = axis < 0 ? axis + in.rank() : axis - 1;
-  return found >= 0 && found < in.rank() ? static_cast<int>(found) : -1;
-}
-
-Status NoSuchAxis(int64_t axis, const Shape& in) {
-  return InvalidArgument("axis ", axis, " is not an axis of examples of shape ", in.ToString(),
-                         " (axis 0 is the batch)");
-}
 
 // Reshapes the value of the axes to the rank of x, with size 1 for all other axes.
 Output Along(Builder& b, Output value, const Shape& shape) {
@@ -152,17 +139,7 @@ void LayerNormalization::Arguments(ArgumentVisitor& visitor) {
 }
 
 StatusOr<Shape> LayerNormalization::OutputShape(const Shape& in) const {
-  if (axis.empty() || axis.size() > static_cast<size_t>(in.rank())) {
-    return InvalidArgument("expected 1 to ", in.rank(), " axes of examples of shape ",
-                           in.ToString(), ", got ", axis.size());
-  }
-  std::vector<int> found;
-  for (int64_t a : axis) {
-    found.push_back(ExampleAxis(a, in));
-    if (found.back() < 0) return NoSuchAxis(a, in);
-    if (std::ranges::count(found, found.back()) > 1)
-      return InvalidArgument("axis ", a, " is given twice");
-  }
+  RETURN_IF_ERROR(AxesOfBatch(axis, in).status());
   return in;
 }
 
@@ -177,14 +154,9 @@ std::vector<VariableSpec> LayerNormalization::Variables(const Shape& in) const {
 
 Output LayerNormalization::Apply(const LayerCall& call) const {
   const Shape in = call.ExampleShape();
-  std::vector<int64_t> axes;
+  const std::vector<int64_t> axes = *AxesOfBatch(axis, in);
   std::vector<int64_t> dims(static_cast<size_t>(in.rank()) + 1, 1);
-  for (int64_t a : axis) {
-    const int d = ExampleAxis(a, in) + 1;
-    axes.push_back(d);
-    dims[static_cast<size_t>(d)] = in.dim(d - 1);
-  }
-  std::ranges::sort(axes);
+  for (int64_t d : axes) dims[static_cast<size_t>(d)] = in.dim(static_cast<int>(d) - 1);
   const Shape along(dims);
   const auto variable = [&](size_t i) { return Along(call.b, call.variables[i], along); };
   return Normalized(call.b, call.x(), MomentsOf(call.b, call.x(), axes), epsilon,

@@ -1,0 +1,32 @@
+// Defines how a layer lists the arguments of its calls in a functional model. Such a layer has a
+// function CallArguments(visitor), which names each argument in the order of Keras' call(), and the
+// member that holds it. Reading and writing calls are visitors, so that they cannot disagree. A
+// layer without this function takes only its inputs, as one list.
+//
+// A tensor among the arguments is held as its index in the inputs of the call.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace tfjob::model {
+
+// Stands for a tensor that is not given.
+inline constexpr int kNoInput = -1;
+
+class CallVisitor {
+ public:
+  virtual ~CallVisitor() = default;
+
+  // A tensor, which must be given if `required` is set.
+  virtual void Input(std::string_view name, int& index, bool required = false) = 0;
+  // A list of tensors, or a single one. An element may be kNoInput, unless `required` is set: then,
+  // there is at least one element, and all of them are given.
+  virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;
+  // True or false; false if it is absent.
+  virtual void Flag(std::string_view name, bool& value) = 0;
+  // Takes a place among the positional arguments, but only its default value.
+  virtual void Unsupported(std::string_view name) = 0;
+};
+
+}  // namespace tfjob::model

@@ -1,0 +1,243 @@
+#include "runtime/model/call_reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace tfjob::model {
+namespace {
+
+enum class Version { kTfKeras2, kKeras3 };
+
+// The arguments of a call as the file gives them.
+struct Given {
+  Version version = Version::kKeras3;
+  std::vector<JsonField> positional;
+  std::vector<std::pair<std::string, JsonField>> named;
+};
+
+// Refuses an argument that the layer does not take.
+Status Refuse(const JsonField& field, const Layer& layer) {
+  return InvalidArgument(Describe(layer), ": ", field.path(), ": ", DescribeJson(*field.value()),
+                         " is not supported as an argument of a call; only the inputs are");
+}
+
+// Returns whether the argument changes nothing. In a file of Keras 3, training=False changes
+// nothing: Keras writes it for every layer that takes it, and fit overrides it. In a file of
+// tf.keras 2, it means that the layer never trains.
+bool ChangesNothing(std::string_view name, const JsonField& field, Version version) {
+  if (!field.present()) return true;
+  return version == Version::kKeras3 && name == "training" && *field.value() == false;
+}
+
+JsonField Absent() {
+  static const Json kNull;
+  return JsonField(kNull);
+}
+
+// Returns where a tensor comes from, or an absent field if the value is no tensor.
+JsonField HistoryOf(const JsonField& field, Version version) {
+  if (version == Version::kKeras3) return field["config"]["keras_history"];
+  return field.present() && IsHistory(*field.value()) ? field : Absent();
+}
+
+// Visits the arguments that a layer lists, and reads them. Keeps the first error.
+class CallReader : public CallVisitor {
+ public:
+  CallReader(const Layer& layer, const Given& given) : layer_(layer), given_(given) {}
+
+  void Input(std::string_view name, int& index, bool required) override {
+    const JsonField field = Next(name);
+    if (!status_.ok()) return;
+    index = kNoInput;
+    if (field.present()) {
+      index = Tensor(field);
+    } else if (required) {
+      Keep(InvalidArgument(Describe(layer_), ": a call lacks its argument ", name));
+    }
+  }
+
+  void Inputs(std::string_view name, std::vector<int>& indices, bool required) override {
+    const JsonField field = Next(name);
+    if (!status_.ok()) return;
+    indices.clear();
+    if (!field.present()) {
+      if (required) Keep(InvalidArgument(Describe(layer_), ": a call lacks its argument ", name));
+      return;
+    }
+    if (HistoryOf(field, given_.version).present()) return indices.push_back(Tensor(field));
+    const auto elements = field.Elements();
+    if (!elements.ok() || (required && elements->empty())) return Keep(Refused(field));
+    for (const JsonField& element : *elements) {
+      if (!element.present() && required) return Keep(element.Mismatch("a tensor"));
+      indices.push_back(element.present() ? Tensor(element) : kNoInput);
+    }
+  }
+
+  void Flag(std::string_view name, bool& value) override {
+    const JsonField field = Next(name);
+    if (!status_.ok()) return;
+    const StatusOr<bool> read = field.BoolOr(false);
+    if (!read.ok()) return Keep(Refused(field));
+    value = *read;
+  }
+
+  void Unsupported(std::string_view name) override {
+    const JsonField field = Next(name);
+    if (status_.ok() && !ChangesNothing(name, field, given_.version)) Keep(Refused(field));
+  }
+
+  // Returns the inputs, unless an argument was refused or is left over.
+  StatusOr<std::vector<History>> Finish() {
+    if (!status_.ok()) return status_;
+    for (size_t i = position_; i < given_.positional.size(); ++i) {
+      if (given_.positional[i].present()) return Refused(given_.positional[i]);
+    }
+    for (const auto& [name, field] : given_.named) {
+      if (!known_.contains(name) && !ChangesNothing(name, field, given_.version))
+        return Refused(field);
+    }
+    return std::move(inputs_);
+  }
+
+ private:
+  Status Refused(const JsonField& field) const { return Refuse(field, layer_); }
+  void Keep(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  // Returns the next positional argument or, if there are no more, the argument of this name.
+  JsonField Next(std::string_view name) {
+    known_.insert(std::string(name));
+    const auto found = std::ranges::find(given_.named, name, [](const auto& n) { return n.first; });
+    const bool named = found != given_.named.end();
+    if (position_ >= given_.positional.size()) return named ? found->second : Absent();
+    if (named) Keep(found->second.Mismatch("an argument that is given once"));
+    return given_.positional[position_++];
+  }
+
+  int Tensor(const JsonField& field) {
+    const JsonField history = HistoryOf(field, given_.version);
+    StatusOr<History> read = history.present() ? ReadHistory(history) : Refused(field);
+    if (!read.ok()) {
+      Keep(read.status());
+      return kNoInput;
+    }
+    inputs_.push_back(*std::move(read));
+    return static_cast<int>(inputs_.size()) - 1;
+  }
+
+  const Layer& layer_;
+  const Given& given_;
+  size_t position_ = 0;
+  std::set<std::string> known_;
+  std::vector<History> inputs_;
+  Status status_;
+};
+
+// Reads the tensors of a value that is one, or that is a list of such values.
+Status ReadTensors(const JsonField& field, const Layer& layer, std::vector<History>& inputs) {
+  if (!field.present()) return OkStatus();
+  if (field.value()->is_array()) {
+    ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+    for (const JsonField& element : elements) RETURN_IF_ERROR(ReadTensors(element, layer, inputs));
+    return OkStatus();
+  }
+  const JsonField history = HistoryOf(field, Version::kKeras3);
+  if (!history.present()) return Refuse(field, layer);
+  ASSIGN_OR_RETURN(History input, ReadHistory(history));
+  inputs.push_back(std::move(input));
+  return OkStatus();
+}
+
+Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version version) {
+  ASSIGN_OR_RETURN(const auto members, field.Members());
+  for (const auto& [name, member] : members)
+    if (!ChangesNothing(name, member, version)) return Refuse(member, layer);
+  return OkStatus();
+}
+
+// Reads {args: [tensors, or lists of them], kwargs: {…}}.
+StatusOr<std::vector<History>> ReadInputs(const JsonField& node, const Layer& layer) {
+  std::vector<History> inputs;
+  ASSIGN_OR_RETURN(const std::vector<JsonField> args, node["args"].Elements());
+  for (const JsonField& arg : args) RETURN_IF_ERROR(ReadTensors(arg, layer, inputs));
+  RETURN_IF_ERROR(ExpectNoArguments(node["kwargs"], layer, Version::kKeras3));
+  return inputs;
+}
+
+// Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or one of them.
+StatusOr<std::vector<JsonField>> OldElements(const JsonField& node) {
+  if (!node.present() || !node.value()->is_array()) return node.Mismatch("a call");
+  if (IsHistory(*node.value())) return std::vector{node};
+  return node.Elements();
+}
+
+StatusOr<std::vector<History>> ReadOldInputs(const JsonField& node, const Layer& layer) {
+  std::vector<History> inputs;
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(History input, ReadHistory(element));
+    inputs.push_back(std::move(input));
+    RETURN_IF_ERROR(ExpectNoArguments(element[3], layer, Version::kTfKeras2));
+  }
+  return inputs;
+}
+
+StatusOr<Given> ReadGiven(const JsonField& node) {
+  Given given;
+  if (node.IsObject()) {
+    ASSIGN_OR_RETURN(given.positional, node["args"].Elements());
+    ASSIGN_OR_RETURN(given.named, node["kwargs"].Members());
+    return given;
+  }
+  given.version = Version::kTfKeras2;
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
+  if (elements.empty()) return given;
+  // The inputs are the first argument. Each repeats the others.
+  given.positional = {elements.size() == 1 ? elements[0] : node};
+  ASSIGN_OR_RETURN(given.named, elements[0][3].Members());
+  for (const JsonField& element : elements) {
+    const JsonField arguments = element[3];
+    if (arguments.present() && *arguments.value() != *elements[0][3].value())
+      return arguments.Mismatch("the arguments that the call's first input has");
+  }
+  return given;
+}
+
+}  // namespace
+
+bool IsHistory(const Json& value) {
+  return value.is_array() && value.size() >= 3 && value[0].is_string();
+}
+
+StatusOr<History> ReadHistory(const JsonField& field) {
+  if (!field.present() || !IsHistory(*field.value()))
+    return field.Mismatch("[layer, number of the call, number of the output]");
+  History history;
+  ASSIGN_OR_RETURN(history.layer, field[0].String());
+  ASSIGN_OR_RETURN(history.node, field[1].Int());
+  ASSIGN_OR_RETURN(history.tensor, field[2].Int());
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (history.node < 0 || history.node > kMost) return field[1].Mismatch("the number of a call");
+  if (history.tensor < 0 || history.tensor > kMost)
+    return field[2].Mismatch("the number of an output");
+  return history;
+}
+
+StatusOr<CallForm> ReadCall(const JsonField& node, const Layer& layer) {
+  CallForm call;
+  if (!layer.config.takes_arguments()) {
+    ASSIGN_OR_RETURN(call.inputs,
+                     node.IsObject() ? ReadInputs(node, layer) : ReadOldInputs(node, layer));
+    return call;
+  }
+  ASSIGN_OR_RETURN(const Given given, ReadGiven(node));
+  CallReader reader(layer, given);
+  call.config = layer.config.Called(reader);
+  ASSIGN_OR_RETURN(call.inputs, reader.Finish());
+  return call;
+}
+
+}  // namespace tfjob::model

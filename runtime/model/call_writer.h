@@ -1,0 +1,14 @@
+// Writes the arguments of a call in a functional model. Private to this package.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+
+// Returns Keras 3's element of `inbound_nodes`. `tensors` are the call's inputs in Keras' form.
+Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors);
+
+}  // namespace tfjob::model
