@@ -41,7 +41,7 @@ class Compiler {
       auto kernel = device_.kernels->Prepare(step.request);
       if (!kernel.ok()) return Annotate(kernel.status(), "node " + step.name);
       s_->workspace_bytes = std::max(s_->workspace_bytes, (*kernel)->workspace_bytes());
-      s_->steps.push_back({*std::move(kernel), {}, {}});
+      s_->steps.push_back({*std::move(kernel), {}, {}, {}});
     }
     return OkStatus();
   }
@@ -63,7 +63,11 @@ class Compiler {
       }
       step.inputs.push_back(AddressOf(value));
     }
-    for (const Value& value : planned.outputs) step.outputs.push_back(AddressOf(value));
+    for (const Value& value : planned.outputs) {
+      if (value.home == Home::kVariable)
+        step.written.push_back(s_->plan.variables[static_cast<size_t>(value.index)]);
+      step.outputs.push_back(AddressOf(value));
+    }
   }
 
   void* AddressOf(const Value& value) {

@@ -60,6 +60,10 @@ int Program::FindFetch(std::string_view name) const {
   return FindPort(state_->fetches, name);
 }
 
+const std::vector<variables::Variable*>& Program::written() const {
+  return state_->plan.written;
+}
+
 Status Program::Run(std::span<const Feed> feeds) {
   return Run(feeds, [](int) {});
 }
@@ -74,6 +78,7 @@ Status Program::Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on
   for (const Segment& segment : s.segments) {
     for (int i = segment.begin; i < segment.end; ++i) {
       Step& step = s.steps[static_cast<size_t>(i)];
+      for (variables::Variable* variable : step.written) variable->BeforeWrite();
       step.kernel->Run(step.inputs.data(), step.outputs.data(), s.workspace, s.stream);
     }
     for (int fetch : segment.announced) on_ready(fetch);

@@ -81,11 +81,14 @@ class Program {
   // Return the position of the feed or fetch with this name, or -1 if there is none.
   int FindFeed(std::string_view name) const;
   int FindFetch(std::string_view name) const;
+  // Returns the variables that the program writes, in the order in which it first writes them.
+  const std::vector<variables::Variable*>& written() const;
 
   // Runs the program once. `feeds` are in the order of feeds(). Returns InvalidArgument, with a
   // message that names the feed, and runs nothing if a feed is missing (default-constructed) or has
   // another dtype or size. Otherwise increments the version of every variable that the program
-  // writes.
+  // writes. A copy of a variable that is in progress (Variable::BeginCopy) is finished just before
+  // the program first writes that variable.
   Status Run(std::span<const Feed> feeds);
   // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as an announced fetch has
   // been computed, where i is the fetch's position in fetches(). Fetches are announced in the order

@@ -17,6 +17,7 @@ struct Step {
   std::unique_ptr<kernels::Kernel> kernel;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
+  std::vector<variables::Variable*> written;
 };
 
 // A kernel input that points into a caller's feed.

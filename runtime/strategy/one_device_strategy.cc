@@ -1,6 +1,7 @@
 #include "runtime/strategy/one_device_strategy.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "runtime/strategy/model_program.h"
@@ -35,6 +36,8 @@ class Updates {
     return updates;
   }
 
+  const exec::Program& program() const { return *program_; }
+
   Status Run(const ModelProgram& program, int64_t step) {
     step_ = step;
     feeds_[static_cast<size_t>(program_->FindFeed(model::kStep))] = exec::Feed::Of(step_);
@@ -56,6 +59,34 @@ class Updates {
   int64_t step_ = 0;
 };
 
+// Copies of variables that are in progress.
+class Copies {
+ public:
+  // `written` are the variables that the next step writes, in the order in which it does so.
+  explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
+
+  // Returns a tensor that holds the variable's value after Finisher()().
+  Tensor Begin(variables::Variable& variable) {
+    Tensor value(variable.dtype(), variable.shape(), Buffer::Contents::kUndefined);
+    const auto place = std::ranges::find(written_, &variable) - written_.begin();
+    copies_.emplace_back(place, variable.BeginCopy(value));
+    return value;
+  }
+  // Returns a function that finishes the copies. It copies first what the next step writes first.
+  std::function<void()> Finisher() && {
+    std::ranges::stable_sort(copies_, {}, &Copy::first);
+    return [copies = std::move(copies_)] {
+      for (const Copy& copy : copies) copy.second->Finish();
+    };
+  }
+
+ private:
+  using Copy = std::pair<ptrdiff_t, std::shared_ptr<variables::ValueCopy>>;
+
+  const std::vector<variables::Variable*>& written_;
+  std::vector<Copy> copies_;
+};
+
 // The graph of a step contains the updates, unless a batch may be skipped: then a program of its
 // own applies the contributions, once all of them are known to be finite.
 class OneDevice : public Strategy {
@@ -72,7 +103,7 @@ class OneDevice : public Strategy {
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     // Programs with updates also create the slots.
-    RETURN_IF_ERROR(programs_.ForBatchSize(batch_size).status());
+    ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
     for (const state::Variable& variable : options_.definition.state.variables)
       variables_.push_back(store_.Find(variable.name));
     if (!check_.skips()) return OkStatus();
@@ -112,19 +143,25 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override {
+    ASSIGN_OR_RETURN(const state::SnapshotCopy copy, BeginSnapshot());
+    return copy.Finish();
+  }
+
+  StatusOr<state::SnapshotCopy> BeginSnapshot() override {
     state::Snapshot snapshot{.global_step = global_step_};
     if (drawn_ != global_step_)
       snapshot.ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
     const state::TrainingState& training = options_.definition.state;
+    Copies copies(Written());
     for (const state::Variable& variable : training.variables) {
-      state::VariableState state{.value = store_.Find(variable.name)->ToTensor()};
+      state::VariableState state{.value = copies.Begin(*store_.Find(variable.name))};
       for (const optimizer::Slot& slot : state::SlotsOf(variable, training.optimizer)) {
         ASSIGN_OR_RETURN(variables::Variable * found, SlotOf(variable, slot));
-        state.slots.push_back(found->ToTensor());
+        state.slots.push_back(copies.Begin(*found));
       }
       snapshot.variables.push_back(std::move(state));
     }
-    return snapshot;
+    return state::SnapshotCopy(std::move(snapshot), std::move(copies).Finisher());
   }
 
   Status Leave() override { return OkStatus(); }
@@ -149,6 +186,11 @@ class OneDevice : public Strategy {
     return fine;
   }
 
+  // Returns the variables that a step writes, in the order in which it does so.
+  const std::vector<variables::Variable*>& Written() const {
+    return updates_ != nullptr ? updates_->program().written() : training_->program().written();
+  }
+
   StatusOr<variables::Variable*> SlotOf(const state::Variable& variable,
                                         const optimizer::Slot& slot) const {
     return store_.Get(StrCat(variable.name, "/", slot.suffix));
@@ -159,6 +201,7 @@ class OneDevice : public Strategy {
   variables::VariableStore store_;
   NumberCheck check_;
   ProgramCache programs_;
+  ModelProgram* training_ = nullptr;  // of the usual batch size
   std::unique_ptr<Updates> updates_;  // null: the programs update the variables themselves
   std::vector<variables::Variable*> variables_;
   int64_t global_step_ = 0;

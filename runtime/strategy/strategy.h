@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/state/peer.h"
 #include "runtime/state/snapshot.h"
+#include "runtime/state/snapshot_copy.h"
 #include "runtime/strategy/metric_totals.h"
 
 namespace tfjob::data {
@@ -46,6 +47,10 @@ class Strategy {
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
+  // Like TakeSnapshot, but may leave the copying to whoever finishes the copy, on any thread, while
+  // training continues. A step then waits before it overwrites a value that is not copied yet, and
+  // copies it itself if nobody else does. The copy may outlive the strategy.
+  virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
   // Announces that this task makes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
   // Leaves because the task was asked to end. The chief, if it is another task, then saves a

@@ -24,9 +24,9 @@ struct CheckpointSaver::Shared {
     if (!actions.note.empty()) kCheckpointLog.Info(actions.note);
     if (options.show && shown != schedule.problem()) options.show(shown = schedule.problem());
   }
-  void Begin(state::Snapshot snapshot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    kCheckpointLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
-    schedule.OnBegin(snapshot.global_step, clock->Monotonic());
+  void Begin(state::SnapshotCopy snapshot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    kCheckpointLog.Info("saving a checkpoint", {{"step", snapshot.global_step()}});
+    schedule.OnBegin(snapshot.global_step(), clock->Monotonic());
     Hand(std::move(snapshot), false);
   }
   // Starts what the actions ask for, and returns when to look again, or the result.
@@ -42,7 +42,7 @@ struct CheckpointSaver::Shared {
     }
     return schedule.OnTime(clock->Monotonic());
   }
-  void Hand(state::Snapshot snapshot, bool only_mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  void Hand(state::SnapshotCopy snapshot, bool only_mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     state = std::move(snapshot);
     mark = only_mark;
     begun_at = clock->Now();
@@ -56,9 +56,9 @@ struct CheckpointSaver::Shared {
   Event written;  // set when a write has ended
   Clock* clock ABSL_GUARDED_BY(mutex);
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
-  std::optional<state::Snapshot> state ABSL_GUARDED_BY(mutex);  // being written
-  std::optional<state::Snapshot> next ABSL_GUARDED_BY(mutex);   // written after `state`
-  bool mark ABSL_GUARDED_BY(mutex) = false;                     // only the mark is being written
+  std::optional<state::SnapshotCopy> state ABSL_GUARDED_BY(mutex);  // being written
+  std::optional<state::SnapshotCopy> next ABSL_GUARDED_BY(mutex);   // written after `state`
+  bool mark ABSL_GUARDED_BY(mutex) = false;  // only the mark is being written
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
@@ -104,12 +104,12 @@ bool CheckpointSaver::Due(int64_t step) {
   return actions.write;
 }
 
-void CheckpointSaver::Save(state::Snapshot snapshot) {
+void CheckpointSaver::Save(state::SnapshotCopy snapshot) {
   MutexLock lock(shared_->mutex);
   shared_->Begin(std::move(snapshot));
 }
 
-void CheckpointSaver::SaveNext(state::Snapshot snapshot) {
+void CheckpointSaver::SaveNext(state::SnapshotCopy snapshot) {
   MutexLock lock(shared_->mutex);
   if (shared_->state) {
     shared_->next = std::move(snapshot);
@@ -125,15 +125,18 @@ void CheckpointSaver::Require() {
 
 void CheckpointSaver::Restored(int64_t step) {
   MutexLock lock(shared_->mutex);
-  if (shared_->next && shared_->next->global_step == step) return;  // it is not saved yet
+  if (shared_->next && shared_->next->global_step() == step) return;  // it is not saved yet
   shared_->schedule.OnRestored(step, clock_.Monotonic());
 }
 
 std::optional<state::Snapshot> CheckpointSaver::InFlight() const {
-  MutexLock lock(shared_->mutex);
-  if (shared_->next) return shared_->next;
-  if (shared_->mark) return std::nullopt;
-  return shared_->state;
+  std::optional<state::SnapshotCopy> newest;
+  {
+    MutexLock lock(shared_->mutex);
+    newest = shared_->next || shared_->mark ? shared_->next : shared_->state;
+  }
+  if (!newest) return std::nullopt;
+  return newest->Finish();
 }
 
 std::optional<int64_t> CheckpointSaver::saved_step() const {
@@ -185,18 +188,18 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
     while (!shared->state && !shared->leaving) shared->work.Wait(shared->mutex);
     if (!shared->state) return;
     // Only this thread resets the state, so it stays in place while the lock is released.
-    const state::Snapshot& snapshot = *shared->state;
+    const state::SnapshotCopy& snapshot = *shared->state;
     const bool mark = shared->mark;
     const Time now = shared->begun_at;
     shared->mutex.Unlock();
-    const Status result = mark ? shared->options.mark(snapshot.global_step, now)
-                               : shared->options.write(snapshot, now);
+    const Status result = mark ? shared->options.mark(snapshot.global_step(), now)
+                               : shared->options.write(snapshot.Finish(), now);
     shared->mutex.Lock();
     shared->state.reset();
     if (!shared->abandoned)
       shared->Log(shared->schedule.OnWritten(result, shared->clock->Monotonic()));
     if (shared->next && !shared->abandoned) {
-      state::Snapshot next = *std::move(shared->next);
+      state::SnapshotCopy next = *std::move(shared->next);
       shared->next.reset();
       shared->Begin(std::move(next));
       continue;

@@ -1,7 +1,7 @@
 // Saves checkpoints in the background: the caller hands over a snapshot (a copy of the state) and
-// continues training while a thread writes it. SaveSchedule decides when; this class provides the
-// thread, the clock and the log. A save that fails, or a disk that hangs, never stops the caller:
-// it is logged, shown, and tried again.
+// continues training while a thread finishes the copy and writes it. SaveSchedule decides when;
+// this class provides the thread, the clock and the log. A save that fails, or a disk that hangs,
+// never stops the caller: it is logged, shown, and tried again.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/stop.h"
 #include "runtime/state/snapshot.h"
+#include "runtime/state/snapshot_copy.h"
 #include "runtime/train/save_schedule.h"
 
 namespace tfjob::train {
@@ -41,10 +42,10 @@ class CheckpointSaver {
   // Call after each step. Returns true if the caller should pass the state to Save now.
   bool Due(int64_t step);
   // Call only if Due has just returned true.
-  void Save(state::Snapshot snapshot);
+  void Save(state::SnapshotCopy snapshot);
   // Saves a state that cannot be copied again. If a write is in progress, this one follows it at
   // once. Replaces a state that still waits for its turn.
-  void SaveNext(state::Snapshot snapshot);
+  void SaveNext(state::SnapshotCopy snapshot);
   // Makes Due return true as soon as no write is in progress.
   void Require();
   // Tells that the variables have the state of a checkpoint of `step`.

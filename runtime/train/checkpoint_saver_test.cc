@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "runtime/base/file.h"
@@ -94,6 +95,29 @@ TEST_F(CheckpointSaverTest, WritesInTheBackgroundWhenDue) {
   EXPECT_EQ(Newest(), 5);
   EXPECT_EQ(saver.InFlight(), std::nullopt);
   EXPECT_FALSE(saver.Due(6));
+}
+
+// The thread that writes finishes the copy, and so does whoever wants the state first.
+TEST_F(CheckpointSaverTest, TheCopyIsFinishedBeforeItIsWritten) {
+  Event write, finished;
+  std::atomic<int> copies = 0;
+  SaverOptions options = Options({});
+  options.write = [&](const state::Snapshot& snapshot, Time) {
+    EXPECT_GT(copies, 0);
+    EXPECT_EQ(snapshot.global_step, 5);
+    finished.Set();
+    write.WaitFor(60s);
+    return OkStatus();
+  };
+  CheckpointSaver saver(std::move(options), clock_);
+  saver.Require();
+  ASSERT_TRUE(saver.Due(5));
+  saver.Save(state::SnapshotCopy(EmptySnapshot(5), [&] { ++copies; }));
+  finished.WaitFor(60s);
+  const int before = copies;
+  EXPECT_EQ(saver.InFlight()->global_step, 5);
+  EXPECT_EQ(copies, before + 1);
+  write.Set();
 }
 
 TEST_F(CheckpointSaverTest, AStateThatCannotBeCopiedAgainFollowsTheWriteInProgress) {

@@ -170,7 +170,7 @@ void Chief::Summarise(int64_t step) {
 
 Status Chief::SaveIfDue(int64_t step) {
   if (!saver_.Due(step)) return OkStatus();
-  ASSIGN_OR_RETURN(state::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
+  ASSIGN_OR_RETURN(state::SnapshotCopy snapshot, trainer_.strategy().BeginSnapshot());
   saver_.Save(std::move(snapshot));
   return OkStatus();
 }

@@ -54,6 +54,22 @@ Variable::Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_
   ENFORCE(row_stride_ >= cols_, "a row stride of at least a row");
 }
 
+Variable::~Variable() {
+  BeforeWrite();
+}
+
+std::shared_ptr<ValueCopy> Variable::BeginCopy(Tensor to) {
+  BeforeWrite();
+  copy_ = std::make_shared<ValueCopy>(*this, std::move(to));
+  return copy_;
+}
+
+void Variable::BeforeWrite() {
+  if (copy_ == nullptr) return;
+  copy_->Finish();
+  copy_.reset();
+}
+
 Status Variable::CheckRange(size_t offset, size_t size) const {
   if (offset <= num_bytes() && size <= num_bytes() - offset) return OkStatus();
   return InvalidArgument("variable ", name_, " ", Name(dtype_), shape_.ToString(), " has ",
@@ -92,6 +108,7 @@ Status Variable::CopyOut(size_t offset, std::span<std::byte> part) const {
 
 Status Variable::CopyIn(size_t offset, std::span<const std::byte> part) {
   RETURN_IF_ERROR(CheckRange(offset, part.size()));
+  BeforeWrite();
   std::byte* to = buffer_.data();
   ForEachPiece(offset, part.size(), [&](size_t from, size_t at, size_t size) {
     std::memcpy(to + at, part.data() + from, size);

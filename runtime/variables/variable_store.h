@@ -8,7 +8,7 @@
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
 // owner of the store (a strategy or an evaluation) must ensure this. Any thread may read `version`
-// at any time.
+// at any time, and any thread may finish a copy that BeginCopy has begun.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,7 @@
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/variables/value_copy.h"
 
 namespace tfjob::variables {
 
@@ -36,6 +37,8 @@ class Variable {
   Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride);
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
+  // Finishes a copy in progress.
+  ~Variable();
 
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
@@ -66,9 +69,18 @@ class Variable {
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
+  // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
+  // at once. Whoever wants the copy calls Finish, on any thread; until then, the content of `to` is
+  // undefined. Later writes to the variable do not change the copy: they wait until it is finished,
+  // and help to do so. A variable has at most one copy in progress; this finishes an earlier one.
+  std::shared_ptr<ValueCopy> BeginCopy(Tensor to);
+  // Finishes the copy in progress, if there is one. CopyIn and FromTensor call this.
+  void BeforeWrite();
+
   // Returns how often the whole value has been written. CopyIn and FromTensor of the whole value
   // count as one write, and so does each run of a program that writes the variable. CopyIn of a
-  // part does not count. Code that writes through data() must call CountWrite afterwards.
+  // part does not count. Code that writes through data() must call BeforeWrite before, and
+  // CountWrite afterwards.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -86,6 +98,7 @@ class Variable {
   int64_t cols_;
   int64_t row_stride_;
   Buffer buffer_;
+  std::shared_ptr<ValueCopy> copy_;  // since the last write; null: none
   std::atomic<int64_t> version_{0};
 };
 

@@ -150,7 +150,7 @@ class Training {
     ends_.push_back(Now());
     return OkStatus();
   }
-  StatusOr<state::Snapshot> TakeSnapshot() { return strategy_->TakeSnapshot(); }
+  StatusOr<state::SnapshotCopy> BeginSnapshot() { return strategy_->BeginSnapshot(); }
   double last_end() const { return ends_.back(); }
   // Returns the number of steps, with fractions, that were made until `time`. At least one step
   // must have ended before it, and one after it.
@@ -187,7 +187,7 @@ class SaveTimes {
 };
 
 struct Window {
-  double seconds = 0, copy_seconds = 0;
+  double seconds = 0, begin_seconds = 0;  // begin_seconds: until the next step could begin
   double steps_with = 0, steps_without = 0;
 };
 
@@ -209,16 +209,15 @@ StatusOr<Window> TrainDuringSave(Training& training, const state::TrainingState&
   const double begin = training.last_end();
   saver.Require();
   if (!saver.Due(step)) return Internal("no save is due at step ", step);
-  ASSIGN_OR_RETURN(state::Snapshot snapshot, training.TakeSnapshot());
-  snapshot.global_step = step;
-  const double copied = Now();
+  ASSIGN_OR_RETURN(state::SnapshotCopy snapshot, training.BeginSnapshot());
   saver.Save(std::move(snapshot));
+  const double begun = Now();
   double end = 0;
   while (end == 0 || training.last_end() < end) {
     RETURN_IF_ERROR(training.Step());
     ASSIGN_OR_RETURN(end, times->end());
   }
-  Window window{.seconds = end - begin, .copy_seconds = copied - begin};
+  Window window{.seconds = end - begin, .begin_seconds = begun - begin};
   const double quiet = training.last_end();
   while (training.last_end() <= quiet + window.seconds) RETURN_IF_ERROR(training.Step());
   const double steps_at_end = training.StepsUntil(end);
@@ -232,14 +231,14 @@ Status TrainAndSave(const Options& options, const std::string& folder,
   const int64_t bytes = BytesOf(initial);
   ASSIGN_OR_RETURN(auto training, Training::Create(definition, std::move(initial), options.batch));
   for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training->Step());
-  std::vector<double> ratio, seconds, copy, rate;
+  std::vector<double> ratio, seconds, begin, rate;
   Stopwatch watch;
   for (int round = 0; round < options.rounds; ++round) {
     ASSIGN_OR_RETURN(const Window window,
                      TrainDuringSave(*training, definition.state, folder, 1000 + round));
     ratio.push_back(window.steps_with / window.steps_without);
     seconds.push_back(window.seconds);
-    copy.push_back(window.copy_seconds);
+    begin.push_back(window.begin_seconds);
     rate.push_back(window.steps_without * static_cast<double>(options.batch) / window.seconds);
   }
   Report("checkpoint")
@@ -248,7 +247,7 @@ Status TrainAndSave(const Options& options, const std::string& folder,
       .Add("batch", options.batch)
       .Add("rounds", options.rounds)
       .Add("save_s", Median(seconds))
-      .Add("copy_s", Median(copy))
+      .Add("begin_s", Median(begin))
       .Add("samples_per_s_without_save", Median(rate))
       .Add("samples_during_save", Median(ratio))
       .Print(watch.Elapsed());

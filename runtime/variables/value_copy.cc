@@ -1,0 +1,49 @@
+#include "runtime/variables/value_copy.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+#include "runtime/variables/variable_store.h"
+
+namespace tfjob::variables {
+namespace {
+
+// A huge page, so that only one thread waits until the kernel has cleared it.
+constexpr size_t kPiece = 2 << 20;
+
+}  // namespace
+
+ValueCopy::ValueCopy(const Variable& from, Tensor to) : from_(from), to_(std::move(to)) {
+  ENFORCE(to_->dtype() == from.dtype() && to_->shape() == from.shape(),
+          "a tensor of the variable's dtype and shape");
+}
+
+void ValueCopy::Finish() {
+  MutexLock lock(mutex_);
+  if (!to_) return;
+  CopyPieces();
+  while (to_ && copying_ > 0) changed_.Wait(mutex_);
+  to_.reset();
+  changed_.NotifyAll();
+}
+
+bool ValueCopy::finished() const {
+  MutexLock lock(mutex_);
+  return !to_;
+}
+
+void ValueCopy::CopyPieces() {
+  const std::span<std::byte> to = to_->bytes();
+  ++copying_;
+  while (next_ < to.size()) {
+    const size_t begin = next_;
+    const size_t size = std::min(kPiece, to.size() - begin);
+    next_ += size;
+    mutex_.Unlock();
+    ENFORCE(from_.CopyOut(begin, to.subspan(begin, size)).ok(), "a piece of the value");
+    mutex_.Lock();
+  }
+  --copying_;
+}
+
+}  // namespace tfjob::variables
