@@ -26,13 +26,33 @@ void AddModelKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::model, &ModelConfig::layers>(),
                   .doc = "The layers in order, each written as `- Class: {argument: value}` or "
                          "with Keras' `class_name` and `config`.",
-                  .unset_doc = "one of the two is required"});
+                  .unset_doc = "one of the three is required"});
   keys.push_back({.path = "model.keras_json",
                   .type = KeyType::kString,
                   .binding = Bind<&C::model, &ModelConfig::keras_json>(),
                   .doc = "Path of a file written by Keras' `model.to_json()` (Keras 3 or tf.keras "
                          "2), relative to the working directory.",
-                  .unset_doc = "one of the two is required"});
+                  .unset_doc = "one of the three is required"});
+  keys.push_back({.path = "model.file",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::model, &ModelConfig::file>(),
+                  .doc = "Path of a `.keras` file or of an `.h5` file with a whole model. Only the "
+                         "architecture is used; to start from its weights as well, also name the "
+                         "file in model.weights.",
+                  .unset_doc = "one of the three is required"});
+  keys.push_back({.path = "model.weights",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::model, &ModelConfig::weights>(),
+                  .doc = "Weights from which training starts, if model_dir has no checkpoint: a "
+                         "safetensors, `.keras` or `.h5` file, a checkpoint's prefix, or a folder "
+                         "with checkpoints. The optimizer starts afresh.",
+                  .unset_doc = "initial values"});
+  keys.push_back({.path = "model.weights_skip",
+                  .type = KeyType::kStrings,
+                  .binding = Bind<&C::model, &ModelConfig::weights_skip>(),
+                  .doc = "Patterns such as `logits/*`, as in a shell: matching variables keep their "
+                         "initial values, and matching tensors of the file are ignored.",
+                  .unset_doc = "none"});
   keys.push_back(
       {.path = "loss.name",
        .type = KeyType::kString,

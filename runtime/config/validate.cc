@@ -76,13 +76,18 @@ bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
 }
 
 Status CheckModel(const ModelConfig& model) {
-  const bool inline_layers = model.layers != nullptr;
-  if (inline_layers && !model.keras_json.empty()) {
-    return InvalidArgument("model: expected either layers or keras_json, got both; remove one");
+  std::vector<std::string> set;
+  if (model.layers != nullptr) set.emplace_back("layers");
+  if (!model.keras_json.empty()) set.emplace_back("keras_json");
+  if (!model.file.empty()) set.emplace_back("file");
+  if (set.empty()) return Missing("model", "layers, or keras_json or file with a file");
+  if (set.size() > 1) {
+    return InvalidArgument("model: expected only one of layers, keras_json and file, got ",
+                           absl::StrJoin(set, " and "), "; keep one of them");
   }
-  if (!inline_layers && model.keras_json.empty())
-    return Missing("model", "layers, or keras_json with a file");
-  return OkStatus();
+  if (model.weights_skip.empty() || !model.weights.empty()) return OkStatus();
+  return InvalidArgument("model.weights_skip: belongs to model.weights, which is not set; set it, ",
+                         "or remove model.weights_skip");
 }
 
 Status CheckEnd(const TrainingConfig& config) {

@@ -136,6 +136,8 @@ Hdf5File::Hdf5File(std::string name, std::unique_ptr<SafetensorsReader> tensors,
       tensors_(std::move(tensors)),
       attributes_(std::make_unique<const Json>(std::move(attributes))) {}
 
+Hdf5File::~Hdf5File() = default;
+
 StatusOr<std::unique_ptr<Hdf5File>> Hdf5File::Open(const std::string& path) {
   ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
   return Open(std::move(file));

@@ -24,6 +24,8 @@ class Hdf5File {
   static StatusOr<std::unique_ptr<Hdf5File>> Open(const std::string& path);
   static StatusOr<std::unique_ptr<Hdf5File>> Open(RandomAccessFile file);
 
+  ~Hdf5File();
+
   const std::string& name() const { return name_; }
   // The datasets of numbers, by their paths: "model_weights/dense/dense/kernel:0".
   const std::map<std::string, SafetensorsEntry>& datasets() const { return tensors_->entries(); }

@@ -1,6 +1,7 @@
 // Reads and writes models in Keras' form (model.to_json()) and in the training file's form.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "runtime/base/json.h"
@@ -19,6 +20,9 @@ StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 // as `Flatten`, or in Keras' form {class_name, config}. Layers without a name are numbered as in
 // Keras: dense, dense_1, …
 StatusOr<Model> ReadLayers(const JsonField& layers);
+
+// Converts a class name to snake case, as Keras does to name layers: "ReLU" → "re_lu".
+std::string SnakeCase(std::string_view class_name);
 
 // Writes Keras 3's form, which keras.models.model_from_json reads.
 Json WriteKerasJson(const Model& model);

@@ -6,29 +6,13 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/model/argument_reader.h"
 #include "runtime/model/argument_writer.h"
+#include "runtime/model/keras.h"
 #include "runtime/model/layer_table.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
 
 namespace tfjob::model {
 namespace {
-
-// Converts a class name to snake case by Keras' rule: a word begins at a capital letter that comes
-// directly after or before a lower-case letter ("ReLU" → "re_lu").
-std::string SnakeCase(std::string_view name) {
-  const auto upper = [&](size_t i) {
-    return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
-  };
-  const auto lower = [&](size_t i) {
-    return i < name.size() && std::islower(static_cast<unsigned char>(name[i]));
-  };
-  std::string snake;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (i > 0 && upper(i) && (lower(i - 1) || lower(i + 1))) snake += '_';
-    snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-  }
-  return snake;
-}
 
 constexpr size_t kLongestName = 256;
 
@@ -80,6 +64,10 @@ Status ReadCommon(Arguments& arguments, Layer& layer) {
 }
 
 Status UnsupportedClass(const JsonField& field, const std::string& class_name) {
+  if (class_name == "Lambda") {
+    return InvalidArgument(field.path(), ": a Lambda layer holds Python code, which is not run; ",
+                           "replace it by layers, and save the model again");
+  }
   return InvalidArgument(field.path(), ": layer class ", class_name, " is not supported",
                          DidYouMean(class_name, LayerClasses()));
 }
@@ -109,6 +97,23 @@ Status ReadArguments(const ClassForm& form, Layer& layer) {
 }
 
 }  // namespace
+
+// Keras' rule: a word begins at a capital letter that comes directly after or before a lower-case
+// letter.
+std::string SnakeCase(std::string_view name) {
+  const auto upper = [&](size_t i) {
+    return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
+  };
+  const auto lower = [&](size_t i) {
+    return i < name.size() && std::islower(static_cast<unsigned char>(name[i]));
+  };
+  std::string snake;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (i > 0 && upper(i) && (lower(i - 1) || lower(i + 1))) snake += '_';
+    snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+  }
+  return snake;
+}
 
 std::string LayerNames::Next(std::string_view class_name) {
   std::string base = SnakeCase(class_name);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/file.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/pipeline.h"
 #include "runtime/model/keras.h"
+#include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/weights.h"
 #include "runtime/strategy/model_definition.h"
 
 namespace tfjob::train {
@@ -34,12 +37,6 @@ StatusOr<data::Dataset> Load(const config::SourceConfig& source, int64_t seed) {
       break;
   }
   return InvalidArgument("data: there is no source of this kind in the training file");
-}
-
-StatusOr<model::Model> ReadModel(const config::ModelConfig& model) {
-  if (model.layers != nullptr) return model::ReadLayers(JsonField(*model.layers, "model.layers"));
-  ASSIGN_OR_RETURN(std::string text, ReadFile(model.keras_json));
-  return model::ReadKerasJson(text, model.keras_json);
 }
 
 StatusOr<optimizer::Schedule> MakeSchedule(const config::ScheduleConfig& config) {
@@ -170,6 +167,34 @@ StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::SourceC
                                                            int64_t seed) {
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(source, seed));
   return std::make_shared<const data::Dataset>(std::move(dataset));
+}
+
+StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
+  if (config.layers != nullptr) return model::ReadLayers(JsonField(*config.layers, "model.layers"));
+  if (!config.file.empty()) return keras::ReadModelFile(config.file);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(config.keras_json));
+  return model::ReadKerasJson(text, config.keras_json);
+}
+
+StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
+                                     const strategy::ModelDefinition& definition) {
+  state::Snapshot snapshot = strategy::InitialState(definition);
+  if (config.model.weights.empty()) return snapshot;
+  const auto read = [&]() -> StatusOr<std::vector<std::optional<Tensor>>> {
+    ASSIGN_OR_RETURN(const keras::Weights weights,
+                     keras::OpenWeights(config.model.weights, definition.model,
+                                        definition.variables));
+    return keras::ReadValues(weights, definition.variables, config.model.weights_skip);
+  };
+  StatusOr<std::vector<std::optional<Tensor>>> values = read();
+  if (!values.ok()) return Annotate(values.status(), "model.weights");
+  for (size_t i = 0; i < values->size(); ++i) {
+    if (!(*values)[i]) continue;
+    snapshot.variables[i] =
+        state::VariableState::Initial(definition.state.variables[i], definition.state.optimizer,
+                                      *std::move((*values)[i]));
+  }
+  return snapshot;
 }
 
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config,

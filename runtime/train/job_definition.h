@@ -14,6 +14,12 @@ namespace tfjob::data {
 struct Dataset;
 struct PipelineOptions;
 }  // namespace tfjob::data
+namespace tfjob::model {
+struct Model;
+}  // namespace tfjob::model
+namespace tfjob::state {
+struct Snapshot;
+}  // namespace tfjob::state
 namespace tfjob::strategy {
 struct ModelDefinition;
 }  // namespace tfjob::strategy
@@ -24,11 +30,20 @@ namespace tfjob::train {
 StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::SourceConfig& source,
                                                            int64_t seed);
 
+// Reads the model's architecture.
+StatusOr<model::Model> ReadModel(const config::ModelConfig& config);
+
 // Reads the model, and derives its loss, metrics, optimizer and variables from the training file.
 // `training_tasks` is the number of tasks that compute gradients; here and below, 0 means that it
 // is unknown (the sparse form of TF_CONFIG). Error messages name the key or the layer.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config,
                                                 const Shape& feature_shape, int training_tasks);
+
+// Returns the state from which a run without a checkpoint starts: the initial values, replaced by
+// those of model.weights if that key is set. Error messages name the key, the file and the
+// variable.
+StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
+                                     const strategy::ModelDefinition& definition);
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in an order

@@ -47,8 +47,21 @@ Status Trainer::Prepare() {
                                               config::GradientsPerStep(config.strategy, tasks_));
   data::PipelineOptions options = TrainingPipeline(config, *definition_, rank_, tasks_);
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
+  RETURN_IF_ERROR(LoadWeights());
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());
   context_.board().Update([&](progress::Progress& p) { p.max_steps = total_steps_; });
+  return OkStatus();
+}
+
+Status Trainer::LoadWeights() {
+  const config::TrainingConfig& config = context_.config();
+  const bool chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief;
+  if (config.model.weights.empty() || !chief) return OkStatus();
+  if (!config.model_dir.empty()) {
+    ASSIGN_OR_RETURN(const auto latest, io::LatestCheckpoint(config.model_dir));
+    if (latest) return OkStatus();
+  }
+  ASSIGN_OR_RETURN(start_, StartState(config, *definition_));
   return OkStatus();
 }
 
@@ -94,9 +107,16 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
   }
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
+  const std::string& weights = context_.config().model.weights;
+  StatusOr<state::Snapshot> start =
+      start_ ? StatusOr<state::Snapshot>(*std::move(start_))
+             : StartState(context_.config(), *definition_);
+  start_.reset();
+  RETURN_IF_ERROR(start.status());
+  if (!weights.empty()) kTrainLog.Info("loaded weights", {{"file", weights}});
   kTrainLog.Info("initialised the variables",
                  {{"count", definition_->variables.size()}, {"seed", definition_->seed}});
-  return strategy::InitialState(*definition_);
+  return start;
 }
 
 bool Trainer::ShouldNotWait() {

@@ -69,6 +69,9 @@ class Trainer {
   int64_t global_step() const { return global_step_; }
 
  private:
+  // Loads model.weights into start_, if this task needs them: a wrong file then ends the task
+  // before it has changed anything.
+  Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   StatusOr<state::Snapshot> ProvideState();
   // Returns whether a worker should stop waiting for others, because it was asked to stop or
@@ -96,6 +99,7 @@ class Trainer {
   std::unique_ptr<strategy::Strategy> strategy_;
   StepObserver* observer_ = nullptr;
   bool joined_ = false;    // the strategy has started
+  std::optional<state::Snapshot> start_;  // the state to start from, until it is provided
   bool filled_ = false;    // this task has provided a state
   bool job_over_ = false;  // the chief ended the job
   // Set on any thread: tasks that train, or servers, were asked to end, and the observer was not

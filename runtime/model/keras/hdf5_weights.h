@@ -1,0 +1,17 @@
+// Finds a model's variables in an HDF5 file of Keras. Private to this package.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "runtime/base/status.h"
+#include "runtime/io/hdf5_file.h"
+#include "runtime/model/keras/weights.h"
+
+namespace tfjob::keras {
+
+// Takes both formats of layout.h.
+StatusOr<Weights> WeightsOf(std::shared_ptr<const io::Hdf5File> file, const model::Model& model,
+                            std::span<const model::VariableSpec> variables);
+
+}  // namespace tfjob::keras

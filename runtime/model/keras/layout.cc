@@ -1,0 +1,156 @@
+#include "runtime/model/keras/layout.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "runtime/model/keras.h"
+#include "runtime/model/nested_model.h"
+
+namespace tfjob::keras {
+namespace {
+
+using Specs = std::vector<const model::VariableSpec*>;
+
+// Returns the variables whose names begin with `prefix`, in their order.
+Specs Below(const Specs& variables, std::string_view prefix) {
+  Specs found;
+  for (const model::VariableSpec* variable : variables) {
+    if (variable->name.starts_with(prefix)) found.push_back(variable);
+  }
+  return found;
+}
+
+// Returns the attribute of a Keras object that holds one of its parts, by the part's name; nullopt
+// if it is unknown. `owner` is the class of the outermost layer.
+std::optional<std::string> AttributeOf(std::string_view owner, std::string_view part) {
+  static const std::map<std::string_view, std::string> kAttention = {
+      {"query", "query_dense"},
+      {"key", "key_dense"},
+      {"value", "value_dense"},
+      {"attention_output", "output_dense"}};
+  if (part.ends_with("_cell") || owner == "RNN") return "cell";
+  if (owner == "TimeDistributed") return "layer";
+  if (owner == "Bidirectional" && part.starts_with("forward_")) return "forward_layer";
+  if (owner == "Bidirectional" && part.starts_with("backward_")) return "backward_layer";
+  const auto found = kAttention.find(part);
+  if (found != kAttention.end()) return found->second;
+  return std::nullopt;
+}
+
+// Adds the group of an object and those of its parts. `prefix` begins the names of its variables.
+Status AddObject(const model::Layer& layer, std::string path, const std::string& prefix,
+                 std::string name, const Specs& variables, std::vector<Group>& groups) {
+  const size_t own = groups.size();
+  groups.push_back({.path = path, .name = std::move(name)});
+  std::vector<std::string> parts;
+  for (const model::VariableSpec* variable : variables) {
+    const std::string_view rest = std::string_view(variable->name).substr(prefix.size());
+    const size_t slash = rest.find('/');
+    if (slash == std::string_view::npos) {
+      groups[own].variables.push_back(variable->name);
+    } else if (std::ranges::find(parts, rest.substr(0, slash)) == parts.end()) {
+      parts.emplace_back(rest.substr(0, slash));
+    }
+  }
+  for (const std::string& part : parts) {
+    const std::optional<std::string> attribute = AttributeOf(layer.config.class_name(), part);
+    if (!attribute) {
+      return Unimplemented(model::Describe(layer), ": its part ", part,
+                           " has no known place in Keras' weights files");
+    }
+    const std::string inner = StrCat(prefix, part, "/");
+    RETURN_IF_ERROR(AddObject(layer, StrCat(path, "/", *attribute), inner, part,
+                              Below(variables, inner), groups));
+  }
+  return OkStatus();
+}
+
+std::string_view ClassOf(const model::Layer& layer) {
+  const auto* nested = layer.config.As<model::NestedModel>();
+  if (nested == nullptr) return layer.config.class_name();
+  return nested->model->sequential ? "Sequential" : "Functional";
+}
+
+// `path` and `prefix` begin the paths of the groups and the names of the variables of this model:
+// "" or "layers/functional/", and "" or "inner/".
+Status AddModel(const model::Model& model, const std::string& path, const std::string& prefix,
+                const Specs& variables, std::vector<Group>& groups) {
+  std::map<std::string, int> counts;
+  for (const model::Layer& layer : model.layers) {
+    const std::string base = model::SnakeCase(ClassOf(layer));
+    const int number = counts[base]++;
+    const std::string at =
+        StrCat(path, "layers/", base, number == 0 ? "" : StrCat("_", number));
+    const std::string inner = StrCat(prefix, layer.name, "/");
+    const Specs below = Below(variables, inner);
+    if (const auto* nested = layer.config.As<model::NestedModel>()) {
+      groups.push_back({.path = at, .name = layer.name});
+      RETURN_IF_ERROR(AddModel(*nested->model, at + "/", inner, below, groups));
+    } else {
+      RETURN_IF_ERROR(AddObject(layer, at, inner, layer.name, below, groups));
+    }
+  }
+  return OkStatus();
+}
+
+// Adds the variables in the order of the layers.
+void AddInOrder(const model::Model& model, const std::string& prefix, const Specs& variables,
+                Specs& ordered) {
+  for (const model::Layer& layer : model.layers) {
+    const std::string inner = StrCat(prefix, layer.name, "/");
+    const Specs below = Below(variables, inner);
+    if (const auto* nested = layer.config.As<model::NestedModel>()) {
+      AddInOrder(*nested->model, inner, below, ordered);
+    } else {
+      ordered.insert(ordered.end(), below.begin(), below.end());
+    }
+  }
+}
+
+Specs PointersTo(std::span<const model::VariableSpec> variables) {
+  Specs pointers;
+  for (const model::VariableSpec& variable : variables) pointers.push_back(&variable);
+  return pointers;
+}
+
+Specs InOrder(const model::Model& model, std::span<const model::VariableSpec> variables) {
+  Specs ordered;
+  AddInOrder(model, "", PointersTo(variables), ordered);
+  return ordered;
+}
+
+}  // namespace
+
+StatusOr<std::vector<Group>> Groups(const model::Model& model,
+                                    std::span<const model::VariableSpec> variables) {
+  std::vector<Group> groups;
+  RETURN_IF_ERROR(AddModel(model, "", "", PointersTo(variables), groups));
+  return groups;
+}
+
+std::vector<LayerWeights> WeightsByLayer(const model::Model& model,
+                                         std::span<const model::VariableSpec> variables) {
+  const Specs ordered = InOrder(model, variables);
+  std::vector<LayerWeights> layers;
+  for (const model::Layer& layer : model.layers) {
+    Specs weights = Below(ordered, layer.name + "/");
+    std::ranges::stable_partition(
+        weights, [](const model::VariableSpec* variable) { return variable->trainable; });
+    layers.push_back({.layer = layer.name});
+    for (const model::VariableSpec* weight : weights)
+      layers.back().variables.push_back(weight->name);
+  }
+  return layers;
+}
+
+std::vector<std::string> KerasOrder(const model::Model& model,
+                                    std::span<const model::VariableSpec> variables) {
+  std::vector<std::string> names;
+  for (const model::VariableSpec* variable : InOrder(model, variables))
+    names.push_back(variable->name);
+  return names;
+}
+
+}  // namespace tfjob::keras

@@ -1,0 +1,54 @@
+// Where Keras' HDF5 files have the variables of a model. Pure functions of the model's structure.
+//
+// Keras 3 (model.weights.h5 in a .keras file, and files NAME.weights.h5) names a group after the
+// class of each layer, and numbers equal classes in the order of the model's layers:
+//   layers/dense/vars/0, layers/dense_1/vars/0, layers/functional/layers/dense/vars/0,
+//   layers/lstm/cell/vars/0
+// Source: keras/src/saving/saving_lib.py.
+//
+// The older format (.h5 of Keras 2 and Keras 3) has a group per layer, by its name, with an
+// attribute that lists the layer's weights, trainable ones first. Source:
+// keras/src/legacy/saving/legacy_h5_format.py.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::keras {
+
+// A group of variables that belong to one object of Keras: a layer, or a part of it such as a cell.
+struct Group {
+  std::string path;  // of the group in Keras 3's file: "layers/dense_1"
+  std::string name;  // of the object in Keras: "logits"
+  // The names of its variables, in the order of their numbers in the file: "logits/kernel". Empty
+  // for a layer without variables.
+  std::vector<std::string> variables;
+};
+
+// Returns the groups of all layers and of their parts, in the order of the layers. `variables` are
+// those of the model (Variables in model.h). Returns Unimplemented, with a message that names the
+// layer, for a part whose place in Keras' file is unknown.
+StatusOr<std::vector<Group>> Groups(const model::Model& model,
+                                    std::span<const model::VariableSpec> variables);
+
+// The variables of one layer of the outermost model, in the order of the older format: trainable
+// ones first.
+struct LayerWeights {
+  std::string layer;
+  std::vector<std::string> variables;
+};
+
+// Returns the layers in the order of the model, also those without variables.
+std::vector<LayerWeights> WeightsByLayer(const model::Model& model,
+                                         std::span<const model::VariableSpec> variables);
+
+// Returns the names of the variables in Keras' order, which is that of the layers, and not that of
+// their first calls.
+std::vector<std::string> KerasOrder(const model::Model& model,
+                                    std::span<const model::VariableSpec> variables);
+
+}  // namespace tfjob::keras

@@ -1,0 +1,74 @@
+#include <sys/stat.h>
+
+#include <optional>
+#include <utility>
+
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/model/keras/archive.h"
+#include "runtime/model/keras/hdf5_weights.h"
+#include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/weights.h"
+
+namespace tfjob::keras {
+namespace {
+
+StatusOr<Weights> OpenSafetensors(const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<io::SafetensorsReader> reader,
+                   io::SafetensorsReader::Open(path));
+  const std::shared_ptr<const io::SafetensorsReader> shared = std::move(reader);
+  Weights weights{.file = path};
+  for (const auto& [name, entry] : shared->entries())
+    weights.entries[name] = {entry.dtype, entry.shape};
+  weights.read = [shared](const std::string& name) { return shared->Read(name); };
+  return weights;
+}
+
+StatusOr<Weights> OpenCheckpoint(const std::string& prefix) {
+  ASSIGN_OR_RETURN(std::unique_ptr<io::BundleReader> reader, io::BundleReader::Open(prefix));
+  const std::shared_ptr<const io::BundleReader> shared = std::move(reader);
+  Weights weights{.file = StrCat("checkpoint ", prefix), .contains_others = true};
+  for (const auto& [name, entry] : shared->entries()) {
+    weights.entries[name] = {
+        entry.partitioned ? std::nullopt : DTypeFromTensorFlow(entry.tensorflow_dtype),
+        entry.shape};
+  }
+  weights.read = [shared](const std::string& name) { return shared->Read(name); };
+  return weights;
+}
+
+StatusOr<Weights> OpenFolder(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
+  if (!latest) return NotFound(folder, " has no checkpoint (no file named checkpoint)");
+  return OpenCheckpoint(latest->prefix);
+}
+
+}  // namespace
+
+StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model,
+                              std::span<const model::VariableSpec> variables) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return OpenCheckpoint(path);
+  if (S_ISDIR(info.st_mode)) return OpenFolder(path);
+  ASSIGN_OR_RETURN(const FileFormat format, FormatOf(path));
+  switch (format) {
+    case FileFormat::kSafetensors:
+      return OpenSafetensors(path);
+    case FileFormat::kArchive: {
+      ASSIGN_OR_RETURN(std::shared_ptr<const io::Hdf5File> file, ReadArchiveWeights(path));
+      return WeightsOf(std::move(file), model, variables);
+    }
+    case FileFormat::kHdf5: {
+      ASSIGN_OR_RETURN(std::shared_ptr<const io::Hdf5File> file, io::Hdf5File::Open(path));
+      return WeightsOf(std::move(file), model, variables);
+    }
+    case FileFormat::kJson:
+    case FileFormat::kOther:
+      break;
+  }
+  return InvalidArgument(path, " holds no weights; expected safetensors, a .keras or .h5 file, the ",
+                         "prefix of a checkpoint (model.ckpt-100), or a folder with checkpoints");
+}
+
+}  // namespace tfjob::keras

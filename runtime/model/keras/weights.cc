@@ -1,0 +1,92 @@
+#include "runtime/model/keras/weights.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "runtime/base/did_you_mean.h"
+
+namespace tfjob::keras {
+namespace {
+
+bool Matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+bool MatchesAny(std::span<const std::string> patterns, const std::string& name) {
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return Matches(pattern, name); });
+}
+
+Status CheckPatterns(const Weights& weights, std::span<const model::VariableSpec> variables,
+                     std::span<const std::string> skip) {
+  for (const std::string& pattern : skip) {
+    const bool used =
+        std::ranges::any_of(variables,
+                            [&](const auto& variable) { return Matches(pattern, variable.name); }) ||
+        std::ranges::any_of(weights.entries,
+                            [&](const auto& entry) { return Matches(pattern, entry.first); });
+    if (used) continue;
+    std::vector<std::string> names;
+    for (const model::VariableSpec& variable : variables) names.push_back(variable.name);
+    return InvalidArgument("the pattern \"", pattern, "\" of weights to skip matches no variable",
+                           DidYouMean(pattern, names));
+  }
+  return OkStatus();
+}
+
+// Returns the tensors of the file that belong to no variable and match no pattern.
+std::vector<std::string> Unexpected(const Weights& weights,
+                                    std::span<const model::VariableSpec> variables,
+                                    std::span<const std::string> skip) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : weights.entries) {
+    const bool known = std::ranges::any_of(
+        variables, [&](const model::VariableSpec& variable) { return variable.name == name; });
+    if (!known && !MatchesAny(skip, name)) names.push_back(name);
+  }
+  return names;
+}
+
+Status CheckVariable(const Weights& weights, const model::VariableSpec& variable,
+                     std::span<const std::string> unexpected) {
+  const auto found = weights.entries.find(variable.name);
+  if (found == weights.entries.end()) {
+    return InvalidArgument(weights.file, " has no weights for ", variable.name,
+                           unexpected.empty() ? "" : DidYouMean(variable.name, unexpected));
+  }
+  const StoredTensor& stored = found->second;
+  if (!stored.dtype) return weights.read(variable.name).status();  // says why it cannot be read
+  if (*stored.dtype == variable.dtype && stored.shape == variable.shape) return OkStatus();
+  return InvalidArgument(weights.file, ": ", variable.name, " is ", Name(*stored.dtype),
+                         stored.shape.ToString(), " there, but ", Name(variable.dtype),
+                         variable.shape.ToString(), " in the model");
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
+    const Weights& weights, std::span<const model::VariableSpec> variables,
+    std::span<const std::string> skip) {
+  RETURN_IF_ERROR(CheckPatterns(weights, variables, skip));
+  const std::vector<std::string> unexpected = Unexpected(weights, variables, skip);
+  for (const model::VariableSpec& variable : variables) {
+    if (MatchesAny(skip, variable.name)) continue;
+    RETURN_IF_ERROR(CheckVariable(weights, variable, unexpected));
+  }
+  if (!unexpected.empty() && !weights.contains_others) {
+    std::vector<std::string> names;
+    for (const model::VariableSpec& variable : variables) names.push_back(variable.name);
+    return InvalidArgument(weights.file, " has weights for ", unexpected[0],
+                           ", which the model does not have", DidYouMean(unexpected[0], names));
+  }
+  std::vector<std::optional<Tensor>> values;
+  for (const model::VariableSpec& variable : variables) {
+    values.emplace_back();
+    if (MatchesAny(skip, variable.name)) continue;
+    ASSIGN_OR_RETURN(values.back(), weights.read(variable.name));
+  }
+  return values;
+}
+
+}  // namespace tfjob::keras

@@ -1,0 +1,247 @@
+#include "runtime/model/keras/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/file.h"
+#include "runtime/io/hdf5_file.h"
+#include "runtime/io/zip_writer.h"
+#include "runtime/model/keras.h"
+#include "runtime/model/keras/layout.h"
+#include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/write.h"
+
+namespace tfjob::keras {
+namespace {
+
+using model::VariableSpec;
+
+std::string Path(const std::string& name) {
+  return StrCat(testing::TempDir(), "/", name);
+}
+
+// A Sequential model with a nested one, and with a layer that is not trained.
+constexpr char kModel[] = R"({"class_name": "Sequential", "config": {"name": "outer", "layers": [
+  {"class_name": "InputLayer", "config": {"batch_shape": [null, 3], "name": "x"}},
+  {"class_name": "Dense", "config": {"units": 2, "name": "first"}},
+  {"class_name": "Sequential", "config": {"name": "inner", "layers": [
+    {"class_name": "Dense", "config": {"units": 2, "name": "deep", "trainable": false}},
+    {"class_name": "BatchNormalization", "config": {"name": "norm"}}]}},
+  {"class_name": "Dense", "config": {"units": 1, "name": "last", "use_bias": false}}]}})";
+
+struct Some {
+  model::Model model = *model::ReadKerasJson(kModel, "the model");
+  std::vector<VariableSpec> variables = *model::Variables(model, model::Features({3}));
+  std::vector<Tensor> values;
+
+  // Gives every element of every variable another value.
+  Some() {
+    float next = 1;
+    for (const VariableSpec& variable : variables) {
+      values.emplace_back(variable.dtype, variable.shape);
+      for (float& value : values.back().data<float>()) value = next++;
+    }
+  }
+  WholeModel whole() const { return {model, variables, values}; }
+};
+
+StatusOr<std::vector<std::optional<Tensor>>> Load(const std::string& path, const Some& some,
+                                                  const std::vector<std::string>& skip = {}) {
+  ASSIGN_OR_RETURN(const Weights weights, OpenWeights(path, some.model, some.variables));
+  return ReadValues(weights, some.variables, skip);
+}
+
+void ExpectEqual(const StatusOr<std::vector<std::optional<Tensor>>>& got, const Some& some) {
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (size_t i = 0; i < some.values.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal((*got)[i]->bytes(), some.values[i].bytes()))
+        << some.variables[i].name;
+}
+
+TEST(Layout, GroupsAreNumberedByClassAndOrder) {
+  const Some some;
+  const auto groups = Groups(some.model, some.variables);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  std::string text;
+  for (const Group& group : *groups) {
+    text += StrCat(group.path, " ", group.name, ":");
+    for (const std::string& variable : group.variables) text += " " + variable;
+    text += "\n";
+  }
+  EXPECT_EQ(text,
+            "layers/input_layer x:\n"
+            "layers/dense first: first/kernel first/bias\n"
+            "layers/sequential inner:\n"
+            "layers/sequential/layers/dense deep: inner/deep/kernel inner/deep/bias\n"
+            "layers/sequential/layers/batch_normalization norm: inner/norm/gamma inner/norm/beta "
+            "inner/norm/moving_mean inner/norm/moving_variance\n"
+            "layers/dense_1 last: last/kernel\n");
+}
+
+TEST(Layout, TheOlderFormatBeginsWithTrainableWeights) {
+  const Some some;
+  const std::vector<LayerWeights> layers = WeightsByLayer(some.model, some.variables);
+  ASSERT_EQ(layers.size(), 4u);
+  EXPECT_EQ(layers[2].layer, "inner");
+  EXPECT_EQ(layers[2].variables,
+            (std::vector<std::string>{"inner/norm/gamma", "inner/norm/beta", "inner/deep/kernel",
+                                      "inner/deep/bias", "inner/norm/moving_mean",
+                                      "inner/norm/moving_variance"}));
+}
+
+TEST(Layout, PartsOfLayersHaveTheNamesOfKerasAttributes) {
+  const model::Model model = model::Sequential("m", {{.name = "rnn", .config = *[] {
+    return std::make_optional(model::LayerConfig(Some().model.layers[1].config));
+  }()}});
+  const std::vector<VariableSpec> variables = {{.name = "rnn/lstm_cell/kernel", .shape = {1}},
+                                               {.name = "rnn/lstm_cell/bias", .shape = {1}}};
+  const auto groups = Groups(model, variables);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ(groups->back().path, "layers/dense/cell");
+  EXPECT_EQ(groups->back().variables.size(), 2u);
+  const std::vector<VariableSpec> other = {{.name = "rnn/part/kernel", .shape = {1}}};
+  EXPECT_TRUE(absl::IsUnimplemented(Groups(model, other).status()));
+}
+
+TEST(Weights, EveryFormatIsReadBackWithEqualBits) {
+  const Some some;
+  for (const char* format : kWrittenFormats) {
+    SCOPED_TRACE(format);
+    const std::string path = Path(StrCat("all", format));
+    ASSERT_TRUE(Write(path, some.whole()).ok()) << Write(path, some.whole());
+    const std::string first = *ReadFile(path);
+    ASSERT_TRUE(Write(path, some.whole()).ok());
+    EXPECT_TRUE(first == *ReadFile(path)) << "equal models give equal files";
+    ExpectEqual(Load(path, some), some);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(Write(Path("all.pt"), some.whole())));
+}
+
+TEST(Weights, WholeModelsAreReadBack) {
+  const Some some;
+  for (const char* format : {".keras", ".h5"}) {
+    const std::string path = Path(StrCat("whole", format));
+    ASSERT_TRUE(Write(path, some.whole()).ok());
+    const StatusOr<model::Model> model = ReadModelFile(path);
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(PrintJson(model::WriteKerasJson(*model)),
+              PrintJson(model::WriteKerasJson(some.model)));
+  }
+}
+
+TEST(Weights, NamesCountBeforeOrder) {
+  const Some some;
+  Some other;  // the same layers, of which two have swapped their names
+  other.model.layers[1].name = "last";
+  other.model.layers[3].name = "first";
+  other.variables = *model::Variables(other.model, model::Features({3}));
+  for (const char* format : {".weights.h5", ".h5"}) {
+    const std::string path = Path(StrCat("named", format));
+    ASSERT_TRUE(Write(path, some.whole()).ok());
+    const Status status = Load(path, other).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(Message(status).find("last/kernel is float32[2,1] there, but float32[3,2] in the model"),
+              std::string_view::npos)
+        << status;
+  }
+}
+
+TEST(Weights, WithoutTheNamesTheOrderCounts) {
+  const Some some;
+  Some other;
+  other.model.layers[1].name = "one";
+  other.model.layers[3].name = "three";
+  other.variables = *model::Variables(other.model, model::Features({3}));
+  for (const char* format : {".keras", ".h5"}) {
+    const std::string path = Path(StrCat("ordered", format));
+    ASSERT_TRUE(Write(path, some.whole()).ok());
+    ExpectEqual(Load(path, other), some);
+  }
+}
+
+TEST(Weights, DifferencesAreNamed) {
+  Some some;
+  const std::string path = Path("named.safetensors");
+  ASSERT_TRUE(Write(path, some.whole()).ok());
+  Some other;
+  other.model = *model::ReadKerasJson(
+      [] {
+        std::string text = kModel;
+        const std::string head = R"("units": 1, "name": "last")";
+        return text.replace(text.find(head), head.size(), R"("units": 5, "name": "last")");
+      }(),
+      "other");
+  other.variables = *model::Variables(other.model, model::Features({3}));
+  Status status = Load(path, other).status();
+  EXPECT_NE(Message(status).find("last/kernel is float32[2,1] there, but float32[2,5] in the model"),
+            std::string_view::npos)
+      << status;
+  const auto skipped = Load(path, other, {"last/*"});
+  ASSERT_TRUE(skipped.ok()) << skipped.status();
+  EXPECT_FALSE(skipped->back().has_value());
+  EXPECT_TRUE(skipped->front().has_value());
+  EXPECT_NE(Message(Load(path, other, {"lost/*"}).status()).find("matches no variable"),
+            std::string_view::npos);
+  other.variables.back().name = "lasd/kernel";
+  status = Load(path, other).status();
+  EXPECT_NE(Message(status).find("has no weights for lasd/kernel; did you mean \"last/kernel\""),
+            std::string_view::npos)
+      << status;
+  other.variables.pop_back();
+  status = Load(path, other).status();
+  EXPECT_NE(Message(status).find("has weights for last/kernel, which the model does not have"),
+            std::string_view::npos)
+      << status;
+}
+
+TEST(Weights, OtherFilesAreRefused) {
+  const Some some;
+  const auto refused = [&](const std::string& name, const std::string& bytes,
+                           const std::string& expected) {
+    const std::string path = Path(name);
+    EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
+    const Status status = Load(path, some).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(Message(status).find(name), std::string_view::npos) << status;
+    EXPECT_NE(Message(status).find(expected), std::string_view::npos) << status;
+  };
+  refused("text.keras", "no archive", "holds no weights");
+  refused("cut.keras", "PK\3\4 cut off", "");
+  refused("model.json", kModel, "holds no weights");
+  refused("short.h5", "\x89HDF\r\n\x1a\n", "not an HDF5 file, or cut off");
+  EXPECT_TRUE(absl::IsNotFound(Load(Path("none"), some).status()));
+}
+
+std::string Archive(const std::string& name, const std::string& member, std::string_view content) {
+  const std::string path = Path(name);
+  auto zip = *io::ZipWriter::Create(path);
+  EXPECT_TRUE(zip->Add(member, std::span(&content, 1)).ok());
+  EXPECT_TRUE(zip->Finish().ok());
+  return path;
+}
+
+TEST(ModelFile, BadModelsAreNamed) {
+  const std::pair<std::string, std::string> cases[] = {
+      {Archive("other.keras", "other", "x"), "is not a .keras file: it has no config.json"},
+      {Archive("bad.keras", "config.json", "{"), "config.json is not valid JSON"},
+      {Archive("list.keras", "config.json", "[]"), "config.json: expected an object"},
+      {Archive("lambda.keras", "config.json", R"({"class_name": "Sequential", "config": {"layers":
+          [{"class_name": "Lambda", "config": {"name": "l"}}]}})"),
+       "a Lambda layer holds Python code, which is not run"},
+  };
+  for (const auto& [path, expected] : cases) {
+    const Status status = ReadModelFile(path).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(Message(status).find(expected), std::string_view::npos) << status;
+    EXPECT_NE(Message(status).find(path), std::string_view::npos) << status;
+  }
+  const Some some;
+  const std::string weights = Path("only.weights.h5");
+  ASSERT_TRUE(Write(weights, some.whole()).ok());
+  EXPECT_NE(Message(ReadModelFile(weights).status()).find("has weights, but no model"),
+            std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace tfjob::keras

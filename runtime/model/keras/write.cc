@@ -1,0 +1,103 @@
+#include "runtime/model/keras/write.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/io/hdf5_file.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/io/zip_writer.h"
+#include "runtime/model/keras.h"
+#include "runtime/model/keras/layout.h"
+
+namespace tfjob::keras {
+namespace {
+
+// The version of Keras whose formats these are.
+constexpr char kKerasVersion[] = "3.15.1";
+
+std::map<std::string, Tensor> ByName(const WholeModel& whole) {
+  std::map<std::string, Tensor> values;
+  for (size_t i = 0; i < whole.variables.size(); ++i)
+    values.emplace(whole.variables[i].name, whole.values[i]);
+  return values;
+}
+
+// Returns Keras 3's weights file.
+StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& whole) {
+  ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(whole.model, whole.variables));
+  const std::map<std::string, Tensor> values = ByName(whole);
+  io::NamedTensors datasets;
+  Json attributes = {{"vars", {{"name", whole.model.name}}}};
+  for (const Group& group : groups) {
+    attributes[group.path + "/vars"] = {{"name", group.name}};
+    for (size_t i = 0; i < group.variables.size(); ++i)
+      datasets.emplace_back(StrCat(group.path, "/vars/", i), values.at(group.variables[i]));
+  }
+  return io::MakeHdf5(path, datasets, attributes);
+}
+
+// Returns a whole model in the older format.
+StatusOr<io::MemoryFile> MakeOlderModel(const std::string& path, const WholeModel& whole) {
+  const std::map<std::string, Tensor> values = ByName(whole);
+  io::NamedTensors datasets;
+  Json attributes = {{"",
+                      {{"model_config", PrintJson(model::WriteKerasJson(whole.model))},
+                       {"keras_version", kKerasVersion},
+                       {"backend", "tensorflow"}}}};
+  Json layer_names = Json::array();
+  for (const LayerWeights& layer : WeightsByLayer(whole.model, whole.variables)) {
+    const std::string group = StrCat("model_weights/", layer.layer);
+    layer_names.push_back(layer.layer);
+    attributes[group] = {{"weight_names", layer.variables}};
+    for (const std::string& name : layer.variables)
+      datasets.emplace_back(StrCat(group, "/", name), values.at(name));
+  }
+  attributes["model_weights"] = {{"layer_names", std::move(layer_names)},
+                                 {"keras_version", kKerasVersion},
+                                 {"backend", "tensorflow"}};
+  attributes["model_weights/top_level_model_weights"] = {{"weight_names", Json::array()}};
+  return io::MakeHdf5(path, datasets, attributes);
+}
+
+Status WriteArchive(const std::string& path, const WholeModel& whole, FileSystem& files) {
+  ASSIGN_OR_RETURN(io::MemoryFile weights, MakeWeights(path, whole));
+  ASSIGN_OR_RETURN(const std::string_view bytes, weights.Map());
+  const std::string config = PrintJson(model::WriteKerasJson(whole.model));
+  const std::string metadata = PrintJson({{"keras_version", kKerasVersion}});
+  ASSIGN_OR_RETURN(const auto zip, io::ZipWriter::Create(path, files));
+  const std::pair<const char*, std::string_view> members[] = {
+      {"metadata.json", metadata}, {"config.json", config}, {"model.weights.h5", bytes}};
+  for (const auto& [name, content] : members)
+    RETURN_IF_ERROR(zip->Add(name, std::span(&content, 1)));
+  return zip->Finish();
+}
+
+Status WriteMemory(const std::string& path, StatusOr<io::MemoryFile> made, FileSystem& files) {
+  RETURN_IF_ERROR(made.status());
+  ASSIGN_OR_RETURN(const std::string_view bytes, made->Map());
+  return WriteFileAtomically(path, bytes, files);
+}
+
+Status WriteNamed(const std::string& path, const WholeModel& whole, FileSystem& files) {
+  io::NamedTensors tensors;
+  for (size_t i = 0; i < whole.variables.size(); ++i)
+    tensors.emplace_back(whole.variables[i].name, whole.values[i]);
+  return io::WriteSafetensors(path, tensors, {}, files);
+}
+
+}  // namespace
+
+Status Write(const std::string& path, const WholeModel& whole, FileSystem& files) {
+  if (path.ends_with(".keras")) return WriteArchive(path, whole, files);
+  if (path.ends_with(".weights.h5")) return WriteMemory(path, MakeWeights(path, whole), files);
+  if (path.ends_with(".h5")) return WriteMemory(path, MakeOlderModel(path, whole), files);
+  if (path.ends_with(".safetensors")) return WriteNamed(path, whole, files);
+  return InvalidArgument(path, ": expected a name that ends in ",
+                         absl::StrJoin(kWrittenFormats, ", "));
+}
+
+}  // namespace tfjob::keras
