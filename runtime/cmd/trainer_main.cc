@@ -6,18 +6,20 @@
 #include <algorithm>
 #include <atomic>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
-#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/stop.h"
 #include "runtime/base/version.h"
+#include "runtime/cmd/config_file.h"
 #include "runtime/cmd/print.h"
 #include "runtime/cmd/termination_message.h"
+#include "runtime/cmd/verb.h"
 #include "runtime/config/training_config.h"
 #include "runtime/train/task.h"
 #include "runtime/wire/job_key.h"
@@ -34,20 +36,6 @@ struct Flags {
   std::string log_level = "info";
   std::string log_format = "text";
 };
-
-StatusOr<config::TrainingConfig> ReadConfig(const Flags& flags) {
-  ASSIGN_OR_RETURN(std::string text, ReadFile(flags.config));
-  ASSIGN_OR_RETURN(config::TrainingConfig config, config::ParseTrainingConfig(text, flags.config));
-  for (const std::string& setting : flags.set) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos)
-      return InvalidArgument("--set ", setting, ": expected key=value");
-    RETURN_IF_ERROR(Annotate(
-        config::Override(config, setting.substr(0, equals), setting.substr(equals + 1)), "--set"));
-  }
-  RETURN_IF_ERROR(Annotate(config::Validate(config), flags.config));
-  return config;
-}
 
 // Exits the process if a task that was asked to stop does not end in time: within a second if it is
 // only waiting for other tasks, otherwise within the stop budget.
@@ -116,7 +104,7 @@ Status Run(const Flags& flags, StopSource& stop) {
     std::cout << cmd::PrintCluster(options.tf_config);
     return OkStatus();
   }
-  ASSIGN_OR_RETURN(options.config, ReadConfig(flags));
+  ASSIGN_OR_RETURN(options.config, cmd::ReadConfig(flags.config, flags.set));
   if (!flags.print.empty()) {
     ASSIGN_OR_RETURN(std::string text,
                      cmd::PrintStage(flags.print, options.config, options.tf_config));
@@ -129,11 +117,20 @@ Status Run(const Flags& flags, StopSource& stop) {
   return train::RunTask(context);
 }
 
+Status RunVerb(cmd::Verb& verb, StopSource& stop) {
+  StopOnSignals(stop);
+  ASSIGN_OR_RETURN(const std::string text, verb.Run(stop));
+  std::cout << text;
+  std::cout.flush();
+  if (!std::cout) return ResourceExhausted("standard output cannot be written");
+  return OkStatus();
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app(
       "Runs one task of a TFJob: reads TF_CONFIG, takes its role (chief, worker, ps or evaluator) "
-      "and trains.",
+      "and trains. The subcommands use a model without training it.",
       "tfjob-trainer");
   app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
       ->capture_default_str();
@@ -146,6 +143,14 @@ int Main(int argc, char** argv) {
   app.add_option("--log-format", flags.log_format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+  const std::vector<std::unique_ptr<cmd::Verb>> verbs = cmd::Verbs();
+  cmd::Verb* chosen = nullptr;
+  for (const auto& verb : verbs) {
+    CLI::App* const sub = app.add_subcommand(verb->name(), verb->help());
+    verb->AddFlags(*sub);
+    sub->callback([&chosen, &verb] { chosen = verb.get(); });
+  }
+  app.require_subcommand(0, 1);
   app.set_version_flag("--version", StrCat("tfjob-trainer ", kVersion));
   try {
     app.parse(argc, argv);
@@ -160,7 +165,7 @@ int Main(int argc, char** argv) {
   StatusOr<LogLevel> level = ParseLogLevel(flags.log_level);
   if (!level.ok()) return ExitCode(level.status(), stop);
   ConfigureLogging(*level, flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
-  return ExitCode(Run(flags, stop), stop);
+  return ExitCode(chosen == nullptr ? Run(flags, stop) : RunVerb(*chosen, stop), stop);
 }
 
 }  // namespace

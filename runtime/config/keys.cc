@@ -20,6 +20,23 @@ Binding Bind() {
   }
 }
 
+void AddWeightsKeys(std::vector<Key>& keys) {
+  keys.push_back({.path = "model.weights",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::model, &ModelConfig::weights>(),
+                  .doc = "Weights from which training starts, if model_dir has no checkpoint: a "
+                         "safetensors, `.keras` or `.h5` file, a checkpoint's prefix, or a folder "
+                         "with checkpoints. The optimizer starts afresh.",
+                  .unset_doc = "initial values"});
+  keys.push_back({.path = "model.weights_skip",
+                  .type = KeyType::kStrings,
+                  .binding = Bind<&C::model, &ModelConfig::weights_skip>(),
+                  .doc =
+                      "Patterns such as `logits/*`, as in a shell: matching variables keep their "
+                      "initial values, and matching tensors of the file are ignored.",
+                  .unset_doc = "none"});
+}
+
 void AddModelKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.layers",
                   .type = KeyType::kLayers,
@@ -40,19 +57,7 @@ void AddModelKeys(std::vector<Key>& keys) {
                          "architecture is used; to start from its weights as well, also name the "
                          "file in model.weights.",
                   .unset_doc = "one of the three is required"});
-  keys.push_back({.path = "model.weights",
-                  .type = KeyType::kString,
-                  .binding = Bind<&C::model, &ModelConfig::weights>(),
-                  .doc = "Weights from which training starts, if model_dir has no checkpoint: a "
-                         "safetensors, `.keras` or `.h5` file, a checkpoint's prefix, or a folder "
-                         "with checkpoints. The optimizer starts afresh.",
-                  .unset_doc = "initial values"});
-  keys.push_back({.path = "model.weights_skip",
-                  .type = KeyType::kStrings,
-                  .binding = Bind<&C::model, &ModelConfig::weights_skip>(),
-                  .doc = "Patterns such as `logits/*`, as in a shell: matching variables keep their "
-                         "initial values, and matching tensors of the file are ignored.",
-                  .unset_doc = "none"});
+  AddWeightsKeys(keys);
   keys.push_back(
       {.path = "loss.name",
        .type = KeyType::kString,

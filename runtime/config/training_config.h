@@ -24,10 +24,10 @@ namespace tfjob::config {
 
 // Exactly one of `layers`, `keras_json` and `file` must be set.
 struct ModelConfig {
-  std::shared_ptr<const Json> layers;  // a list, parsed by the package model; null: none
-  std::string keras_json;              // a file written by Keras' model.to_json()
-  std::string file;                    // a .keras file, or a whole model in an .h5 file
-  std::string weights;                 // a file of weights to start from; "": none
+  std::shared_ptr<const Json> layers;     // a list, parsed by the package model; null: none
+  std::string keras_json;                 // a file written by Keras' model.to_json()
+  std::string file;                       // a .keras file, or a whole model in an .h5 file
+  std::string weights;                    // a file of weights to start from; "": none
   std::vector<std::string> weights_skip;  // patterns of the variables that it does not provide
 };
 

@@ -132,8 +132,9 @@ TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
   EXPECT_EQ(ParseError("mode: sync"), "t.yaml: mode: unknown key; did you mean \"strategy.mode\"?");
   EXPECT_EQ(ParseError("data: {train: {format: idx, imges: x}}"),
             "t.yaml: data.train.imges: unknown key; did you mean \"images\"?");
-  EXPECT_EQ(ParseError("model: {zzz: 1}"),
-            "t.yaml: model.zzz: unknown key; known: layers, keras_json");
+  EXPECT_EQ(
+      ParseError("model: {zzz: 1}"),
+      "t.yaml: model.zzz: unknown key; known: layers, keras_json, file, weights, weights_skip");
   EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
 }
 
@@ -216,7 +217,7 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
     return std::string(Message(Validate(*config)));
   };
   EXPECT_EQ(missing("seed: 1"),
-            "model: expected layers, or keras_json with a file, but it is missing");
+            "model: expected layers, or keras_json or file with a file, but it is missing");
   EXPECT_EQ(missing("model: {keras_json: m.json}").substr(0, 14), "loss: expected");
   EXPECT_EQ(missing("{model: {keras_json: m.json}, loss: mean_squared_error}"),
             "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
@@ -244,7 +245,12 @@ TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
             "two");
   EXPECT_EQ(Checked({{"loss.from_logits", "true"}}).substr(0, 28), "loss.from_logits: belongs to");
   EXPECT_EQ(Checked({{"model.keras_json", "m.json"}}),
-            "model: expected either layers or keras_json, got both; remove one");
+            "model: expected only one of layers, keras_json and file, got layers and keras_json; "
+            "keep one of them");
+  EXPECT_EQ(Checked({{"model.weights_skip", "[head/*]"}}),
+            "model.weights_skip: belongs to model.weights, which is not set; set it, or remove "
+            "model.weights_skip");
+  EXPECT_EQ(Checked({{"model.weights_skip", "[head/*]"}, {"model.weights", "w.h5"}}), "accepted");
   EXPECT_EQ(
       Checked({{"save_checkpoints_steps", "5"}, {"save_checkpoints_secs", "5"}}).substr(0, 31),
       "save_checkpoints_steps: expecte");

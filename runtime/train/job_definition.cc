@@ -181,18 +181,17 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
   state::Snapshot snapshot = strategy::InitialState(definition);
   if (config.model.weights.empty()) return snapshot;
   const auto read = [&]() -> StatusOr<std::vector<std::optional<Tensor>>> {
-    ASSIGN_OR_RETURN(const keras::Weights weights,
-                     keras::OpenWeights(config.model.weights, definition.model,
-                                        definition.variables));
+    ASSIGN_OR_RETURN(
+        const keras::Weights weights,
+        keras::OpenWeights(config.model.weights, definition.model, definition.variables));
     return keras::ReadValues(weights, definition.variables, config.model.weights_skip);
   };
   StatusOr<std::vector<std::optional<Tensor>>> values = read();
   if (!values.ok()) return Annotate(values.status(), "model.weights");
   for (size_t i = 0; i < values->size(); ++i) {
     if (!(*values)[i]) continue;
-    snapshot.variables[i] =
-        state::VariableState::Initial(definition.state.variables[i], definition.state.optimizer,
-                                      *std::move((*values)[i]));
+    snapshot.variables[i] = state::VariableState::Initial(
+        definition.state.variables[i], definition.state.optimizer, *std::move((*values)[i]));
   }
   return snapshot;
 }

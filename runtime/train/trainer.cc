@@ -108,9 +108,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
   const std::string& weights = context_.config().model.weights;
-  StatusOr<state::Snapshot> start =
-      start_ ? StatusOr<state::Snapshot>(*std::move(start_))
-             : StartState(context_.config(), *definition_);
+  StatusOr<state::Snapshot> start = start_ ? StatusOr<state::Snapshot>(*std::move(start_))
+                                           : StartState(context_.config(), *definition_);
   start_.reset();
   RETURN_IF_ERROR(start.status());
   if (!weights.empty()) kTrainLog.Info("loaded weights", {{"file", weights}});

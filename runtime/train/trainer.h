@@ -98,10 +98,10 @@ class Trainer {
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;
   StepObserver* observer_ = nullptr;
-  bool joined_ = false;    // the strategy has started
+  bool joined_ = false;                   // the strategy has started
   std::optional<state::Snapshot> start_;  // the state to start from, until it is provided
-  bool filled_ = false;    // this task has provided a state
-  bool job_over_ = false;  // the chief ended the job
+  bool filled_ = false;                   // this task has provided a state
+  bool job_over_ = false;                 // the chief ended the job
   // Set on any thread: tasks that train, or servers, were asked to end, and the observer was not
   // told.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;

@@ -137,14 +137,15 @@ StatusOr<Weights> WeightsOf(std::shared_ptr<const io::Hdf5File> file, const mode
                                     file->HasAttribute("model_weights", "layer_names0")
                                 ? "model_weights"
                                 : "";
-  const bool old =
-      !older.empty() || file->HasAttribute("", "layer_names") || file->HasAttribute("", "layer_names0");
-  StatusOr<Places> places = old ? OldPlaces(*file, older, model, variables)
-                                : NativePlaces(*file, model, variables);
+  const bool old = !older.empty() || file->HasAttribute("", "layer_names") ||
+                   file->HasAttribute("", "layer_names0");
+  StatusOr<Places> places =
+      old ? OldPlaces(*file, older, model, variables) : NativePlaces(*file, model, variables);
   RETURN_IF_ERROR(Annotate(places.status(), file->name()));
   Weights weights{.file = file->name()};
   std::set<std::string> used;
-  std::erase_if(*places, [&](const auto& place) { return !file->datasets().contains(place.second); });
+  std::erase_if(*places,
+                [&](const auto& place) { return !file->datasets().contains(place.second); });
   for (const auto& [name, path] : *places) {
     const io::SafetensorsEntry& entry = file->datasets().at(path);
     weights.entries[name] = {entry.dtype, entry.shape};

@@ -81,8 +81,7 @@ Status AddModel(const model::Model& model, const std::string& path, const std::s
   for (const model::Layer& layer : model.layers) {
     const std::string base = model::SnakeCase(ClassOf(layer));
     const int number = counts[base]++;
-    const std::string at =
-        StrCat(path, "layers/", base, number == 0 ? "" : StrCat("_", number));
+    const std::string at = StrCat(path, "layers/", base, number == 0 ? "" : StrCat("_", number));
     const std::string inner = StrCat(prefix, layer.name, "/");
     const Specs below = Below(variables, inner);
     if (const auto* nested = layer.config.As<model::NestedModel>()) {

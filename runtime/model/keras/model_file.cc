@@ -17,7 +17,8 @@ StatusOr<model::Model> ReadHdf5Model(const std::string& path) {
   ASSIGN_OR_RETURN(const auto file, io::Hdf5File::Open(path));
   const StatusOr<std::string> config = file->Text("", "model_config");
   if (!config.ok()) {
-    return InvalidArgument(path, " has weights, but no model (no attribute model_config); give the ",
+    return InvalidArgument(path,
+                           " has weights, but no model (no attribute model_config); give the ",
                            "model by its JSON, or save it as a whole");
   }
   ASSIGN_OR_RETURN(Json document, ParseJson(*config, StrCat(path, ": model_config")));

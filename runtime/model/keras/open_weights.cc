@@ -48,7 +48,7 @@ StatusOr<Weights> OpenFolder(const std::string& folder) {
 
 StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model,
                               std::span<const model::VariableSpec> variables) {
-  struct stat info {};
+  struct stat info{};
   if (stat(path.c_str(), &info) != 0) return OpenCheckpoint(path);
   if (S_ISDIR(info.st_mode)) return OpenFolder(path);
   ASSIGN_OR_RETURN(const FileFormat format, FormatOf(path));
@@ -67,7 +67,8 @@ StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model
     case FileFormat::kOther:
       break;
   }
-  return InvalidArgument(path, " holds no weights; expected safetensors, a .keras or .h5 file, the ",
+  return InvalidArgument(path,
+                         " holds no weights; expected safetensors, a .keras or .h5 file, the ",
                          "prefix of a checkpoint (model.ckpt-100), or a folder with checkpoints");
 }
 

@@ -22,8 +22,8 @@ Status CheckPatterns(const Weights& weights, std::span<const model::VariableSpec
                      std::span<const std::string> skip) {
   for (const std::string& pattern : skip) {
     const bool used =
-        std::ranges::any_of(variables,
-                            [&](const auto& variable) { return Matches(pattern, variable.name); }) ||
+        std::ranges::any_of(
+            variables, [&](const auto& variable) { return Matches(pattern, variable.name); }) ||
         std::ranges::any_of(weights.entries,
                             [&](const auto& entry) { return Matches(pattern, entry.first); });
     if (used) continue;

@@ -91,9 +91,10 @@ TEST(Layout, TheOlderFormatBeginsWithTrainableWeights) {
 }
 
 TEST(Layout, PartsOfLayersHaveTheNamesOfKerasAttributes) {
-  const model::Model model = model::Sequential("m", {{.name = "rnn", .config = *[] {
-    return std::make_optional(model::LayerConfig(Some().model.layers[1].config));
-  }()}});
+  const model::Model model = model::Sequential(
+      "m", {{.name = "rnn", .config = *[] {
+               return std::make_optional(model::LayerConfig(Some().model.layers[1].config));
+             }()}});
   const std::vector<VariableSpec> variables = {{.name = "rnn/lstm_cell/kernel", .shape = {1}},
                                                {.name = "rnn/lstm_cell/bias", .shape = {1}}};
   const auto groups = Groups(model, variables);
@@ -141,8 +142,9 @@ TEST(Weights, NamesCountBeforeOrder) {
     ASSERT_TRUE(Write(path, some.whole()).ok());
     const Status status = Load(path, other).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_NE(Message(status).find("last/kernel is float32[2,1] there, but float32[3,2] in the model"),
-              std::string_view::npos)
+    EXPECT_NE(
+        Message(status).find("last/kernel is float32[2,1] there, but float32[3,2] in the model"),
+        std::string_view::npos)
         << status;
   }
 }
@@ -174,8 +176,9 @@ TEST(Weights, DifferencesAreNamed) {
       "other");
   other.variables = *model::Variables(other.model, model::Features({3}));
   Status status = Load(path, other).status();
-  EXPECT_NE(Message(status).find("last/kernel is float32[2,1] there, but float32[2,5] in the model"),
-            std::string_view::npos)
+  EXPECT_NE(
+      Message(status).find("last/kernel is float32[2,1] there, but float32[2,5] in the model"),
+      std::string_view::npos)
       << status;
   const auto skipped = Load(path, other, {"last/*"});
   ASSERT_TRUE(skipped.ok()) << skipped.status();

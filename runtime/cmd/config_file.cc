@@ -1,0 +1,22 @@
+#include "runtime/cmd/config_file.h"
+
+#include "runtime/base/file.h"
+
+namespace tfjob::cmd {
+
+StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
+                                            const std::vector<std::string>& settings) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(config::TrainingConfig config, config::ParseTrainingConfig(text, path));
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      return InvalidArgument("--set ", setting, ": expected key=value");
+    RETURN_IF_ERROR(Annotate(
+        config::Override(config, setting.substr(0, equals), setting.substr(equals + 1)), "--set"));
+  }
+  RETURN_IF_ERROR(Annotate(config::Validate(config), path));
+  return config;
+}
+
+}  // namespace tfjob::cmd

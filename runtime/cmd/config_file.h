@@ -1,0 +1,16 @@
+// Reads a training file and the settings that override its keys.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
+
+namespace tfjob::cmd {
+
+// `settings` have the form key=value. Returns InvalidArgument if the file or a setting is wrong.
+StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
+                                            const std::vector<std::string>& settings);
+
+}  // namespace tfjob::cmd

@@ -1,0 +1,42 @@
+// tfjob-trainer export: writes a model and its weights in another format.
+#include "runtime/cmd/model_source.h"
+#include "runtime/cmd/verb.h"
+#include "runtime/model/keras/write.h"
+
+namespace tfjob::cmd {
+namespace {
+
+class ExportVerb : public Verb {
+ public:
+  std::string name() const override { return "export"; }
+  std::string help() const override { return "Writes a model and its weights in another format"; }
+
+  void AddFlags(CLI::App& app) override {
+    source_.AddFlags(app, /*with_weights=*/true);
+    app.add_option("--to", to_,
+                   "The file to write: .keras, .h5 (a whole model), .weights.h5 or .safetensors")
+        ->required();
+  }
+
+  StatusOr<std::string> Run(const StopSource&) override {
+    ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/true));
+    ASSIGN_OR_RETURN(const std::vector<model::TensorType> features, FeaturesOf(loaded));
+    ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,
+                     model::Variables(loaded.model, features));
+    ASSIGN_OR_RETURN(const std::vector<Tensor> values, LoadValues(loaded, variables));
+    RETURN_IF_ERROR(keras::Write(to_, {loaded.model, variables, values}));
+    return std::string();
+  }
+
+ private:
+  ModelSource source_;
+  std::string to_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeExportVerb() {
+  return std::make_unique<ExportVerb>();
+}
+
+}  // namespace tfjob::cmd

@@ -1,0 +1,46 @@
+// Where a subcommand takes its model and its weights from.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/model/model.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::cmd {
+
+// The flags --model, --weights and --set.
+struct ModelSource {
+  std::string model;
+  std::string weights;
+  std::vector<std::string> set;
+
+  void AddFlags(CLI::App& app, bool with_weights);
+};
+
+struct LoadedModel {
+  model::Model model;
+  // The file or folder with the weights: --weights, or, if that is not given, --model if it is a
+  // whole model, or the training file's model_dir. "": none.
+  std::string weights;
+  // The shape of an example in the training file's data; nullopt without a training file.
+  std::optional<Shape> example;
+};
+
+// Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. `with_data`
+// also reads the training file's data if the model does not state its input's shape.
+StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
+
+// Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the
+// data state them.
+StatusOr<std::vector<model::TensorType>> FeaturesOf(const LoadedModel& loaded);
+
+// Reads the values of all variables. Returns InvalidArgument if there are no weights.
+StatusOr<std::vector<Tensor>> LoadValues(const LoadedModel& loaded,
+                                         std::span<const model::VariableSpec> variables);
+
+}  // namespace tfjob::cmd

@@ -1,0 +1,33 @@
+// A subcommand of tfjob-trainer. There is one per file.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/stop.h"
+
+namespace tfjob::cmd {
+
+class Verb {
+ public:
+  virtual ~Verb() = default;
+  virtual std::string name() const = 0;
+  virtual std::string help() const = 0;
+  virtual void AddFlags(CLI::App& app) = 0;
+  // Runs the subcommand and returns what it prints to standard output. Returns Cancelled if `stop`
+  // is requested.
+  virtual StatusOr<std::string> Run(const StopSource& stop) = 0;
+};
+
+std::unique_ptr<Verb> MakePredictVerb();
+std::unique_ptr<Verb> MakeEvaluateVerb();
+std::unique_ptr<Verb> MakeExportVerb();
+std::unique_ptr<Verb> MakeSummaryVerb();
+
+// Returns all verbs in the order of the help.
+std::vector<std::unique_ptr<Verb>> Verbs();
+
+}  // namespace tfjob::cmd

@@ -1,0 +1,28 @@
+// Reads and writes named arrays in files of several formats.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/file_system.h"
+#include "runtime/base/status.h"
+#include "runtime/io/safetensors.h"
+
+namespace tfjob::inference {
+
+// Reads all arrays of a file. The format follows from the end of the name:
+//   .npy           one array, without a name
+//   .npz           NumPy's archive of arrays
+//   .safetensors   named arrays
+//   .csv           one array of float32, without a name: a row per line, numbers separated by
+//                  commas; a first line that is not numbers is a header
+// Returns InvalidArgument for another name, and the errors of the reader. Messages name the file.
+StatusOr<io::NamedTensors> ReadArrays(const std::string& path);
+
+// Writes the arrays in the format that the end of the name says. An .npy or .csv file holds exactly
+// one array; a row of a .csv file is one example. Replaces the file only once it is complete.
+Status WriteArrays(const std::string& path, const io::NamedTensors& arrays,
+                   FileSystem& files = RealFileSystem());
+// Returns the error that WriteArrays would return because of the name and the number of arrays.
+Status CheckArraysPath(const std::string& path, size_t arrays);
+
+}  // namespace tfjob::inference

@@ -1,0 +1,13 @@
+// Counts the arithmetic of a graph.
+#pragma once
+
+#include "runtime/graph/graph.h"
+
+namespace tfjob::inference {
+
+// Returns the number of floating-point operations of one run of the graph: a multiplication and an
+// addition for each product in MatMul and Conv2D, and one operation per element of the output of
+// every other op that computes. Ops that only move values count nothing.
+double FloatingPointOperations(const graph::Graph& graph);
+
+}  // namespace tfjob::inference

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/base/file.h"
+#include "runtime/inference/arrays.h"
+#include "runtime/inference/flops.h"
+#include "runtime/inference/predictor.h"
+#include "runtime/model/build.h"
+#include "runtime/model/keras.h"
+
+namespace tfjob::inference {
+namespace {
+
+std::string Path(const std::string& name) {
+  return StrCat(testing::TempDir(), "/", name);
+}
+
+// y = a·w + b, twice = y + y, from two inputs of which only one has weights.
+constexpr char kModel[] = R"({"class_name": "Functional", "config": {"name": "m", "layers": [
+  {"class_name": "InputLayer", "name": "a", "inbound_nodes": [],
+   "config": {"batch_shape": [null, 2], "name": "a"}},
+  {"class_name": "InputLayer", "name": "b", "inbound_nodes": [],
+   "config": {"batch_shape": [null, 1], "name": "b"}},
+  {"class_name": "Dense", "name": "d", "config": {"units": 1, "name": "d", "use_bias": false},
+   "inbound_nodes": [[["a", 0, 0, {}]]]},
+  {"class_name": "Add", "name": "sum", "config": {"name": "sum"},
+   "inbound_nodes": [[["d", 0, 0, {}], ["b", 0, 0, {}]]]}],
+  "input_layers": [["a", 0, 0], ["b", 0, 0]],
+  "output_layers": [["d", 0, 0], ["sum", 0, 0]]}})";
+
+std::unique_ptr<Predictor> Make(const model::Model& model) {
+  const std::vector<Tensor> values = {Tensor::Of<float>({2, 1}, {2, 3})};
+  auto made = Predictor::Create(model, *FeaturesOf(model, {}), values, exec::CpuDevice());
+  EXPECT_TRUE(made.ok()) << made.status();
+  return *std::move(made);
+}
+
+TEST(Predictor, ComputesEveryOutputInBatchesOfAnySize) {
+  const model::Model model = *model::ReadKerasJson(kModel, "model");
+  const auto predictor = Make(model);
+  const std::vector<Tensor> inputs = {Tensor::Of<double>({3, 2}, {1, 0, 0, 1, 1, 1}),
+                                      Tensor::Of<int64_t>({3, 1}, {10, 20, 30})};
+  for (int64_t batch_size : {1, 2, 3, 100}) {
+    const auto outputs = predictor->Run(inputs, batch_size);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    ASSERT_EQ(outputs->size(), 2u);
+    EXPECT_EQ((*outputs)[0].first, "d");
+    EXPECT_EQ((*outputs)[1].first, "sum");
+    EXPECT_TRUE(
+        std::ranges::equal((*outputs)[0].second.data<float>(), std::vector<float>{2, 3, 5}));
+    EXPECT_TRUE(
+        std::ranges::equal((*outputs)[1].second.data<float>(), std::vector<float>{12, 23, 35}));
+  }
+  const std::vector<Tensor> none = {Tensor(DType::kFloat32, Shape({0, 2})),
+                                    Tensor(DType::kFloat32, Shape({0, 1}))};
+  EXPECT_EQ((*predictor->Run(none, 4))[0].second.shape(), Shape({0, 1}));
+}
+
+TEST(Predictor, InputsThatDoNotFitAreNamed) {
+  const model::Model model = *model::ReadKerasJson(kModel, "model");
+  const auto predictor = Make(model);
+  const auto error = [&](Tensor a, Tensor b) {
+    const std::vector<Tensor> inputs = {std::move(a), std::move(b)};
+    return std::string(Message(predictor->Run(inputs, 2).status()));
+  };
+  const Tensor a(DType::kFloat32, Shape({3, 2})), b(DType::kFloat32, Shape({3, 1}));
+  EXPECT_EQ(error(a, Tensor(DType::kFloat32, Shape({2, 1}))),
+            "input b has 2 examples, but the first input has 3");
+  EXPECT_EQ(error(Tensor(DType::kFloat32, Shape({3, 4})), b),
+            "input a: its examples have the shape [4], but the model expects [2]");
+  EXPECT_EQ(error(Tensor(DType::kFloat32, Shape()), b), "input a: expected an array of examples");
+}
+
+TEST(Predictor, ArraysBelongToInputsByName) {
+  const model::Model model = *model::ReadKerasJson(kModel, "model");
+  const Tensor one(DType::kFloat32, Shape({1, 2})), two(DType::kFloat32, Shape({1, 1}));
+  const auto ordered = OrderInputs(model, {{"b", two}, {"a", one}});
+  ASSERT_TRUE(ordered.ok()) << ordered.status();
+  EXPECT_EQ((*ordered)[0].shape(), one.shape());
+  const auto error = [&](const io::NamedTensors& arrays) {
+    return std::string(Message(OrderInputs(model, arrays).status()));
+  };
+  EXPECT_EQ(error({{"a", one}}), "input b is missing");
+  EXPECT_EQ(error({{"a", one}, {"a", one}}), "input a is given twice");
+  EXPECT_EQ(error({{"", one}}),
+            "an array without a name belongs to no input of the model; name one of a, b");
+}
+
+TEST(Flops, ProductsCountTwice) {
+  const model::Model model = *model::ReadKerasJson(kModel, "model");
+  const auto built = model::Build(
+      model, {.mode = model::Mode::kPredict, .batch_size = 1, .features = *FeaturesOf(model, {})});
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(FloatingPointOperations(built->graph), 2 * 2 + 1);
+}
+
+TEST(Arrays, EveryFormatIsReadBack) {
+  const io::NamedTensors arrays = {{"y", Tensor::Of<float>({2, 2}, {0.1F, -2, 3e10F, 4})}};
+  for (const char* format : {".npy", ".npz", ".safetensors", ".csv"}) {
+    const std::string path = Path(StrCat("y", format));
+    ASSERT_TRUE(WriteArrays(path, arrays).ok()) << WriteArrays(path, arrays);
+    const auto read = ReadArrays(path);
+    ASSERT_TRUE(read.ok()) << read.status();
+    ASSERT_EQ(read->size(), 1u);
+    EXPECT_TRUE(std::ranges::equal((*read)[0].second.bytes(), arrays[0].second.bytes())) << format;
+    EXPECT_EQ((*read)[0].second.shape(), Shape({2, 2}));
+  }
+}
+
+TEST(Arrays, ATableMayHaveAHeader) {
+  const auto read = [](const std::string& text) {
+    EXPECT_TRUE(WriteFileAtomically(Path("t.csv"), text).ok());
+    return ReadArrays(Path("t.csv"));
+  };
+  EXPECT_EQ((*read("a,b\r\n1, +2\r\n\r\n3,4"))[0].second.shape(), Shape({2, 2}));
+  const auto error = [&](const std::string& text) {
+    return std::string(Message(read(text).status()));
+  };
+  EXPECT_NE(error("1,2\n3,x\n").find("t.csv: line 2: expected only numbers"), std::string::npos);
+  EXPECT_NE(error("1,2\n3\n").find("t.csv: line 2: expected 2 numbers, got 1"), std::string::npos);
+  EXPECT_NE(error("a,b\n").find("there is no row of numbers"), std::string::npos);
+}
+
+TEST(Arrays, NamesOfFilesAreChecked) {
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadArrays(Path("x.txt")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckArraysPath("x.npy", 2)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckArraysPath("x.txt", 1)));
+  EXPECT_TRUE(CheckArraysPath("x.npz", 2).ok());
+}
+
+}  // namespace
+}  // namespace tfjob::inference

@@ -1,0 +1,57 @@
+// Computes the outputs of a model for arrays of examples, batch by batch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/exec/device.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::inference {
+
+// Returns the names of the inputs as users give them: those of the model's input layers. A model
+// with one input may also call it as InputNames (model.h) does.
+std::vector<std::string> NamesOfInputs(const model::Model& model);
+
+// Puts the arrays in the order of the model's inputs. An array without a name belongs to the only
+// input. Returns InvalidArgument, with a message that names the input or the array, if an array
+// belongs to no input, if two belong to the same, or if an input has none.
+StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
+                                          const io::NamedTensors& arrays);
+
+// Returns the types of one example of each input: those that the model states, or, for an input
+// that it does not state, that of the array, with floating-point numbers and bytes as float32.
+StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
+                                                    std::span<const Tensor> inputs);
+
+// Owned by one thread.
+class Predictor {
+ public:
+  // `values` are those of the model's variables, in the order of Variables (model.h), for inputs of
+  // these types. The device's pool must outlive the predictor.
+  static StatusOr<std::unique_ptr<Predictor>> Create(const model::Model& model,
+                                                     std::vector<model::TensorType> features,
+                                                     std::span<const Tensor> values,
+                                                     const exec::Device& device);
+  ~Predictor();
+
+  // Returns the outputs, with the names of OutputNames (model.h). `inputs` are in the order of the
+  // model's inputs, and have the examples along their first axis. Their numbers are converted to
+  // the types of the inputs, but not from floating-point numbers to integers. Returns
+  // InvalidArgument if the inputs do not fit the model or have different numbers of examples.
+  StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, int64_t batch_size);
+
+ private:
+  struct State;
+  explicit Predictor(std::unique_ptr<State> state);
+
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace tfjob::inference

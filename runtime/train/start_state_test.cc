@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include "runtime/io/safetensors.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/job_definition.h"
+
+namespace tfjob::train {
+namespace {
+
+// Returns the state from which a model of two dense layers starts.
+StatusOr<state::Snapshot> Start(const std::string& model_keys) {
+  const std::string text = StrCat(
+      "model:\n  layers: [{Dense: {units: 2, name: body}}, {Dense: {units: 1, name: head}}]\n",
+      model_keys,
+      "loss: mean_squared_error\n"
+      "optimizer: {name: adagrad}\n"
+      "data: {train: {format: linear}}\n"
+      "max_steps: 1\n");
+  ASSIGN_OR_RETURN(const config::TrainingConfig config, config::ParseTrainingConfig(text, "t"));
+  RETURN_IF_ERROR(config::Validate(config));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition, DefineModel(config, {1}, 1));
+  return StartState(config, definition);
+}
+
+std::string Weights(const std::string& name, const io::NamedTensors& tensors) {
+  const std::string path = StrCat(testing::TempDir(), "/", name);
+  EXPECT_TRUE(io::WriteSafetensors(path, tensors).ok());
+  return path;
+}
+
+const io::NamedTensors kBody = {{"body/kernel", Tensor::Of<float>({1, 2}, {5, 6})},
+                                {"body/bias", Tensor::Of<float>({2}, {7, 8})}};
+
+TEST(StartState, GivenWeightsReplaceInitialValues) {
+  const std::string path = Weights("body.safetensors", kBody);
+  const auto initial = Start("");
+  const auto start = Start(StrCat("  weights: ", path, "\n  weights_skip: [head/*]\n"));
+  ASSERT_TRUE(initial.ok()) << initial.status();
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(start->global_step, 0);
+  EXPECT_TRUE(
+      std::ranges::equal(start->variables[0].value.data<float>(), std::vector<float>{5, 6}));
+  EXPECT_TRUE(
+      std::ranges::equal(start->variables[1].value.data<float>(), std::vector<float>{7, 8}));
+  EXPECT_TRUE(std::ranges::equal(start->variables[0].slots[0].data<float>(),
+                                 std::vector<float>{0.1F, 0.1F}));
+  EXPECT_TRUE(
+      std::ranges::equal(start->variables[2].value.bytes(), initial->variables[2].value.bytes()))
+      << "the new head keeps its initial values";
+}
+
+TEST(StartState, ADifferenceIsNamed) {
+  const std::string path = Weights("part.safetensors", kBody);
+  const Status status = Start(StrCat("  weights: ", path, "\n")).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(Message(status), StrCat("model.weights: ", path, " has no weights for head/kernel"));
+  EXPECT_TRUE(absl::IsNotFound(Start("  weights: /nowhere\n").status()));
+}
+
+}  // namespace
+}  // namespace tfjob::train

@@ -1,0 +1,95 @@
+// libFuzzer's entry point for files of models and weights. The first byte of an input selects how
+// the rest is read: as safetensors (s), as a .keras file (k), or as safetensors with weights for a
+// small model (w). Properties: nothing crashes, no more memory is taken than a small multiple of
+// the file's size, and what is read and written again is equal.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/check.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/weights.h"
+
+namespace tfjob::fuzz {
+namespace {
+
+// A file that is removed at the end of the process.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    const int fd = mkstemp(path_);
+    ENFORCE(fd >= 0, "mkstemp");
+    close(fd);
+  }
+  ~TemporaryFile() { unlink(path_); }
+  std::string path() const { return path_; }
+  void Write(std::string_view bytes) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+ private:
+  char path_[40] = "/tmp/tfjob_weights_fuzz_XXXXXX";
+};
+
+const TemporaryFile& TheFile() {
+  static const TemporaryFile file;
+  return file;
+}
+
+void CheckSafetensors(std::string_view bytes) {
+  const auto reader = io::SafetensorsReader::Open(TheFile().path());
+  if (!reader.ok()) return;
+  io::NamedTensors tensors;
+  for (const auto& [name, entry] : (*reader)->entries()) {
+    StatusOr<Tensor> tensor = (*reader)->Read(name);
+    ENFORCE(tensor.ok() == entry.dtype.has_value(), "a type is read or refused");
+    if (!tensor.ok()) continue;
+    ENFORCE(tensor->num_bytes() <= 2 * bytes.size(), "no more bytes than the file has");
+    tensors.emplace_back(name, *std::move(tensor));
+  }
+  const std::string path = TheFile().path() + ".again";
+  if (!io::WriteSafetensors(path, tensors, (*reader)->metadata()).ok()) return;
+  const auto again = io::SafetensorsReader::Open(path);
+  ENFORCE(again.ok(), "what is written is readable");
+  for (const auto& [name, tensor] : tensors) {
+    const StatusOr<Tensor> same = (*again)->Read(name);
+    ENFORCE(same.ok() && std::ranges::equal(same->bytes(), tensor.bytes()), "equal bytes");
+  }
+  unlink(path.c_str());
+}
+
+void CheckWeights() {
+  const std::vector<model::VariableSpec> variables = {{.name = "dense/kernel", .shape = {2, 1}},
+                                                      {.name = "dense/bias", .shape = {1}}};
+  const auto weights = keras::OpenWeights(TheFile().path(), model::Model(), variables);
+  if (!weights.ok()) return;
+  const std::vector<std::string> skip = {"*"};
+  ENFORCE(keras::ReadValues(*weights, variables, skip).ok(), "everything can be skipped");
+  const auto values = keras::ReadValues(*weights, variables, {});
+  for (size_t i = 0; values.ok() && i < variables.size(); ++i)
+    ENFORCE((*values)[i]->shape() == variables[i].shape, "values have the variables' shapes");
+}
+
+}  // namespace
+
+void CheckFile(char kind, std::string_view bytes) {
+  TheFile().Write(bytes);
+  if (kind == 's') CheckSafetensors(bytes);
+  if (kind == 'w' && io::LooksLikeSafetensors(bytes)) CheckWeights();
+  if (kind == 'k' && bytes.starts_with("PK")) (void)keras::ReadModelFile(TheFile().path());
+}
+
+}  // namespace tfjob::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  tfjob::fuzz::CheckFile(static_cast<char>(data[0]),
+                         {reinterpret_cast<const char*>(data) + 1, size - 1});
+  return 0;
+}

@@ -1,0 +1,176 @@
+"""Exchanges whole models, weights and predictions with Keras and safetensors through files, as
+users do: with the subcommands of tfjob-trainer. run.sh runs it."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+from harness import TRAINER, train
+
+import numpy as np
+import keras
+import tensorflow as tf
+import tf_keras
+from safetensors import numpy as safetensors
+
+from interop_test import functional, images, randomize, variables
+
+
+def run(*arguments):
+    """Runs tfjob-trainer. Returns what it prints to standard output."""
+    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise AssertionError(f"tfjob-trainer {' '.join(arguments)}: {done.returncode}\n{done.stderr}{done.stdout}")
+    return done.stdout
+
+
+def sequential(library):
+    """Returns a Sequential model with a nested one, a frozen layer and a layer without weights."""
+    L = library.layers
+    inner = library.Sequential([library.Input((6,)), L.Dense(5, activation="relu"), L.BatchNormalization()], name="inner")
+    frozen = L.Dense(4, activation="tanh")
+    frozen.trainable = False
+    return library.Sequential([library.Input((6,)), L.Dense(6), inner, frozen, L.Dropout(0.5), L.Dense(3)], name="outer")
+
+
+def models(library):
+    return [sequential(library), *functional(library), *images(library)[:3]]
+
+
+def inputs_of(model, rng, count=7):
+    return [rng.standard_normal((count, *tensor.shape[1:])).astype(np.float32) for tensor in model.inputs]
+
+
+def input_names(model):
+    return [tensor.name.split(":")[0] for tensor in model.inputs]
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.rng = np.random.default_rng(11)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def prepared(self, library):
+        for model in models(library):
+            randomize(model, self.rng, 0.3)
+            yield model
+
+    def check_prediction(self, model, batch_size, *arguments):
+        """Compares our predictions with those of Keras."""
+        inputs = inputs_of(model, self.rng)
+        flags = []
+        for name, array in zip(input_names(model), inputs):
+            np.save(self.path(f"{name}.npy"), array)
+            # The only input of a Sequential model has another name in Keras than in its files.
+            flags += ["--input", f"{name}={self.path(name)}.npy" if len(inputs) > 1 else self.path(f"{name}.npy")]
+        output = self.path("predictions.npz")
+        run("predict", *arguments, *flags, "--output", output, "--batch-size", str(batch_size))
+        expected = model.predict(inputs if len(inputs) > 1 else inputs[0], verbose=0)
+        expected = expected if isinstance(expected, (list, tuple)) else [expected]
+        with np.load(output) as ours:
+            self.assertEqual(len(ours.files), len(expected))
+            if len(expected) > 1 and len(set(model.output_names)) == len(expected):
+                self.assertEqual(sorted(ours.files), sorted(model.output_names))
+            for name, theirs in zip(ours.files, expected):
+                self.assertEqual(ours[name].shape, theirs.shape)
+                np.testing.assert_allclose(ours[name], theirs, rtol=0, atol=1e-5 * max(np.abs(theirs).max(), 1e-30),
+                                           err_msg=f"{model.name} {name}")
+
+    def test_predictions_are_those_of_keras(self):
+        for number, model in enumerate(self.prepared(keras)):
+            with self.subTest(model=model.name):
+                whole, weights, architecture = self.path("m.keras"), self.path("m.weights.h5"), self.path("m.json")
+                model.save(whole)
+                model.save_weights(weights)
+                with open(architecture, "w") as file:
+                    file.write(model.to_json())
+                self.check_prediction(model, 1 + number % 4, "--model", whole)
+                self.check_prediction(model, 3, "--model", architecture, "--weights", weights)
+                older = self.path("m.h5")
+                model.save(older)
+                self.check_prediction(model, 32, "--model", older)
+
+    def test_predictions_are_those_of_tf_keras(self):
+        for model in self.prepared(tf_keras):
+            with self.subTest(model=model.name):
+                older, weights, architecture = self.path("t.h5"), self.path("t_weights.h5"), self.path("t.json")
+                model.save(older)
+                model.save_weights(weights)
+                with open(architecture, "w") as file:
+                    file.write(model.to_json())
+                self.check_prediction(model, 4, "--model", older)
+                self.check_prediction(model, 4, "--model", architecture, "--weights", weights)
+                whole = self.path("t.keras")
+                model.save(whole)
+                self.check_prediction(model, 4, "--model", whole)
+
+    def test_keras_loads_what_we_write_with_equal_bits(self):
+        for model in self.prepared(keras):
+            with self.subTest(model=model.name):
+                source = self.path("m.keras")
+                model.save(source)
+                expected = model.get_weights()
+                for name in ("ours.keras", "ours.h5"):
+                    run("export", "--model", source, "--to", self.path(name))
+                    loaded = keras.models.load_model(self.path(name), compile=False)
+                    self.assert_equal(loaded.get_weights(), expected)
+                run("export", "--model", source, "--to", self.path("ours.weights.h5"))
+                randomize(model, self.rng, 1.0)
+                model.load_weights(self.path("ours.weights.h5"))
+                self.assert_equal(model.get_weights(), expected)
+
+    def assert_equal(self, ours, theirs):
+        self.assertEqual([array.shape for array in ours], [array.shape for array in theirs])
+        for one, other in zip(ours, theirs):
+            self.assertEqual(one.tobytes(), other.tobytes())
+
+    def test_safetensors_have_equal_bits_in_both_directions(self):
+        model = next(self.prepared(keras))
+        model.save(self.path("m.keras"))
+        run("export", "--model", self.path("m.keras"), "--to", self.path("m.safetensors"))
+        ours = safetensors.load_file(self.path("m.safetensors"))
+        expected = variables(model)
+        self.assertEqual(sorted(ours), sorted(expected))
+        for name, array in expected.items():
+            self.assertEqual(ours[name].tobytes(), array.tobytes(), name)
+        safetensors.save_file(expected, self.path("theirs.safetensors"))
+        with open(self.path("m.json"), "w") as file:
+            file.write(model.to_json())
+        self.check_prediction(model, 5, "--model", self.path("m.json"), "--weights", self.path("theirs.safetensors"))
+
+    def test_training_starts_from_the_weights_of_keras(self):
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, name="d")])
+        randomize(model, self.rng, 1.0)
+        for name in ("w.keras", "w.h5", "w.weights.h5"):
+            model.save_weights(self.path(name)) if ".weights." in name else model.save(self.path(name))
+            folder = self.path(f"{name}-model")
+            train({"model": {"layers": [{"Dense": {"units": 1, "name": "d"}}], "weights": self.path(name)},
+                   "loss": "mean_squared_error", "optimizer": {"name": "sgd", "learning_rate": 0},
+                   "data": {"train": {"format": "linear"}}, "max_steps": 1, "model_dir": folder})
+            reader = tf.train.load_checkpoint(folder)
+            self.assertEqual(reader.get_tensor("d/kernel").tobytes(), model.layers[0].kernel.numpy().tobytes())
+            self.assertEqual(reader.get_tensor("d/bias").tobytes(), model.layers[0].bias.numpy().tobytes())
+
+    def test_evaluation_and_summary_are_those_of_keras(self):
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(1)])
+        model.compile(loss="mse")
+        rows = self.rng.standard_normal((50, 3)).astype(np.float32)
+        np.savetxt(self.path("rows.csv"), rows, delimiter=",", header="a,b,y", comments="", fmt="%.9g")
+        model.save(self.path("m.keras"))
+        source = {"format": "csv", "file": self.path("rows.csv")}
+        with open(self.path("training.yaml"), "w") as file:
+            json.dump({"model": {"file": self.path("m.keras")}, "loss": "mean_squared_error", "max_steps": 1,
+                       "data": {"train": source, "eval": source}}, file)
+        text = run("evaluate", "--model", self.path("training.yaml"), "--weights", self.path("m.keras"))
+        ours = dict(line.split() for line in text.splitlines())
+        theirs = model.evaluate(rows[:, :2], rows[:, 2:], verbose=0)
+        self.assertEqual(ours["examples"], "50")
+        self.assertAlmostEqual(float(ours["loss"]), theirs, delta=1e-5 * theirs)
+        self.assertIn(f"Total params: {model.count_params()} ", run("summary", "--model", self.path("m.keras")))
+        self.assertIn(f"Total params: {model.count_params()} ", run("summary", "--model", self.path("training.yaml")))
