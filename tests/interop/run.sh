@@ -6,7 +6,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 install_packages build test
 
-python=$(python_environment tensorflow tests/interop/requirements.txt)
+python=$(python_environment interop tests/interop/requirements.txt)
 config=(${INTEROP_CONFIG---config=release})
 bazel build "${config[@]}" //tests/interop:interop_tool //runtime/cmd:tfjob-trainer
 bin=$(bazel info "${config[@]}" bazel-bin 2>/dev/null)
