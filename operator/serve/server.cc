@@ -6,13 +6,14 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
 #include <list>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "operator/serve/exchange.h"
 #include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 
@@ -26,7 +27,6 @@ using tcp = boost::asio::ip::tcp;
 
 const Logger kLog("serve");
 
-constexpr uint32_t kMaxHead = 16 << 10;
 // The pause after a failed accept. A connection that cannot be accepted for lack of descriptors or
 // memory stays in the queue, so trying again at once would spin.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
@@ -68,7 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     idle_ = true;
     shared_.connections.splice(shared_.connections.end(), shared_.connections, position_);
     parser_.emplace();
-    parser_->header_limit(kMaxHead);
+    Limit(*parser_);
     stream_.expires_after(shared_.options.deadline);
     http::async_read(
         stream_, buffer_, *parser_,
@@ -76,71 +76,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
-  using Answer = http::response<http::string_body>;
-
   void OnRead(beast::error_code error) {
     idle_ = false;
     if (dropped_) return;
     if (error == http::error::end_of_stream) return Close();
-    if (error == http::error::header_limit) {
-      return Refuse(http::status::request_header_fields_too_large, "the head is too large\n");
-    }
-    if (error == http::error::unexpected_body) {
-      return Refuse(http::status::payload_too_large, "no body is expected\n");
-    }
-    if (error.category() == http::make_error_code(http::error::bad_method).category()) {
-      return Refuse(http::status::bad_request, error.message() + "\n");
-    }
-    if (error) return;  // closed by the client, or too slow
-    const auto& request = parser_->get();
-    answer_ = AnswerTo(request);
-    answer_.version(request.version());
-    Write(request.keep_alive(), request.method() == http::verb::head);
+    std::optional<Answer> answer = AnswerTo(*parser_, error, shared_.options.handlers);
+    if (!answer) return;  // closed by the client, or too slow
+    answer_ = *std::move(answer);
+    Write();
   }
 
-  Answer AnswerTo(const http::request<http::empty_body>& request) {
-    if (request.method() != http::verb::get && request.method() != http::verb::head) {
-      Answer answer = Plain(http::status::method_not_allowed, "only GET and HEAD\n");
-      answer.set(http::field::allow, "GET, HEAD");
-      return answer;
-    }
-    const std::string target(request.target());
-    const size_t question = target.find('?');
-    const auto handler = shared_.options.handlers.find(target.substr(0, question));
-    if (handler == shared_.options.handlers.end()) {
-      return Plain(http::status::not_found, "no such path\n");
-    }
-    Response response =
-        handler->second(question == std::string::npos ? "" : target.substr(question + 1));
-    Answer answer = Plain(http::int_to_status(static_cast<unsigned>(response.status)),
-                          std::move(response.body));
-    answer.set(http::field::content_type, response.content_type);
-    return answer;
-  }
-
-  static Answer Plain(http::status status, std::string body) {
-    Answer answer;
-    answer.result(status);
-    answer.set(http::field::content_type, "text/plain; charset=utf-8");
-    answer.set(http::field::cache_control, "no-store");
-    answer.body() = std::move(body);
-    return answer;
-  }
-
-  void Refuse(http::status status, std::string body) {
-    answer_ = Plain(status, std::move(body));
-    Write(false, false);
-  }
-
-  void Write(bool keep_alive, bool head_only) {
-    answer_.keep_alive(keep_alive);
-    answer_.prepare_payload();
-    if (head_only) answer_.body().clear();  // Content-Length is kept
+  void Write() {
     stream_.expires_after(shared_.options.deadline);
     http::async_write(stream_, answer_,
-                      [self = shared_from_this(), keep_alive](beast::error_code error, size_t) {
+                      [self = shared_from_this()](beast::error_code error, size_t) {
                         if (error || self->dropped_) return;
-                        if (keep_alive) {
+                        if (self->answer_.keep_alive()) {
                           self->Read();
                         } else {
                           self->Close();
@@ -155,7 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_{2 * kMaxHead};
-  std::optional<http::request_parser<http::empty_body>> parser_;
+  std::optional<RequestParser> parser_;
   Answer answer_;
   Shared& shared_;
   asio::ip::address peer_;

@@ -1,0 +1,28 @@
+// Decides on the response to an HTTP request, without a connection. Pure. For server.cc and its
+// fuzzer.
+#pragma once
+
+#include <boost/beast/http.hpp>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "operator/serve/server.h"
+
+namespace tfjob::serve {
+
+inline constexpr uint32_t kMaxHead = 16 << 10;
+
+using RequestParser = boost::beast::http::request_parser<boost::beast::http::empty_body>;
+using Answer = boost::beast::http::response<boost::beast::http::string_body>;
+
+// Limits the request that the parser is about to read.
+void Limit(RequestParser& parser);
+
+// Returns the response to what the parser has read, ready to be written. `error` tells how reading
+// ended. Returns nullopt if there is nobody to respond to. If the response's keep_alive() is false,
+// the connection must be closed after it.
+std::optional<Answer> AnswerTo(const RequestParser& parser, boost::beast::error_code error,
+                               const std::map<std::string, Handler>& handlers);
+
+}  // namespace tfjob::serve
