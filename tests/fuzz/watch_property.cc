@@ -60,7 +60,8 @@ void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event
 void CheckLine(std::string line) {
   line.reserve(line.size() + JsonDocument::kPadding);
   JsonDocument document;
-  for (const Kind kind : {Kind::kPod, Kind::kService, Kind::kTFJob, Kind::kNode}) {
+  // The pod group stands for the other kinds of objects that the operator creates one of per job.
+  for (const Kind kind : {Kind::kPod, Kind::kService, Kind::kTFJob, Kind::kNode, Kind::kPodGroup}) {
     const StatusOr<kube::WatchEvent> event = kube::DecodeEvent(kind, document, line, "v1");
     if (!event.ok()) continue;
     ENFORCE(event->type == kube::EventType::kError || !event->resource_version.empty(),
@@ -77,7 +78,7 @@ std::string Named(std::string_view name, std::string_view spec) {
 
 // Reads `object` between two others of a page.
 void CheckNeighbours(std::string_view object) {
-  for (const Kind kind : {Kind::kPod, Kind::kTFJob}) {
+  for (const Kind kind : {Kind::kPod, Kind::kTFJob, Kind::kPodGroup}) {
     const auto page =
         kube::DecodePage(kind,
                          StrCat(R"({"items":[)", Named("first", "1"), ",", object, ",",

@@ -5,8 +5,8 @@
 
 namespace tfjob::fuzz {
 
-// Reads the bytes as a watch of pods, services, TFJobs and nodes and aborts the process (ENFORCE)
-// if a property is violated:
+// Reads the bytes as a watch of pods, services, TFJobs, nodes and pod groups and aborts the process
+// (ENFORCE) if a property is violated:
 //   - reading never crashes;
 //   - the lines do not depend on the pieces in which the bytes arrive;
 //   - the slow decoder accepts what the fast one accepts, except for nodes and for lines with
