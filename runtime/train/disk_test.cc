@@ -2,14 +2,14 @@
 // the evaluator passes over what it cannot read, and tasks learn the end without a mark.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <filesystem>
-#include <thread>
+#include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/io/bundle_writer.h"
+#include "runtime/io/checkpoint_directory.h"
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
 #include "runtime/strategy/model_definition.h"
@@ -17,41 +17,11 @@
 #include "runtime/train/job_definition.h"
 #include "runtime/train/run_mark.h"
 #include "runtime/train/task.h"
+#include "runtime/train/test_job.h"
 #include "tests/faults/faulty_files.h"
 
 namespace tfjob::train {
 namespace {
-
-// Runs a task on a thread of its own.
-class TaskThread {
- public:
-  explicit TaskThread(TaskOptions options)
-      : context_(std::move(options), stop_, RealClock()),
-        thread_([this] { status_ = RunTask(context_); }) {}
-  ~TaskThread() {
-    if (!thread_.joinable()) return;
-    stop_.Request(SIGTERM);
-    thread_.join();
-  }
-  Status End() {
-    thread_.join();
-    return status_;
-  }
-  progress::Progress Progress() { return context_.board().Get(); }
-  template <typename Condition>
-  bool Await(const Condition& condition) {
-    const Duration deadline = RealClock().Monotonic() + 60s;
-    while (!condition(Progress()) && RealClock().Monotonic() < deadline)
-      std::this_thread::sleep_for(5ms);
-    return condition(Progress());
-  }
-
- private:
-  StopSource stop_;
-  TaskContext context_;
-  Status status_;
-  std::thread thread_;
-};
 
 class DiskTest : public testing::Test {
  protected:
@@ -125,9 +95,9 @@ TaskOptions Alone(TaskOptions options) {
 
 TEST_F(DiskTest, OnAFullDiskAllStepsAreMadeAndTheLastOneIsNamed) {
   disk_.Fill(true);
-  TaskThread chief(Alone(Options({"worker", 0},
-                                 "max_steps: 2000\nsave_checkpoints_steps: 100\n"
-                                 "save_summary_steps: 10\nfinal_save_secs: 2\n")));
+  RunningTask chief(Alone(Options({"worker", 0},
+                                  "max_steps: 2000\nsave_checkpoints_steps: 100\n"
+                                  "save_summary_steps: 10\nfinal_save_secs: 2\n")));
   const Status status = chief.End();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_TRUE(Message(status).starts_with("the checkpoint of step 2000 was not saved: ")) << status;
@@ -145,7 +115,7 @@ TEST_F(DiskTest, AStartingChiefRemovesWhatInterruptedWritesHaveLeft) {
   const std::string foreign = folder_ + "/model/notes.tmp.txt";
   for (const std::string& file : {left, foreign})
     ASSERT_TRUE(WriteFileAtomically(file, "half of it").ok());
-  TaskThread chief(Alone(Options({"worker", 0}, "max_steps: 3\n")));
+  RunningTask chief(Alone(Options({"worker", 0}, "max_steps: 3\n")));
   EXPECT_EQ(chief.End(), OkStatus());
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::exists(foreign));
@@ -155,7 +125,7 @@ TEST_F(DiskTest, ADiskThatHangsDuringTrainingDoesNotStopIt) {
   TaskOptions options = Alone(Options({"worker", 0},
                                       "max_steps: 100000000\nsave_checkpoints_steps: 100\n"
                                       "save_summary_steps: 10\n"));
-  TaskThread chief(std::move(options));
+  RunningTask chief(std::move(options));
   ASSERT_TRUE(chief.Await([](const progress::Progress& p) { return p.step > 0; }));
   disk_.Hang(true);
   ASSERT_TRUE(disk_.AwaitHangingWrite());
@@ -164,10 +134,40 @@ TEST_F(DiskTest, ADiskThatHangsDuringTrainingDoesNotStopIt) {
   disk_.Hang(false);
 }
 
+// The chief refills a server that has lost its state, whatever became of the last save.
+TEST_F(DiskTest, AServerIsRefilledAfterASaveHasFailed) {
+  const std::vector<cluster::Task> all = {{"chief", 0}, {"ps", 0}};
+  TestCluster job;
+  for (const cluster::Task& task : all) job.AddressOf(task);
+  job.FreeAddresses();
+  Mortal server(0, job.AddressOf({"ps", 0}));
+  server.Start(1);
+  TaskOptions options =
+      Options({"chief", 0}, "max_steps: 100000000\nsave_checkpoints_steps: 100\n");
+  options.tf_config = job.Static({"chief", 0}, all);
+  RunningTask chief(std::move(options));
+  const auto saved = [&] {
+    const auto latest = io::LatestCheckpoint(folder_ + "/model");
+    return latest.ok() && *latest ? (*latest)->step : 0;
+  };
+  ASSERT_TRUE(chief.Await([&](const progress::Progress&) { return saved() > 0; }));
+  disk_.Fill(true);
+  ASSERT_TRUE(
+      chief.Await([](const progress::Progress& p) { return p.problems.contains("checkpoints"); }));
+  const int64_t last = saved();
+  const int64_t lost = chief.Progress().step;
+  server.Kill();
+  server.Start(2);
+  EXPECT_TRUE(chief.AwaitStep(lost + 500)) << "the new server is empty until it is refilled";
+  EXPECT_EQ(saved(), last);
+  disk_.Fill(false);
+  EXPECT_TRUE(absl::IsCancelled(chief.Stop()));
+}
+
 TEST_F(DiskTest, TheEvaluatorPassesOverADamagedCheckpoint) {
   for (int64_t step : {1, 2, 3}) ASSERT_EQ(SaveAt(step), OkStatus());
   ASSERT_EQ(Damage(2), OkStatus());
-  TaskThread evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
+  RunningTask evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
   ASSERT_TRUE(evaluator.Await([](const progress::Progress& p) { return p.step == 3; }));
   ASSERT_EQ(MarkFinished(folder_ + "/model", {"uid", 0}, 3, RealClock().Now()), OkStatus());
   EXPECT_EQ(evaluator.End(), OkStatus());
@@ -177,7 +177,7 @@ TEST_F(DiskTest, TheEvaluatorPassesOverADamagedCheckpoint) {
 TEST_F(DiskTest, TheEvaluatorPassesOverADamagedListOfCheckpoints) {
   ASSERT_EQ(SaveAt(1), OkStatus());
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/model/checkpoint", "{").ok());
-  TaskThread evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
+  RunningTask evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
   ASSERT_TRUE(evaluator.Await([](const progress::Progress& p) { return !p.problems.empty(); }));
   std::filesystem::remove(folder_ + "/model/checkpoint");
   ASSERT_EQ(SaveAt(3), OkStatus());
@@ -189,7 +189,7 @@ TEST_F(DiskTest, TheEvaluatorPassesOverADamagedListOfCheckpoints) {
 TEST_F(DiskTest, TheEvaluatorFailsIfTheLastCheckpointIsDamaged) {
   for (int64_t step : {1, 2}) ASSERT_EQ(SaveAt(step), OkStatus());
   ASSERT_EQ(Damage(2), OkStatus());
-  TaskThread evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
+  RunningTask evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
   // It does not know yet that this is the last one.
   ASSERT_TRUE(evaluator.Await([](const progress::Progress& p) { return !p.problems.empty(); }));
   ASSERT_EQ(MarkFinished(folder_ + "/model", {"uid", 0}, 2, RealClock().Now()), OkStatus());
@@ -201,7 +201,7 @@ TEST_F(DiskTest, TheEvaluatorFailsIfTheLastCheckpointIsDamaged) {
 TEST_F(DiskTest, TheEvaluatorLearnsTheEndFromTheChief) {
   ASSERT_EQ(SaveAt(3), OkStatus());
   AnnounceEnd(3);
-  TaskThread evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
+  RunningTask evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
   EXPECT_EQ(evaluator.End(), OkStatus());
   EXPECT_EQ(evaluator.Progress().step, 3);
   ASSERT_TRUE(evaluator.Progress().run_end.has_value());
@@ -212,7 +212,7 @@ TEST_F(DiskTest, AWorkerWithoutTheFolderLearnsTheEndFromTheChief) {
   AnnounceEnd(3);
   TaskOptions options = Options({"worker", 0}, "max_steps: 3\n");
   options.config.model_dir = "";
-  TaskThread worker(std::move(options));
+  RunningTask worker(std::move(options));
   EXPECT_EQ(worker.End(), OkStatus());
 }
 

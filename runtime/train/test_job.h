@@ -53,11 +53,16 @@ class RunningTask {
     while (!ended_ && RealClock().Monotonic() < deadline) std::this_thread::sleep_for(5ms);
     return ended_;
   }
-  bool AwaitStep(int64_t step) {
+  // Returns whether the condition on the task's progress holds within a minute.
+  template <typename Condition>
+  bool Await(const Condition& condition) {
     const Duration deadline = RealClock().Monotonic() + 60s;
-    while (Progress().step < step && RealClock().Monotonic() < deadline)
+    while (!condition(Progress()) && RealClock().Monotonic() < deadline)
       std::this_thread::sleep_for(5ms);
-    return Progress().step >= step;
+    return condition(Progress());
+  }
+  bool AwaitStep(int64_t step) {
+    return Await([step](const progress::Progress& p) { return p.step >= step; });
   }
 
  private:
