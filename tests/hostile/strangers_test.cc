@@ -370,6 +370,7 @@ TEST_F(HostileTest, WrongKeyAndNoKey) {
   const Status none = ConnectAs(ps::Task("worker", 0), {});
   EXPECT_EQ(none.code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(none).find("set TFJOB_KEY"), std::string_view::npos) << none;
+  ExpectLoggedOnce("the peer cannot prove the job's key", kNeighbour);
 }
 
 TEST_F(HostileTest, WrongJobAndWrongRole) {
@@ -380,6 +381,7 @@ TEST_F(HostileTest, WrongJobAndWrongRole) {
   EXPECT_NE(Message(job).find("the caller is worker 0 of job 'another'"), std::string_view::npos)
       << job;
   EXPECT_FALSE(ConnectAs(ps::Task("gambler", 0), credentials_).ok());
+  ExpectLoggedOnce("the caller is worker 0 of job 'another'", kNeighbour);
 }
 
 TEST_F(HostileTest, CompressedMessage) {
