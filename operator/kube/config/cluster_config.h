@@ -39,8 +39,6 @@ struct ClusterConfig {
   // HTTP_PROXY and NO_PROXY have already been taken into account. For https servers, the proxy is
   // used with CONNECT.
   std::string proxy_url;
-  // If true, compressed responses are not requested.
-  bool disable_compression = false;
 
   // The namespace for commands that do not specify one; never empty.
   std::string default_namespace = "default";

@@ -85,7 +85,6 @@ TEST(Kubeconfig, AnotherContextCanBeChosen) {
   EXPECT_EQ(config->server, "https://two");
   EXPECT_EQ(config->tls_server_name, "kubernetes");
   EXPECT_EQ(config->proxy_url, "http://proxy:80");
-  EXPECT_TRUE(config->disable_compression);
   EXPECT_EQ(config->default_namespace, "team");
   EXPECT_EQ(config->credentials->Get()->authorization, "Basic dTpw");
 }

@@ -99,7 +99,6 @@ class Resolver {
       return InvalidArgument(where, ": expected a URL without a user; credentials belong in users");
     }
     result_.server = url->Print();
-    result_.disable_compression = cluster.disable_compression;
     return SetProxy(cluster, *url);
   }
 
