@@ -1,24 +1,13 @@
 #include "runtime/config/keys.h"
 
 #include <algorithm>
-#include <type_traits>
+
+#include "runtime/config/bind.h"
 
 namespace tfjob::config {
 namespace {
 
 using C = TrainingConfig;
-
-template <auto... members>
-Binding Bind() {
-  using T = std::remove_reference_t<decltype((std::declval<C&>().*....*members))>;
-  if constexpr (std::is_enum_v<T>) {
-    return Choice{[](C& config, int value) { (config.*....*members) = static_cast<T>(value); },
-                  [](const C& config) { return static_cast<int>((config.*....*members)); }};
-  } else {
-    return Ref<T>{[](C& config) -> T& { return (config.*....*members); },
-                  [](const C& config) -> const T& { return (config.*....*members); }};
-  }
-}
 
 void AddWeightsKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.weights",
@@ -84,121 +73,6 @@ void AddModelKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::metrics>(),
                   .doc = "Metrics to report in addition to the loss.",
                   .choices = {"accuracy", "mean_squared_error"}});
-}
-
-Key Hyper(const char* name, Binding binding, double minimum, std::vector<std::string> optimizers,
-          const char* unset, const char* doc) {
-  return {.path = StrCat("optimizer.", name),
-          .type = std::holds_alternative<Ref<std::optional<bool>>>(binding) ? KeyType::kBool
-                                                                            : KeyType::kNumber,
-          .binding = binding,
-          .doc = doc,
-          .minimum = minimum,
-          .when_key = optimizers.empty() ? "" : "optimizer.name",
-          .when_values = std::move(optimizers),
-          .unset_doc = unset};
-}
-
-void AddScheduleKeys(std::vector<Key>& keys) {
-  using S = ScheduleConfig;
-  using enum KeyType;
-  constexpr auto kOf = &C::optimizer;
-  constexpr auto kSchedule = &OptimizerConfig::learning_rate_schedule;
-  const std::string at = "optimizer.learning_rate_schedule.";
-  keys.push_back({.path = at + "name",
-                  .type = kString,
-                  .binding = Bind<kOf, kSchedule, &S::name>(),
-                  .doc = "How the learning rate changes with the step, as in Keras' schedules.",
-                  .choices = {"exponential_decay", "inverse_time_decay", "polynomial_decay",
-                              "cosine_decay", "piecewise_constant_decay"},
-                  .unset_doc = "constant"});
-  const auto add = [&](const char* name, KeyType type, Binding binding,
-                       std::vector<std::string> schedules, const char* unset, const char* doc) {
-    keys.push_back({.path = at + name,
-                    .type = type,
-                    .binding = binding,
-                    .doc = doc,
-                    .minimum = 0,
-                    .when_key = at + "name",
-                    .when_values = std::move(schedules),
-                    .unset_doc = unset});
-  };
-  add("decay_steps", kInteger, Bind<kOf, kSchedule, &S::decay_steps>(),
-      {"exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay"}, "required",
-      "Number of steps over which the learning rate decays once.");
-  add("decay_rate", kNumber, Bind<kOf, kSchedule, &S::decay_rate>(),
-      {"exponential_decay", "inverse_time_decay"}, "required",
-      "Every decay_steps, `exponential_decay` multiplies the learning rate by this number, and "
-      "`inverse_time_decay` adds it to the divisor, which starts at 1.");
-  add("staircase", kBool, Bind<kOf, kSchedule, &S::staircase>(),
-      {"exponential_decay", "inverse_time_decay"}, "false",
-      "Decay once every decay_steps, not continuously.");
-  add("end_learning_rate", kNumber, Bind<kOf, kSchedule, &S::end_learning_rate>(),
-      {"polynomial_decay"}, "0.0001", "Learning rate at the end of the decay.");
-  add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1",
-      "Exponent of the polynomial. 1: the decay is linear.");
-  add("cycle", kBool, Bind<kOf, kSchedule, &S::cycle>(), {"polynomial_decay"}, "false",
-      "At the end of each decay, raise the learning rate and decay again, instead of staying at "
-      "end_learning_rate.");
-  add("alpha", kNumber, Bind<kOf, kSchedule, &S::alpha>(), {"cosine_decay"}, "0",
-      "Final learning rate, as a fraction of the rate at which the decay starts.");
-  add("warmup_target", kNumber, Bind<kOf, kSchedule, &S::warmup_target>(), {"cosine_decay"},
-      "no warm-up",
-      "Before the decay, the learning rate changes linearly from learning_rate to this value.");
-  add("warmup_steps", kInteger, Bind<kOf, kSchedule, &S::warmup_steps>(), {"cosine_decay"}, "0",
-      "Number of steps that the change to warmup_target takes.");
-  add("boundaries", kNumbers, Bind<kOf, kSchedule, &S::boundaries>(), {"piecewise_constant_decay"},
-      "required", "Steps in ascending order; after each of them, the next of the values applies.");
-  add("values", kNumbers, Bind<kOf, kSchedule, &S::values>(), {"piecewise_constant_decay"},
-      "required",
-      "Learning rates, one more than there are boundaries. learning_rate must not be set.");
-}
-
-void AddOptimizerKeys(std::vector<Key>& keys) {
-  using O = OptimizerConfig;
-  constexpr auto kOf = &C::optimizer;
-  keys.push_back({.path = "optimizer.name",
-                  .type = KeyType::kString,
-                  .binding = Bind<kOf, &O::name>(),
-                  .doc = "The optimizer, with Keras' arithmetic and defaults. `optimizer: NAME` is "
-                         "the short form.",
-                  .choices = {"sgd", "adagrad", "adam", "rmsprop"}});
-  keys.push_back(Hyper("learning_rate", Bind<kOf, &O::learning_rate>(), 0, {},
-                       "sgd 0.01, others 0.001",
-                       "Learning rate; if there is a schedule, the initial one."));
-  AddScheduleKeys(keys);
-  keys.push_back(Hyper("momentum", Bind<kOf, &O::momentum>(), 0, {"sgd", "rmsprop"}, "0",
-                       "Fraction of the previous update that is added to the next one."));
-  keys.push_back(Hyper("nesterov", Bind<kOf, &O::nesterov>(), 0, {"sgd"}, "false",
-                       "Use Nesterov's momentum."));
-  keys.push_back(Hyper("initial_accumulator_value", Bind<kOf, &O::initial_accumulator_value>(), 0,
-                       {"adagrad"}, "0.1", "Initial value of the sum of squared gradients."));
-  keys.push_back(Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, {"adam"}, "0.9",
-                       "Decay rate of the gradient's first moment."));
-  keys.push_back(Hyper("beta_2", Bind<kOf, &O::beta_2>(), 0, {"adam"}, "0.999",
-                       "Decay rate of the gradient's second moment."));
-  keys.push_back(Hyper("rho", Bind<kOf, &O::rho>(), 0, {"rmsprop"}, "0.9",
-                       "Decay rate of the gradient's mean square."));
-  keys.push_back(
-      Hyper("centered", Bind<kOf, &O::centered>(), 0, {"rmsprop"}, "false",
-            "Normalise gradients by their estimated variance instead of their mean square."));
-  keys.push_back(Hyper("epsilon", Bind<kOf, &O::epsilon>(), 0, {"adagrad", "adam", "rmsprop"},
-                       "1e-07",
-                       "Small constant added to the denominator for numerical stability."));
-  keys.push_back(
-      Hyper("clipvalue", Bind<kOf, &O::clipvalue>(), 0, {}, "no clipping",
-            "Clip every element of a gradient to the range from -clipvalue to clipvalue. "
-            "At most one of clipvalue, clipnorm and global_clipnorm may be set."));
-  keys.push_back(Hyper("clipnorm", Bind<kOf, &O::clipnorm>(), 0, {}, "no clipping",
-                       "Scale the gradient of each variable so that its norm is at most this."));
-  keys.push_back(Hyper("global_clipnorm", Bind<kOf, &O::global_clipnorm>(), 0, {}, "no clipping",
-                       "Scale all gradients so that the norm of all of them together is at most "
-                       "this."));
-  for (Key& key : keys) {
-    const bool decays = key.path == "optimizer.momentum" || key.path == "optimizer.rho" ||
-                        key.path == "optimizer.beta_1" || key.path == "optimizer.beta_2";
-    if (decays) key.maximum = 1;
-  }
 }
 
 Key SourceKey(std::string path, KeyType type, Binding binding, const char* format, const char* doc,

@@ -43,8 +43,8 @@ struct LossConfig {
 // An empty `name` means a constant learning rate. Unset parameters have Keras' defaults.
 struct ScheduleConfig {
   std::string name;
-  std::optional<int64_t> decay_steps, warmup_steps;
-  std::optional<double> decay_rate, end_learning_rate, power, alpha, warmup_target;
+  std::optional<int64_t> decay_steps, warmup_steps, first_decay_steps;
+  std::optional<double> decay_rate, end_learning_rate, power, alpha, warmup_target, t_mul, m_mul;
   std::optional<bool> staircase, cycle;
   std::vector<double> boundaries, values;
 };
@@ -53,8 +53,11 @@ struct ScheduleConfig {
 struct OptimizerConfig {
   std::string name = "sgd";
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
-      epsilon;
-  std::optional<bool> nesterov, centered;
+      epsilon, learning_rate_power, l1_regularization_strength, l2_regularization_strength,
+      l2_shrinkage_regularization_strength, beta, weight_decay, ema_momentum;
+  std::optional<bool> nesterov, centered, amsgrad, use_ema;
+  std::optional<int64_t> ema_overwrite_frequency, gradient_accumulation_steps;
+  std::vector<std::string> exclude_from_weight_decay;
   std::optional<double> clipvalue, clipnorm, global_clipnorm;  // at most one is set
   ScheduleConfig learning_rate_schedule;
 };

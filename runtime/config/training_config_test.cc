@@ -148,8 +148,8 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
   EXPECT_EQ(ParseError("optimizer: {beta_1: 1.5}"),
             "t.yaml: optimizer.beta_1: expected a value from 0 to 1, got 1.5");
   EXPECT_EQ(ParseError("optimizer: adm"),
-            "t.yaml: optimizer: expected one of sgd, adagrad, adam, rmsprop, got \"adm\"; did you "
-            "mean \"adam\"?");
+            "t.yaml: optimizer: expected one of sgd, adagrad, adam, rmsprop, adamw, nadam, adamax, "
+            "adadelta, ftrl, lion, got \"adm\"; did you mean \"adam\"?");
   EXPECT_EQ(
       ParseError("strategy: {mode: snyc}"),
       "t.yaml: strategy.mode: expected one of async, sync, got \"snyc\"; did you mean \"sync\"?");

@@ -127,6 +127,24 @@ Status CheckClipping(const TrainingConfig& config) {
   return OkStatus();
 }
 
+Status CheckAveraging(const OptimizerConfig& optimizer) {
+  const bool averages = optimizer.use_ema.value_or(false);
+  if (averages || (!optimizer.ema_momentum && !optimizer.ema_overwrite_frequency))
+    return OkStatus();
+  return InvalidArgument("optimizer.",
+                         optimizer.ema_momentum ? "ema_momentum" : "ema_overwrite_frequency",
+                         ": belongs to optimizer.use_ema true, but it is not set; set it, or "
+                         "remove one of the two");
+}
+
+Status CheckAccumulation(const OptimizerConfig& optimizer) {
+  const bool clips = optimizer.clipvalue || optimizer.clipnorm || optimizer.global_clipnorm;
+  if (!clips || !optimizer.gradient_accumulation_steps) return OkStatus();
+  return InvalidArgument(
+      "optimizer.gradient_accumulation_steps: gradients that are accumulated cannot be clipped; "
+      "remove it, or remove clipvalue, clipnorm and global_clipnorm");
+}
+
 Status CheckStaleness(const StrategyConfig& strategy) {
   if (!strategy.max_staleness || strategy.kind != StrategyKind::kOneDevice) return OkStatus();
   return InvalidArgument(
@@ -151,6 +169,8 @@ Status Validate(const TrainingConfig& config) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }
   RETURN_IF_ERROR(CheckClipping(config));
+  RETURN_IF_ERROR(CheckAveraging(config.optimizer));
+  RETURN_IF_ERROR(CheckAccumulation(config.optimizer));
   RETURN_IF_ERROR(CheckStaleness(config.strategy));
   RETURN_IF_ERROR(CheckEnd(config));
   return CheckCheckpoints(config);

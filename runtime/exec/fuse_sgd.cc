@@ -17,8 +17,9 @@ using graph::Output;
 bool IsPlainSgd(const Node& node) {
   if (node.op != "ApplyOptimizer") return false;
   auto optimizer = optimizer::FromAttributes(node.attributes);
-  return optimizer.ok() && optimizer->kind == optimizer::Kind::kSgd && optimizer->momentum == 0 &&
-         optimizer->schedule.decay == optimizer::Decay::kNone;
+  return optimizer.ok() && optimizer->kind == optimizer::Kind::kSgd &&
+         optimizer->schedule.decay == optimizer::Decay::kNone && optimizer->weight_decay == 0 &&
+         optimizer::SlotCount(*optimizer) == 0;
 }
 
 // Returns the MatMul that computes the gradient of the plain SGD step `apply`. Returns null if

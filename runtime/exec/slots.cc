@@ -37,7 +37,9 @@ StatusOr<std::vector<Variable*>> FindOrCreateSlots(const optimizer::Optimizer& o
     Variable* found = store.Find(name);
     if (found == nullptr) {
       ASSIGN_OR_RETURN(found, store.Create(name, dtype, variable.shape(), Kind::kSlot));
-      RETURN_IF_ERROR(found->FromTensor(Filled(dtype, variable.shape(), slot.initial_value)));
+      RETURN_IF_ERROR(found->FromTensor(slot.starts_as_variable
+                                            ? variable.ToTensor()
+                                            : Filled(dtype, variable.shape(), slot.initial_value)));
     }
     if (found->kind() != Kind::kSlot || found->dtype() != dtype ||
         found->shape() != variable.shape()) {

@@ -98,7 +98,8 @@ void Contribute(Builder& b, const BuildOptions& options, const Feeds& feeds, Cha
     built.contributions.push_back({variable, change, ContributionName(change, variable)});
     b.AddFetch(built.contributions.back().fetch, value);
   } else if (change == Change::kGradient) {
-    ApplyOptimizer(b, variable, value, feeds.step, optimizer::ToAttributes(*options.optimizer));
+    ApplyOptimizer(b, variable, value, feeds.step,
+                   optimizer::ToAttributes(optimizer::ForVariable(*options.optimizer, variable)));
   } else {
     Assign(b, variable, value);
   }
@@ -226,7 +227,9 @@ StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
     if (contribution.change == Change::kAssign) {
       Assign(b, contribution.variable, value);
     } else {
-      ApplyOptimizer(b, contribution.variable, value, step, optimizer::ToAttributes(optimizer));
+      ApplyOptimizer(
+          b, contribution.variable, value, step,
+          optimizer::ToAttributes(optimizer::ForVariable(optimizer, contribution.variable)));
     }
   }
   return std::move(b).Finish();

@@ -62,7 +62,7 @@ class ApplyKernel : public Kernel {
 };
 
 Status CheckOperands(const Optimizer& optimizer, const KernelRequest& request) {
-  const size_t slots = Slots(optimizer).size();
+  const auto slots = static_cast<size_t>(SlotCount(optimizer));
   if (request.inputs.size() != kFirstSlot + slots || request.outputs.size() != 1 + slots) {
     return InvalidArgument(Name(optimizer.kind), " takes step, gradient, variable and ", slots,
                            " slots, and returns variable and slots");
@@ -107,7 +107,9 @@ const kernels::KernelTable& CpuKernels() {
                                                     {{0, kVariable, InPlace::kAlways},
                                                      {1, kFirstSlot, InPlace::kAlways},
                                                      {2, kFirstSlot + 1, InPlace::kAlways},
-                                                     {3, kFirstSlot + 2, InPlace::kAlways}}}}});
+                                                     {3, kFirstSlot + 2, InPlace::kAlways},
+                                                     {4, kFirstSlot + 3, InPlace::kAlways},
+                                                     {5, kFirstSlot + 4, InPlace::kAlways}}}}});
   return table;
 }
 

@@ -1,14 +1,23 @@
 #include "runtime/optimizer/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
-#include "runtime/base/json.h"
+#include "runtime/base/did_you_mean.h"
+#include "runtime/optimizer/hyper_parameter.h"
 
 namespace tfjob::optimizer {
 namespace {
 
-constexpr Kind kKinds[] = {Kind::kSgd, Kind::kAdagrad, Kind::kAdam, Kind::kRmsprop};
+using internal::HyperParameter;
+using internal::Range;
+
+// In the order of Kind.
+constexpr std::string_view kNames[] = {"SGD",   "Adagrad", "Adam",     "RMSprop", "AdamW",
+                                       "Nadam", "Adamax",  "Adadelta", "Ftrl",    "Lion"};
+static_assert(std::size(kNames) == kKindCount);
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -18,128 +27,161 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-Status AtLeastZero(std::string_view name, double value) {
-  if (std::isfinite(value) && value >= 0) return OkStatus();
-  return InvalidArgument("optimizer: ", name, " is ", value,
-                         ": it must be a finite number, 0 or more");
+struct Allowed {
+  bool (*holds)(double value);
+  std::string_view text;
+};
+
+// In the order of Range. With a momentum or a decay factor of 1, old values would never fade.
+const Allowed kAllowed[] = {
+    {[](double) { return true; }, ""},
+    {[](double value) { return std::isfinite(value) && value >= 0; }, "a finite number, 0 or more"},
+    {[](double value) { return value >= 0 && value < 1; }, "at least 0 and below 1"},
+    {[](double value) { return value >= 0 && value <= 1; }, "between 0 and 1"},
+    {[](double value) { return std::isfinite(value) && value <= 0; }, "a finite number, 0 or less"},
+};
+
+Status Check(const Optimizer& o, const HyperParameter& parameter) {
+  const double value =
+      std::visit([&](auto member) { return static_cast<double>(o.*member); }, parameter.member);
+  const Allowed& allowed = kAllowed[static_cast<size_t>(parameter.range)];
+  if (allowed.holds(value)) return OkStatus();
+  return InvalidArgument("optimizer: ", parameter.name, " is ", value, ": it must be ",
+                         allowed.text);
 }
 
-// Checks a momentum or a decay factor (beta, rho). With a factor of 1, old values would never fade.
-Status BelowOne(std::string_view name, double value) {
-  if (value >= 0 && value < 1) return OkStatus();
-  return InvalidArgument("optimizer: ", name, " is ", value, ": it must be at least 0 and below 1");
+bool IsSet(const Optimizer& o, const HyperParameter& parameter) {
+  const Optimizer unset;
+  return std::visit([&](auto member) { return o.*member != unset.*member; }, parameter.member);
+}
+
+bool IsWritten(const Optimizer& o, const HyperParameter& parameter) {
+  return !parameter.only_if_set || IsSet(o, parameter);
 }
 
 }  // namespace
 
 StatusOr<Kind> ParseKind(std::string_view name) {
-  for (Kind kind : kKinds) {
-    if (Lower(Name(kind)) == Lower(name)) return kind;
+  std::vector<std::string> known;
+  for (int i = 0; i < kKindCount; ++i) {
+    if (Lower(kNames[i]) == Lower(name)) return static_cast<Kind>(i);
+    known.emplace_back(kNames[i]);
   }
-  return InvalidArgument("there is no optimizer \"", name, "\": use SGD, Adagrad, Adam or RMSprop");
+  return InvalidArgument("there is no optimizer \"", name, "\"", DidYouMean(name, known));
 }
 
 std::string_view Name(Kind kind) {
-  switch (kind) {
-    case Kind::kSgd:
-      return "SGD";
-    case Kind::kAdagrad:
-      return "Adagrad";
-    case Kind::kAdam:
-      return "Adam";
-    case Kind::kRmsprop:
-      return "RMSprop";
-  }
-  return "";
+  return kNames[static_cast<size_t>(kind)];
 }
 
 Optimizer Optimizer::Default(Kind kind) {
   Optimizer optimizer;
   optimizer.kind = kind;
   optimizer.learning_rate = kind == Kind::kSgd ? 0.01 : 0.001;
+  if (kind == Kind::kAdadelta) optimizer.rho = 0.95;
+  if (kind == Kind::kLion) optimizer.beta_2 = 0.99;
+  if (kind == Kind::kAdamW) optimizer.weight_decay = 0.004;
   return optimizer;
 }
 
 Status Validate(const Optimizer& o) {
-  RETURN_IF_ERROR(AtLeastZero("learning_rate", o.learning_rate));
-  RETURN_IF_ERROR(Annotate(Validate(o.schedule), "optimizer"));
-  if (o.kind == Kind::kSgd || o.kind == Kind::kRmsprop) {
-    RETURN_IF_ERROR(BelowOne("momentum", o.momentum));
+  for (const HyperParameter& parameter : internal::HyperParameters()) {
+    if (internal::Uses(o, parameter)) RETURN_IF_ERROR(Check(o, parameter));
   }
+  RETURN_IF_ERROR(Annotate(Validate(o.schedule), "optimizer"));
   if (o.kind == Kind::kSgd && o.nesterov && o.momentum == 0) {
     return InvalidArgument("optimizer: nesterov needs a momentum above 0");
   }
-  if (o.kind != Kind::kSgd) RETURN_IF_ERROR(AtLeastZero("epsilon", o.epsilon));
-  if (o.kind == Kind::kAdagrad) {
-    RETURN_IF_ERROR(AtLeastZero("initial_accumulator_value", o.initial_accumulator_value));
+  if (o.kind == Kind::kFtrl && o.learning_rate == 0) {
+    return InvalidArgument("optimizer: learning_rate is 0: Ftrl needs a number above 0");
   }
-  if (o.kind == Kind::kAdam) {
-    RETURN_IF_ERROR(BelowOne("beta_1", o.beta_1));
-    RETURN_IF_ERROR(BelowOne("beta_2", o.beta_2));
+  if (o.gradient_accumulation_steps == 1) {
+    return InvalidArgument(
+        "optimizer: gradient_accumulation_steps is 1: it must be 2 or more, or 0 for none");
   }
-  return o.kind == Kind::kRmsprop ? BelowOne("rho", o.rho) : OkStatus();
+  return OkStatus();
 }
 
-std::vector<Slot> Slots(const Optimizer& o) {
-  switch (o.kind) {
-    case Kind::kSgd:
-      if (o.momentum == 0) return {};
-      return {{"momentum", "momentum", 0}};
-    case Kind::kAdagrad:
-      return {{"accumulator", "Adagrad", o.initial_accumulator_value}};
-    case Kind::kAdam:
-      return {{"momentum", "Adam", 0}, {"velocity", "Adam_1", 0}};
-    case Kind::kRmsprop:
-      break;
+Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable) {
+  Optimizer own = optimizer;
+  for (const std::string& text : optimizer.exclude_from_weight_decay) {
+    if (variable.find(text) != std::string_view::npos) own.weight_decay = 0;
   }
-  std::vector<Slot> slots = {{"velocity", "RMSProp", 0}};
-  if (o.centered) slots.push_back({"average_gradient", "RMSProp_1", 0});
-  if (o.momentum != 0) {
-    slots.push_back({"momentum", o.centered ? "RMSProp_2" : "RMSProp_1", 0});
-  }
-  return slots;
+  own.exclude_from_weight_decay.clear();
+  return own;
 }
 
 Attributes ToAttributes(const Optimizer& o) {
-  Attributes attributes{{"kind", std::string(Name(o.kind))}, {"learning_rate", o.learning_rate}};
+  Attributes attributes{{"kind", std::string(Name(o.kind))}};
+  for (const HyperParameter& parameter : internal::HyperParameters()) {
+    if (!internal::Uses(o, parameter) || !IsWritten(o, parameter)) continue;
+    std::visit([&](auto member) { attributes.Set(parameter.name, o.*member); }, parameter.member);
+  }
   if (o.schedule.decay != Decay::kNone) {
     attributes.Set("learning_rate_schedule", PrintJson(ToJson(o.schedule)));
   }
-  const bool rmsprop = o.kind == Kind::kRmsprop;
-  if (o.kind == Kind::kSgd || rmsprop) attributes.Set("momentum", o.momentum);
-  if (o.kind == Kind::kSgd) attributes.Set("nesterov", o.nesterov);
-  if (o.kind == Kind::kAdagrad) {
-    attributes.Set("initial_accumulator_value", o.initial_accumulator_value);
-  }
-  if (o.kind == Kind::kAdam) {
-    attributes.Set("beta_1", o.beta_1);
-    attributes.Set("beta_2", o.beta_2);
-  }
-  if (rmsprop) {
-    attributes.Set("rho", o.rho);
-    attributes.Set("centered", o.centered);
-  }
-  if (o.kind != Kind::kSgd) attributes.Set("epsilon", o.epsilon);
   return attributes;
 }
 
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes) {
   ASSIGN_OR_RETURN(Kind kind, ParseKind(attributes.Get<std::string>("kind", "")));
   Optimizer o = Optimizer::Default(kind);
-  o.learning_rate = attributes.Get("learning_rate", o.learning_rate);
+  o.weight_decay = 0;  // ToAttributes leaves it out if it is 0
+  for (const HyperParameter& parameter : internal::HyperParameters()) {
+    std::visit([&](auto member) { o.*member = attributes.Get(parameter.name, o.*member); },
+               parameter.member);
+  }
   if (const auto* schedule = attributes.Find<std::string>("learning_rate_schedule")) {
     ASSIGN_OR_RETURN(const Json json, ParseJson(*schedule, "learning_rate_schedule"));
     ASSIGN_OR_RETURN(o.schedule, ParseSchedule(JsonField(json)));
   }
-  o.momentum = attributes.Get("momentum", o.momentum);
-  o.nesterov = attributes.Get("nesterov", o.nesterov);
-  o.initial_accumulator_value =
-      attributes.Get("initial_accumulator_value", o.initial_accumulator_value);
-  o.beta_1 = attributes.Get("beta_1", o.beta_1);
-  o.beta_2 = attributes.Get("beta_2", o.beta_2);
-  o.rho = attributes.Get("rho", o.rho);
-  o.centered = attributes.Get("centered", o.centered);
-  o.epsilon = attributes.Get("epsilon", o.epsilon);
+  RETURN_IF_ERROR(Validate(o));
+  return o;
+}
+
+Json ToJson(const Optimizer& o) {
+  Json json = {{"kind", std::string(Name(o.kind))}, {"learning_rate_schedule", ToJson(o.schedule)}};
+  if (!o.exclude_from_weight_decay.empty())
+    json["exclude_from_weight_decay"] = o.exclude_from_weight_decay;
+  for (const HyperParameter& parameter : internal::HyperParameters()) {
+    if (!IsWritten(o, parameter)) continue;
+    std::visit([&](auto member) { json[std::string(parameter.name)] = o.*member; },
+               parameter.member);
+  }
+  return json;
+}
+
+namespace {
+
+Status Read(const JsonField& field, double& into) {
+  ASSIGN_OR_RETURN(into, field.Double());
+  return OkStatus();
+}
+Status Read(const JsonField& field, bool& into) {
+  ASSIGN_OR_RETURN(into, field.Bool());
+  return OkStatus();
+}
+Status Read(const JsonField& field, int64_t& into) {
+  ASSIGN_OR_RETURN(into, field.Int());
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Optimizer> ParseOptimizer(const JsonField& json) {
+  Optimizer o;
+  ASSIGN_OR_RETURN(const std::string kind, json["kind"].String());
+  ASSIGN_OR_RETURN(o.kind, ParseKind(kind));
+  ASSIGN_OR_RETURN(o.schedule, ParseSchedule(json["learning_rate_schedule"]));
+  ASSIGN_OR_RETURN(const auto excluded, json["exclude_from_weight_decay"].Elements());
+  for (const JsonField& text : excluded) {
+    ASSIGN_OR_RETURN(o.exclude_from_weight_decay.emplace_back(), text.String());
+  }
+  for (const HyperParameter& parameter : internal::HyperParameters()) {
+    if (parameter.only_if_set && !json[parameter.name].present()) continue;
+    RETURN_IF_ERROR(std::visit([&](auto member) { return Read(json[parameter.name], o.*member); },
+                               parameter.member));
+  }
   RETURN_IF_ERROR(Validate(o));
   return o;
 }

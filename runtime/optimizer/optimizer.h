@@ -4,14 +4,36 @@
 // The arithmetic is Keras 3's (keras/src/optimizers). g is the gradient, w the variable, lr the
 // learning rate of the step, and t = step + 1:
 //
-//   SGD      momentum = 0: w -= lr g
-//            else m = momentum m - lr g; w += m (with nesterov: w += momentum m - lr g)
-//   Adagrad  a += g²; w -= lr g / sqrt(a + epsilon)
-//   Adam     m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
-//            w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
-//   RMSprop  v = rho v + (1 - rho) g²
-//            d = v + epsilon; if centered, a = rho a + (1 - rho) g and d = v - a² + epsilon
-//            u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m + u; w -= m
+//   SGD       momentum = 0: w -= lr g
+//             else m = momentum m - lr g; w += m (with nesterov: w += momentum m - lr g)
+//   Adagrad   a += g²; w -= lr g / sqrt(a + epsilon)
+//   Adam      m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
+//             w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
+//             with amsgrad, h = max(h, v) takes the place of v in the last line
+//   AdamW     Adam, with another default of weight_decay
+//   Nadam     m and v as Adam; u_t = beta_1 (1 - 0.96^t / 2); p_t = u_1 u_2 … u_t
+//             n = u_{t+1} m / (1 - p_{t+1}) + (1 - u_t) g / (1 - p_t)
+//             w -= lr n / (sqrt(v / (1 - beta_2^t)) + epsilon)
+//   Adamax    m as Adam; u = max(beta_2 u, |g|); w -= lr m / ((1 - beta_1^t)(u + epsilon))
+//   RMSprop   v = rho v + (1 - rho) g²
+//             d = v + epsilon; if centered, a = rho a + (1 - rho) g and d = v - a² + epsilon
+//             u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m + u; w -= m
+//   Adadelta  a = rho a + (1 - rho) g²; d = -sqrt(e + epsilon) g / sqrt(a + epsilon)
+//             e = rho e + (1 - rho) d²; w += lr d
+//   Ftrl      n = a + g², q = -learning_rate_power, l2 = l2_regularization_strength + beta / (2 lr)
+//             z += g + 2 l2_shrinkage_regularization_strength w - (n^q - a^q) w / lr; a = n
+//             w = (clip(z, -l1, l1) - z) / (n^q / lr + 2 l2), l1 = l1_regularization_strength
+//   Lion      w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g
+//
+// Options of every kind, in the order in which they take effect:
+//
+//   gradient_accumulation_steps  k: the gradient is added to a slot. Only every k-th step updates
+//                                w, with the mean of k gradients. Bias corrections then count
+//                                updates: t = step / k + 1, rounded down. Schedules count steps
+//   weight_decay                 w -= lr weight_decay w, before the update
+//   use_ema                      average = ema_momentum average + (1 - ema_momentum) w, after every
+//                                step; the average is w as long as t = 1
+//   ema_overwrite_frequency      f: w = average, in every step in which f divides t
 //
 // TensorFlow 1's optimizers use the same formulas with other default values: AdagradOptimizer has
 // epsilon 0, AdamOptimizer epsilon 1e-8.
@@ -23,6 +45,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/optimizer/schedule.h"
 #include "runtime/tensor/attributes.h"
@@ -33,29 +56,56 @@ class Stream;
 
 namespace tfjob::optimizer {
 
-enum class Kind { kSgd, kAdagrad, kAdam, kRmsprop };
+enum class Kind {
+  kSgd,
+  kAdagrad,
+  kAdam,
+  kRmsprop,
+  kAdamW,
+  kNadam,
+  kAdamax,
+  kAdadelta,
+  kFtrl,
+  kLion
+};
+inline constexpr int kKindCount = 10;
 
-// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop". For any other
-// name, returns InvalidArgument with a message that lists the choices.
+// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop", … For any other
+// name, returns InvalidArgument with a message that suggests or lists names.
 StatusOr<Kind> ParseKind(std::string_view name);
-std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
+std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop", …
 
-// Each kind uses only the learning rate, the schedule and the hyper-parameters that are marked with
-// its name.
+// Each kind uses only the learning rate, the schedule, the options of every kind, and the
+// hyper-parameters that are marked with its name.
 struct Optimizer {
   Kind kind = Kind::kSgd;
   double learning_rate = 0.01;  // the initial rate, if there is a schedule
   Schedule schedule;
   double momentum = 0;                     // SGD, RMSprop
   bool nesterov = false;                   // SGD
-  double initial_accumulator_value = 0.1;  // Adagrad
-  double beta_1 = 0.9;                     // Adam
-  double beta_2 = 0.999;                   // Adam
-  double rho = 0.9;                        // RMSprop
+  double initial_accumulator_value = 0.1;  // Adagrad, Ftrl
+  double beta_1 = 0.9;                     // Adam, AdamW, Nadam, Adamax, Lion
+  double beta_2 = 0.999;                   // Adam, AdamW, Nadam, Adamax, Lion
+  double rho = 0.9;                        // RMSprop, Adadelta
   bool centered = false;                   // RMSprop
-  double epsilon = 1e-7;                   // Adagrad, Adam, RMSprop
+  bool amsgrad = false;                    // Adam, AdamW
+  double epsilon = 1e-7;                   // all but SGD, Ftrl and Lion
+  // Ftrl
+  double learning_rate_power = -0.5;
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  double l2_shrinkage_regularization_strength = 0;
+  double beta = 0;
 
-  // Returns Keras 3's defaults: learning rate 0.01 for SGD, 0.001 for the others.
+  double weight_decay = 0;  // 0: none
+  // No weight decay for the variables whose name ("dense_1/bias") contains one of these texts.
+  std::vector<std::string> exclude_from_weight_decay;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;      // 0: never
+  int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
+
+  // Returns Keras 3's defaults.
   static Optimizer Default(Kind kind);
 
   bool operator==(const Optimizer&) const = default;
@@ -65,30 +115,43 @@ struct Optimizer {
 // Keras name, its value and what is allowed.
 Status Validate(const Optimizer& optimizer);
 
+// Returns the optimizer as it applies to one variable: without exclude_from_weight_decay, and
+// without weight decay if the variable is excluded.
+Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable);
+
 // Describes an additional tensor, of the variable's shape, that the optimizer keeps for
 // each variable.
 struct Slot {
-  std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient"
+  std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient", …
   // The slot of variable w is saved as "<w>/<suffix>". The suffix is TensorFlow 1's if the contents
-  // mean the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2). Only SGD's slot has Keras
-  // 3's suffix, "momentum". Its contents include the factor -lr, unlike those of TensorFlow's
-  // Momentum.
+  // mean the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2; Adadelta, Adadelta_1;
+  // Ftrl, Ftrl_1). All other slots have Keras 3's suffixes. SGD's "momentum" is one of them: its
+  // contents include the factor -lr, unlike those of TensorFlow's Momentum.
   std::string suffix;
   double initial_value = 0;
+  bool starts_as_variable = false;  // its initial value is the variable's
 
   bool operator==(const Slot&) const = default;
 };
 
-// Returns the slots in the order in which Apply takes them. Their number and names depend only on
-// the kind, on `centered` and on whether `momentum` is 0.
+// Returns the slots in the order in which Apply takes them: those of the kind, the average
+// (use_ema), the accumulated gradient (gradient_accumulation_steps). Their number and names depend
+// only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the options
+// of every kind.
 std::vector<Slot> Slots(const Optimizer& optimizer);
-inline constexpr int kMaxSlots = 3;
+inline constexpr int kMaxSlots = 5;
+
+// Returns the number of slots. Allocates nothing.
+int SlotCount(const Optimizer& optimizer);
+// Returns the index of the average of use_ema among the slots, or -1 if there is none.
+int AverageSlot(const Optimizer& optimizer);
 
 // Updates the variable and its slots once. Makes a single pass over memory, divided among the
-// stream's threads. `step` is the number of updates before this one (Keras' `iterations`). `slots`
-// are in the order of Slots(optimizer). Every span must have as many elements as the variable. The
-// gradient is first multiplied by `gradient_scale`, for example by 1 / n if `gradient` is the sum
-// of n gradients.
+// stream's threads. `step` is the number of steps before this one (Keras' `iterations`, but for
+// gradient_accumulation_steps). `slots` are in the order of Slots(optimizer). Every span must have
+// as many elements as the variable. The gradient is first multiplied by `gradient_scale`, for
+// example by 1 / n if `gradient` is the sum of n gradients. Ignores exclude_from_weight_decay: pass
+// the optimizer through ForVariable.
 void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
            std::span<const float> gradient, std::span<const std::span<float>> slots,
            kernels::Stream& stream, float gradient_scale = 1);
@@ -96,9 +159,15 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            std::span<const double> gradient, std::span<const std::span<double>> slots,
            kernels::Stream& stream, double gradient_scale = 1);
 
-// Convert an optimizer to and from the attributes of the op ApplyOptimizer. FromAttributes returns
-// InvalidArgument if the attributes do not describe a valid optimizer (see Validate).
+// Convert an optimizer, as it applies to one variable (ForVariable), to and from the attributes of
+// the op ApplyOptimizer. FromAttributes returns InvalidArgument if the attributes do not describe a
+// valid optimizer (see Validate).
 Attributes ToAttributes(const Optimizer& optimizer);
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes);
+
+// Convert an optimizer to and from JSON. ParseOptimizer returns InvalidArgument if the JSON does
+// not describe a valid optimizer.
+Json ToJson(const Optimizer& optimizer);
+StatusOr<Optimizer> ParseOptimizer(const JsonField& json);
 
 }  // namespace tfjob::optimizer

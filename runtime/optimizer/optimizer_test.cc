@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "runtime/optimizer/apply_kernel.h"
 
@@ -31,7 +32,144 @@ double Rms(double& v, double g) {
   return v = 0.9 * v + 0.1 * g * g;
 }
 
-std::vector<Case> Cases() {
+double Squared(double x) {
+  return x * x;
+}
+
+// Nadam's u_t and u_1 … u_t.
+double NadamMomentum(double t) {
+  return 0.9 * (1 - 0.5 * std::pow(0.96, t));
+}
+double NadamProduct(double t) {
+  double product = 1;
+  for (int i = 1; i <= t; ++i) product *= NadamMomentum(i);
+  return product;
+}
+
+Reference FtrlReference(double l1, double l2, double shrinkage, double beta, double power) {
+  return [=](double w, double g, double, std::vector<double>& s) {
+    const double lr = 0.05, strength = l2 + beta / (2 * lr);
+    const double sum = s[0] + g * g;
+    s[1] += g + 2 * shrinkage * w - (std::pow(sum, power) - std::pow(s[0], power)) / lr * w;
+    s[0] = sum;
+    const double clipped = std::min(std::max(s[1], -l1), l1);
+    return (clipped - s[1]) / (std::pow(sum, power) / lr + 2 * strength);
+  };
+}
+
+std::vector<Case> NewerCases() {
+  return {
+      {"AdamW", Make(Kind::kAdamW, 0.001),
+       [](double w, double g, double t, auto& s) {
+         const double alpha = 0.001 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+         w -= w * 0.001 * 0.004;
+         s[0] += (g - s[0]) * (1 - 0.9);
+         s[1] += (g * g - s[1]) * (1 - 0.999);
+         return w - s[0] * alpha / (std::sqrt(s[1]) + 1e-7);
+       }},
+      {"Adam with amsgrad", Make(Kind::kAdam, 0.001, [](Optimizer& o) { o.amsgrad = true; }),
+       [](double w, double g, double t, auto& s) {
+         const double alpha = 0.001 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+         s[0] += (g - s[0]) * (1 - 0.9);
+         s[1] += (g * g - s[1]) * (1 - 0.999);
+         s[2] = std::max(s[2], s[1]);
+         return w - s[0] * alpha / (std::sqrt(s[2]) + 1e-7);
+       }},
+      {"Nadam", Make(Kind::kNadam, 0.001),
+       [](double w, double g, double t, auto& s) {
+         s[0] += (g - s[0]) * (1 - 0.9);
+         s[1] += (g * g - s[1]) * (1 - 0.999);
+         const double m = NadamMomentum(t + 1) * s[0] / (1 - NadamProduct(t + 1)) +
+                          (1 - NadamMomentum(t)) * g / (1 - NadamProduct(t));
+         return w - m * 0.001 / (std::sqrt(s[1] / (1 - std::pow(0.999, t))) + 1e-7);
+       }},
+      {"Adamax", Make(Kind::kAdamax, 0.001),
+       [](double w, double g, double t, auto& s) {
+         s[0] += (g - s[0]) * (1 - 0.9);
+         s[1] = std::max(0.999 * s[1], std::abs(g));
+         return w - 0.001 * s[0] / ((1 - std::pow(0.9, t)) * (s[1] + 1e-7));
+       }},
+      {"Adadelta", Make(Kind::kAdadelta, 1),
+       [](double w, double g, double, auto& s) {
+         s[0] = 0.95 * s[0] + (1 - 0.95) * g * g;
+         const double change = -std::sqrt(s[1] + 1e-7) * g / std::sqrt(s[0] + 1e-7);
+         s[1] = 0.95 * s[1] + (1 - 0.95) * Squared(change);
+         return w + change;
+       }},
+      {"Ftrl", Make(Kind::kFtrl, 0.05), FtrlReference(0, 0, 0, 0, 0.5)},
+      {"Ftrl with penalties",
+       Make(Kind::kFtrl, 0.05,
+            [](Optimizer& o) {
+              o.l1_regularization_strength = 0.3;
+              o.l2_regularization_strength = 0.2;
+              o.l2_shrinkage_regularization_strength = 0.1;
+              o.beta = 0.4;
+              o.learning_rate_power = -0.7;
+            }),
+       FtrlReference(0.3, 0.2, 0.1, 0.4, 0.7)},
+      {"Lion", Make(Kind::kLion, 0.01),
+       [](double w, double g, double, auto& s) {
+         const double direction = 0.9 * s[0] + (1 - 0.9) * g;
+         s[0] = 0.99 * s[0] + (1 - 0.99) * g;
+         return w - 0.01 * (direction > 0 ? 1 : direction < 0 ? -1 : 0);
+       }},
+  };
+}
+
+std::vector<Case> CasesOfOptions() {
+  return {
+      {"SGD with weight decay", Make(Kind::kSgd, 0.1, [](Optimizer& o) { o.weight_decay = 0.5; }),
+       [](double w, double g, double, auto&) { return w - w * 0.1 * 0.5 - 0.1 * g; }},
+      {"SGD with an average",
+       Make(Kind::kSgd, 0.1,
+            [](Optimizer& o) {
+              o.use_ema = true;
+              o.ema_momentum = 0.7;
+            }),
+       [](double w, double g, double t, auto& s) {
+         w -= 0.1 * g;
+         s[0] = t == 1 ? w : 0.7 * s[0] + (1 - 0.7) * w;
+         return w;
+       }},
+      {"SGD that starts again from the average",
+       Make(Kind::kSgd, 0.1,
+            [](Optimizer& o) {
+              o.use_ema = true;
+              o.ema_momentum = 0.7;
+              o.ema_overwrite_frequency = 3;
+            }),
+       [](double w, double g, double t, auto& s) {
+         w -= 0.1 * g;
+         s[0] = t == 1 ? w : 0.7 * s[0] + (1 - 0.7) * w;
+         return std::fmod(t, 3) == 0 ? s[0] : w;
+       }},
+      // The reference's t counts steps, two per update.
+      {"Adam with accumulation, decay and an average",
+       Make(Kind::kAdam, 0.001,
+            [](Optimizer& o) {
+              o.gradient_accumulation_steps = 2;
+              o.weight_decay = 0.3;
+              o.use_ema = true;
+            }),
+       [](double w, double g, double step, auto& s) {
+         s[3] += g;
+         const double t = std::ceil(step / 2);
+         if (std::fmod(step, 2) == 0) {
+           const double alpha = 0.001 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+           const double mean = s[3] / 2;
+           w -= w * 0.001 * 0.3;
+           s[0] += (mean - s[0]) * (1 - 0.9);
+           s[1] += (mean * mean - s[1]) * (1 - 0.999);
+           w -= s[0] * alpha / (std::sqrt(s[1]) + 1e-7);
+           s[3] = 0;
+         }
+         s[2] = t == 1 ? w : 0.99 * s[2] + (1 - 0.99) * w;
+         return w;
+       }},
+  };
+}
+
+std::vector<Case> OlderCases() {
   return {
       {"SGD", Make(Kind::kSgd, 0.1), [](double w, double g, double, auto&) { return w - 0.1 * g; }},
       {"SGD with momentum", Make(Kind::kSgd, 0.1, [](Optimizer& o) { o.momentum = 0.9; }),
@@ -89,6 +227,13 @@ std::vector<Case> Cases() {
   };
 }
 
+std::vector<Case> Cases() {
+  std::vector<Case> cases = OlderCases();
+  for (Case& newer : NewerCases()) cases.push_back(std::move(newer));
+  for (Case& options : CasesOfOptions()) cases.push_back(std::move(options));
+  return cases;
+}
+
 double Gradient(size_t element, int step) {
   return std::sin(static_cast<double>(element) + 1.7 * step) * (step % 2 == 0 ? 1 : 0.3);
 }
@@ -125,7 +270,9 @@ void CheckSteps(const Case& test, size_t count, ThreadPool* pool, double toleran
       ASSERT_NEAR(state.variable[i], exact.variable[i], tolerance) << "step " << step << ", " << i;
       for (size_t s = 0; s < element.size(); ++s) {
         exact.slots[s][i] = element[s];
-        ASSERT_NEAR(state.slots[s][i], element[s], tolerance) << "slot " << s << ", step " << step;
+        ASSERT_NEAR(state.slots[s][i], element[s],
+                    2 * tolerance * std::max(1.0, std::abs(element[s])))
+            << "slot " << s << ", step " << step;
       }
     }
   }
@@ -134,12 +281,12 @@ void CheckSteps(const Case& test, size_t count, ThreadPool* pool, double toleran
 TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   ThreadPool pool("apply", 2);
   for (const Case& test : Cases()) {
-    for (size_t count : {0u, 1u, 13u, 50001u}) {
+    for (size_t count : {0u, 1u, 13u, 2501u}) {
       CheckSteps<float>(test, count, nullptr, 1e-6);
       CheckSteps<double>(test, count, nullptr, 1e-14);
     }
-    CheckSteps<float>(test, 70001, &pool, 1e-6);
   }
+  CheckSteps<float>(Cases().back(), 40001, &pool, 1e-6);
 }
 
 // If the gradient stays 0, the moments must decay to 0. They must not stay subnormal, because that
@@ -225,7 +372,7 @@ TEST(ApplyKernelTest, RefusesOperandsThatDoNotFit) {
   EXPECT_FALSE(prepare(adam, {step, w, w, w}, {w, w}).ok());
   EXPECT_FALSE(prepare(adam, {step, other, w, w, w}, {w, w, w}).ok());
   EXPECT_FALSE(prepare(adam, {w, w, w, w, w}, {w, w, w}).ok());
-  EXPECT_FALSE(prepare({{"kind", std::string("Lion")}}, {step, w, w}, {w}).ok());
+  EXPECT_FALSE(prepare({{"kind", std::string("Muon")}}, {step, w, w}, {w}).ok());
 }
 
 TEST(OptimizerTest, AttributesHoldTheWholeOptimizer) {
@@ -234,6 +381,43 @@ TEST(OptimizerTest, AttributesHoldTheWholeOptimizer) {
     ASSERT_TRUE(back.ok()) << back.status().ToString();
     EXPECT_EQ(*back, test.optimizer) << test.name;
   }
+}
+
+TEST(OptimizerTest, JsonHoldsTheWholeOptimizer) {
+  for (const Case& test : Cases()) {
+    Optimizer optimizer = test.optimizer;
+    optimizer.exclude_from_weight_decay = {"bias", "gamma"};
+    const Json json = ToJson(optimizer);
+    auto back = ParseOptimizer(JsonField(json));
+    ASSERT_TRUE(back.ok()) << back.status().ToString();
+    EXPECT_EQ(*back, optimizer) << test.name;
+  }
+}
+
+TEST(OptimizerTest, ExcludesVariablesFromWeightDecay) {
+  Optimizer adamw = Optimizer::Default(Kind::kAdamW);
+  adamw.exclude_from_weight_decay = {"bias", "norm/"};
+  EXPECT_EQ(ForVariable(adamw, "dense/kernel").weight_decay, 0.004);
+  EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
+  EXPECT_EQ(ForVariable(adamw, "norm/gamma").weight_decay, 0);
+  const auto read = FromAttributes(ToAttributes(ForVariable(adamw, "dense/bias")));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->weight_decay, 0) << "not the default";
+}
+
+TEST(OptimizerTest, CountsItsSlots) {
+  for (const Case& test : Cases()) {
+    EXPECT_EQ(static_cast<int>(Slots(test.optimizer).size()), SlotCount(test.optimizer))
+        << test.name;
+    EXPECT_LE(SlotCount(test.optimizer), kMaxSlots);
+  }
+  Optimizer most = Make(Kind::kRmsprop, 1, [](Optimizer& o) {
+    o.centered = o.use_ema = true;
+    o.momentum = 0.9;
+    o.gradient_accumulation_steps = 2;
+  });
+  EXPECT_EQ(SlotCount(most), kMaxSlots);
+  EXPECT_EQ(Slots(most)[static_cast<size_t>(AverageSlot(most))].name, "average");
 }
 
 TEST(OptimizerTest, SlotsHaveTensorFlowsNamesWhereTheyMeanTheSame) {
@@ -258,12 +442,13 @@ TEST(OptimizerTest, SlotsHaveTensorFlowsNamesWhereTheyMeanTheSame) {
 }
 
 TEST(OptimizerTest, ReadsNamesInAnyCase) {
-  for (Kind kind : {Kind::kSgd, Kind::kAdagrad, Kind::kAdam, Kind::kRmsprop}) {
+  for (int i = 0; i < kKindCount; ++i) {
+    const Kind kind = static_cast<Kind>(i);
     EXPECT_EQ(ParseKind(Name(kind)).value(), kind);
   }
   EXPECT_EQ(ParseKind("adam").value(), Kind::kAdam);
-  EXPECT_EQ(Message(ParseKind("Lion").status()),
-            "there is no optimizer \"Lion\": use SGD, Adagrad, Adam or RMSprop");
+  EXPECT_EQ(Message(ParseKind("Adm").status()),
+            "there is no optimizer \"Adm\"; did you mean \"Adam\"?");
 }
 
 TEST(OptimizerTest, RefusesHyperParametersOutOfRange) {
@@ -281,6 +466,11 @@ TEST(OptimizerTest, RefusesHyperParametersOutOfRange) {
   EXPECT_NE(message(Kind::kAdam, [](Optimizer& o) { o.epsilon = -1; }), "");
   EXPECT_NE(message(Kind::kAdagrad, [](Optimizer& o) { o.initial_accumulator_value = -1; }), "");
   EXPECT_NE(message(Kind::kRmsprop, [](Optimizer& o) { o.rho = 2; }), "");
+  EXPECT_NE(message(Kind::kSgd, [](Optimizer& o) { o.weight_decay = -1; }), "");
+  EXPECT_NE(message(Kind::kSgd, [](Optimizer& o) { o.ema_momentum = 1.1; }), "");
+  EXPECT_NE(message(Kind::kSgd, [](Optimizer& o) { o.gradient_accumulation_steps = 1; }), "");
+  EXPECT_NE(message(Kind::kFtrl, [](Optimizer& o) { o.learning_rate = 0; }), "");
+  EXPECT_NE(message(Kind::kFtrl, [](Optimizer& o) { o.learning_rate_power = 0.5; }), "");
   // Fields that a kind does not use are not checked.
   EXPECT_EQ(message(Kind::kAdagrad, [](Optimizer& o) { o.momentum = 3; }), "");
 }

@@ -8,8 +8,10 @@
 namespace tfjob::optimizer {
 namespace {
 
-constexpr Decay kDecays[] = {Decay::kNone,       Decay::kExponential, Decay::kInverseTime,
-                             Decay::kPolynomial, Decay::kCosine,      Decay::kPiecewiseConstant};
+constexpr Decay kDecays[] = {
+    Decay::kNone,   Decay::kExponential,    Decay::kInverseTime,       Decay::kPolynomial,
+    Decay::kCosine, Decay::kCosineRestarts, Decay::kPiecewiseConstant,
+};
 
 Status Check(bool holds, std::string_view name, double value, std::string_view allowed) {
   if (holds) return OkStatus();
@@ -63,6 +65,24 @@ double Cosine(const Schedule& s, double initial, double step) {
   return initial * ((1 - s.alpha) * wave + s.alpha);
 }
 
+// Returns the length of the first `count` decays, in lengths of the first.
+double LengthOf(const Schedule& s, double count) {
+  return s.t_mul == 1 ? count : (std::pow(s.t_mul, count) - 1) / (s.t_mul - 1);
+}
+
+double CosineRestarts(const Schedule& s, double initial, double step) {
+  const double passed = step / static_cast<double>(s.decay_steps);
+  double restarts =
+      std::floor(s.t_mul == 1 ? passed : std::log(1 + passed * (s.t_mul - 1)) / std::log(s.t_mul));
+  // The logarithms may be off by a rounding error, which would put the end of a decay in the place
+  // of the start of the next.
+  if (LengthOf(s, restarts + 1) <= passed) ++restarts;
+  if (LengthOf(s, restarts) > passed) --restarts;
+  const double part = (passed - LengthOf(s, restarts)) / std::pow(s.t_mul, restarts);
+  const double wave = 0.5 * std::pow(s.m_mul, restarts) * (1 + std::cos(std::numbers::pi * part));
+  return initial * ((1 - s.alpha) * wave + s.alpha);
+}
+
 }  // namespace
 
 StatusOr<Decay> ParseDecay(std::string_view name) {
@@ -71,7 +91,7 @@ StatusOr<Decay> ParseDecay(std::string_view name) {
   }
   return InvalidArgument("there is no learning rate schedule \"", name,
                          "\": use exponential_decay, inverse_time_decay, polynomial_decay, "
-                         "cosine_decay or piecewise_constant_decay");
+                         "cosine_decay, cosine_decay_restarts or piecewise_constant_decay");
 }
 
 std::string_view Name(Decay decay) {
@@ -86,6 +106,8 @@ std::string_view Name(Decay decay) {
       return "polynomial_decay";
     case Decay::kCosine:
       return "cosine_decay";
+    case Decay::kCosineRestarts:
+      return "cosine_decay_restarts";
     case Decay::kPiecewiseConstant:
       return "piecewise_constant_decay";
   }
@@ -95,8 +117,11 @@ std::string_view Name(Decay decay) {
 Status Validate(const Schedule& s) {
   if (s.decay == Decay::kNone) return OkStatus();
   if (s.decay == Decay::kPiecewiseConstant) return ValidatePieces(s);
-  RETURN_IF_ERROR(
-      Check(s.decay_steps >= 1, "decay_steps", static_cast<double>(s.decay_steps), "1 or more"));
+  const bool restarts = s.decay == Decay::kCosineRestarts;
+  RETURN_IF_ERROR(Check(s.decay_steps >= 1, restarts ? "first_decay_steps" : "decay_steps",
+                        static_cast<double>(s.decay_steps), "1 or more"));
+  RETURN_IF_ERROR(Check(std::isfinite(s.t_mul) && s.t_mul >= 1, "t_mul", s.t_mul, "1 or more"));
+  RETURN_IF_ERROR(Check(NotNegative(s.m_mul), "m_mul", s.m_mul, "a number, 0 or more"));
   if (s.decay == Decay::kExponential || s.decay == Decay::kInverseTime) {
     RETURN_IF_ERROR(Check(std::isfinite(s.decay_rate) && s.decay_rate > 0, "decay_rate",
                           s.decay_rate, "a number above 0"));
@@ -124,6 +149,8 @@ double RateAt(const Schedule& s, double initial, int64_t step) {
       return Polynomial(s, initial, at);
     case Decay::kCosine:
       return Cosine(s, initial, at);
+    case Decay::kCosineRestarts:
+      return CosineRestarts(s, initial, at);
     case Decay::kPiecewiseConstant:
       break;
   }
@@ -141,6 +168,8 @@ Json ToJson(const Schedule& s) {
           {"power", s.power},
           {"cycle", s.cycle},
           {"alpha", s.alpha},
+          {"t_mul", s.t_mul},
+          {"m_mul", s.m_mul},
           {"warmup_target", s.warmup_target},
           {"warmup_steps", s.warmup_steps},
           {"boundaries", s.boundaries},
@@ -159,6 +188,8 @@ StatusOr<Schedule> ParseSchedule(const JsonField& json) {
   ASSIGN_OR_RETURN(s.power, json["power"].Double());
   ASSIGN_OR_RETURN(s.cycle, json["cycle"].Bool());
   ASSIGN_OR_RETURN(s.alpha, json["alpha"].Double());
+  ASSIGN_OR_RETURN(s.t_mul, json["t_mul"].Double());
+  ASSIGN_OR_RETURN(s.m_mul, json["m_mul"].Double());
   ASSIGN_OR_RETURN(s.warmup_target, json["warmup_target"].Double());
   ASSIGN_OR_RETURN(s.warmup_steps, json["warmup_steps"].Int());
   for (auto [name, list] : {std::pair{"boundaries", &s.boundaries}, {"values", &s.values}}) {

@@ -9,6 +9,9 @@
 //   cosine        r ((1 - alpha) (1 + cos(pi min(s, n) / n)) / 2 + alpha); with a warmup_target,
 //                 the rate first changes linearly from r to the target over warmup_steps, and the
 //                 cosine then starts from the target, with s counted from the end of the warm-up
+//   restarts      r m_mul^i ((1 - alpha) (1 + cos(pi f)) / 2) + r alpha: cosine decays, one after
+//                 another. Decay i, counted from 0, takes n t_mul^i steps, and f is the part of it
+//                 that has passed
 //   piecewise     values[i], where i is the number of boundaries below s
 #pragma once
 
@@ -21,7 +24,15 @@
 
 namespace tfjob::optimizer {
 
-enum class Decay { kNone, kExponential, kInverseTime, kPolynomial, kCosine, kPiecewiseConstant };
+enum class Decay {
+  kNone,
+  kExponential,
+  kInverseTime,
+  kPolynomial,
+  kCosine,
+  kCosineRestarts,
+  kPiecewiseConstant
+};
 
 // Each decay uses only the fields that are marked with its name.
 struct Schedule {
@@ -32,7 +43,8 @@ struct Schedule {
   double end_learning_rate = 1e-4;  // polynomial
   double power = 1;                 // polynomial
   bool cycle = false;               // polynomial
-  double alpha = 0;                 // cosine
+  double alpha = 0;                 // cosine, restarts
+  double t_mul = 2, m_mul = 1;      // restarts
   double warmup_target = -1;        // cosine; below 0: no warm-up
   int64_t warmup_steps = 0;         // cosine
   std::vector<double> boundaries;   // piecewise constant: steps, ascending
@@ -42,8 +54,8 @@ struct Schedule {
 };
 
 // Parses "exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay",
-// "piecewise_constant_decay", and "" for none. For any other name, returns InvalidArgument with a
-// message that lists the choices.
+// "cosine_decay_restarts", "piecewise_constant_decay", and "" for none. For any other name, returns
+// InvalidArgument with a message that lists the choices.
 StatusOr<Decay> ParseDecay(std::string_view name);
 std::string_view Name(Decay decay);
 

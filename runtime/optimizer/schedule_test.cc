@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "runtime/optimizer/optimizer.h"
@@ -39,6 +40,10 @@ TEST(ScheduleTest, FollowsItsFormula) {
   ExpectRates({.decay = Decay::kCosine, .decay_steps = 2, .alpha = 0.2}, {1, 0.6, 0.2, 0.2});
   ExpectRates({.decay = Decay::kCosine, .decay_steps = 2, .warmup_target = 3, .warmup_steps = 2},
               {1, 2, 3, 1.5, 0, 0});
+  ExpectRates({.decay = Decay::kCosineRestarts, .decay_steps = 2, .t_mul = 1, .m_mul = 0.5},
+              {1, 0.5, 0.5, 0.25, 0.25});
+  ExpectRates({.decay = Decay::kCosineRestarts, .decay_steps = 1, .alpha = 0.1},
+              {1, 1, 0.55, 1, 0.55 + 0.45 * std::sqrt(0.5), 0.55, 0.55 - 0.45 * std::sqrt(0.5), 1});
   ExpectRates({.decay = Decay::kPiecewiseConstant, .boundaries = {1, 3}, .values = {0.5, 0.2, 0.1}},
               {0.5, 0.5, 0.2, 0.2, 0.1});
 }
@@ -47,6 +52,7 @@ TEST(ScheduleTest, RefusesWhatHasNoMeaning) {
   EXPECT_FALSE(Validate({.decay = Decay::kCosine}).ok());                         // no decay_steps
   EXPECT_FALSE(Validate({.decay = Decay::kExponential, .decay_steps = 5}).ok());  // no rate
   EXPECT_FALSE(Validate({.decay = Decay::kCosine, .decay_steps = 5, .alpha = 2}).ok());
+  EXPECT_FALSE(Validate({.decay = Decay::kCosineRestarts, .decay_steps = 5, .t_mul = 0.9}).ok());
   EXPECT_FALSE(
       Validate({.decay = Decay::kPiecewiseConstant, .boundaries = {2}, .values = {1}}).ok());
   EXPECT_FALSE(

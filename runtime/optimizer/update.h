@@ -1,5 +1,5 @@
-// Provides the inner loop of Apply to callers whose rows have padding between them
-// (apply_kernel.cc).
+// Updates a range of a variable: the part of Apply that runs once per thread, row or block. Callers
+// whose elements are not contiguous use it directly (apply_kernel.cc).
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,38 @@ inline constexpr int64_t kGrain = 16384;
 // the step.
 template <typename T>
 struct Coefficients {
-  T rate = 0;  // Adam's includes the bias correction
+  T rate = 0;           // includes the bias corrections of Adam and Adamax
+  T gradient_rate = 0;  // Nadam: factor of the gradient; rate is that of the first moment
+  T correction = 0;     // Nadam: 1 / (1 - beta_2^t)
   T momentum = 0;
-  T keep_1 = 0, take_1 = 0;  // RMSprop: rho and 1 - rho; Adam: take_1 is 1 - beta_1
-  T take_2 = 0;              // Adam: 1 - beta_2
+  T keep_1 = 0, take_1 = 0;  // rho and 1 - rho, or beta_1 and 1 - beta_1
+  T keep_2 = 0, take_2 = 0;  // beta_2 and 1 - beta_2
   T epsilon = 0;
-  T scale = 1;  // factor of the gradient
+  T scale = 1;                   // factor of the gradient
+  T l1 = 0, l2 = 0, shrink = 0;  // Ftrl; l2 and shrink are factors of w
+  T power = 0;                   // Ftrl: -learning_rate_power
 };
 
+// Updates any range of a variable.
 template <typename T>
 struct Update {
+  // The arithmetic of the kind alone. `gradient` may not overlap the variable or the slots.
   using Loop = void (*)(const Coefficients<T>&, int64_t count, T* variable, const T* gradient,
                         T* const* slots);
   Loop loop = nullptr;
   Coefficients<T> coefficients;
+  T decay = 0;  // weight decay: w -= decay w
 
-  void operator()(int64_t count, T* variable, const T* gradient, T* const* slots) const {
-    loop(coefficients, count, variable, gradient, slots);
-  }
+  int average = -1;  // index of the slot; -1: there is none
+  T keep_average = 0;
+  bool overwrite = false;  // w = average
+
+  int accumulator = -1;    // index of the slot; -1: there is none
+  T arriving = 1;          // factor of a gradient that is added to the accumulator
+  bool only_adds = false;  // this step adds to the accumulator, and leaves the variable alone
+
+  // `slots` has the slots of optimizer::Slots at the same range.
+  void operator()(int64_t count, T* variable, const T* gradient, T* const* slots) const;
 };
 
 template <typename T>

@@ -13,37 +13,6 @@
 namespace tfjob::ps {
 namespace {
 
-Json ToJson(const optimizer::Optimizer& optimizer) {
-  return {{"kind", std::string(optimizer::Name(optimizer.kind))},
-          {"learning_rate", optimizer.learning_rate},
-          {"learning_rate_schedule", optimizer::ToJson(optimizer.schedule)},
-          {"momentum", optimizer.momentum},
-          {"nesterov", optimizer.nesterov},
-          {"initial_accumulator_value", optimizer.initial_accumulator_value},
-          {"beta_1", optimizer.beta_1},
-          {"beta_2", optimizer.beta_2},
-          {"rho", optimizer.rho},
-          {"centered", optimizer.centered},
-          {"epsilon", optimizer.epsilon}};
-}
-
-StatusOr<optimizer::Optimizer> ParseOptimizer(const JsonField& json) {
-  optimizer::Optimizer result;
-  ASSIGN_OR_RETURN(std::string kind, json["kind"].String());
-  ASSIGN_OR_RETURN(result.kind, optimizer::ParseKind(kind));
-  ASSIGN_OR_RETURN(result.learning_rate, json["learning_rate"].Double());
-  ASSIGN_OR_RETURN(result.schedule, optimizer::ParseSchedule(json["learning_rate_schedule"]));
-  ASSIGN_OR_RETURN(result.momentum, json["momentum"].Double());
-  ASSIGN_OR_RETURN(result.nesterov, json["nesterov"].Bool());
-  ASSIGN_OR_RETURN(result.initial_accumulator_value, json["initial_accumulator_value"].Double());
-  ASSIGN_OR_RETURN(result.beta_1, json["beta_1"].Double());
-  ASSIGN_OR_RETURN(result.beta_2, json["beta_2"].Double());
-  ASSIGN_OR_RETURN(result.rho, json["rho"].Double());
-  ASSIGN_OR_RETURN(result.centered, json["centered"].Bool());
-  ASSIGN_OR_RETURN(result.epsilon, json["epsilon"].Double());
-  return result;
-}
-
 StatusOr<state::Variable> ParseVariable(const JsonField& json) {
   state::Variable result;
   ASSIGN_OR_RETURN(result.name, json["name"].String());
@@ -79,7 +48,7 @@ Json ToJson(const Definition& definition) {
                          {"update", static_cast<int>(variable.update)}});
   }
   Json json = {{"variables", std::move(variables)},
-               {"optimizer", ToJson(definition.state.optimizer)},
+               {"optimizer", optimizer::ToJson(definition.state.optimizer)},
                {"mode", static_cast<int>(definition.mode)},
                {"replicas_to_aggregate", definition.replicas_to_aggregate},
                {"placement", static_cast<int>(definition.placement)},
@@ -125,7 +94,7 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
     ASSIGN_OR_RETURN(state::Variable variable, ParseVariable(json));
     result.state.variables.push_back(std::move(variable));
   }
-  ASSIGN_OR_RETURN(result.state.optimizer, ParseOptimizer(root["optimizer"]));
+  ASSIGN_OR_RETURN(result.state.optimizer, optimizer::ParseOptimizer(root["optimizer"]));
   ASSIGN_OR_RETURN(int64_t mode, root["mode"].Int());
   if (mode < 0 || mode > 1) return root["mode"].Mismatch("0 or 1");
   result.mode = static_cast<Mode>(mode);
@@ -174,6 +143,28 @@ Status ValidateClipping(const Definition& definition) {
   }
   if (!std::isfinite(clipping.limit) || clipping.limit <= 0) {
     return InvalidArgument("clipping: expected a finite limit above 0, got ", clipping.limit);
+  }
+  return OkStatus();
+}
+
+// Asynchronous servers do not count steps by shard, so that a shard may miss a step that is a
+// multiple of something.
+Status ValidateOptimizer(const Definition& definition) {
+  const optimizer::Optimizer& optimizer = definition.state.optimizer;
+  if (definition.mode == Mode::kSynchronous) {
+    const bool clips = definition.clipping.kind != optimizer::ClipKind::kNone;
+    if (!clips || optimizer.gradient_accumulation_steps == 0) return OkStatus();
+    return InvalidArgument(
+        "optimizer.gradient_accumulation_steps: gradients that are accumulated cannot be clipped");
+  }
+  for (const auto& [name, every] :
+       {std::pair{"gradient_accumulation_steps", optimizer.gradient_accumulation_steps},
+        {"ema_overwrite_frequency", optimizer.ema_overwrite_frequency}}) {
+    if (every == 0) continue;
+    return InvalidArgument("optimizer.", name,
+                           ": asynchronous parameter servers apply every gradient by itself, and "
+                           "do nothing in every n-th step; set strategy.mode to sync, or remove ",
+                           name);
   }
   return OkStatus();
 }
@@ -241,6 +232,7 @@ Status Validate(const Definition& definition) {
   }
   RETURN_IF_ERROR(ValidateTasks(definition));
   RETURN_IF_ERROR(ValidateClipping(definition));
+  RETURN_IF_ERROR(ValidateOptimizer(definition));
   return ValidateSizes(definition);
 }
 

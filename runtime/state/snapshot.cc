@@ -28,9 +28,19 @@ VariableState VariableState::Initial(const Variable& variable,
                                      const optimizer::Optimizer& optimizer, Tensor value) {
   VariableState state{.value = std::move(value), .slots = {}};
   for (const optimizer::Slot& slot : SlotsOf(variable, optimizer)) {
-    state.slots.push_back(Filled(variable.dtype, variable.shape, slot.initial_value));
+    state.slots.push_back(slot.starts_as_variable
+                              ? state.value.Clone()
+                              : Filled(variable.dtype, variable.shape, slot.initial_value));
   }
   return state;
+}
+
+void UseAverages(const TrainingState& state, Snapshot& snapshot) {
+  const int average = optimizer::AverageSlot(state.optimizer);
+  if (average < 0) return;
+  for (VariableState& variable : snapshot.variables) {
+    if (!variable.slots.empty()) variable.value = variable.slots[static_cast<size_t>(average)];
+  }
 }
 
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state) {

@@ -28,6 +28,10 @@ struct Snapshot {
   std::string ledger;
 };
 
+// Replaces every variable by its moving average, as Keras does at the end of training. Does nothing
+// if the optimizer keeps no averages (use_ema).
+void UseAverages(const TrainingState& state, Snapshot& snapshot);
+
 // Returns InvalidArgument unless the snapshot's variables have the types, shapes and slots that
 // `state` declares. The message names the variable. Does not read the ledger.
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state);

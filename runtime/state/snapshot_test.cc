@@ -62,6 +62,29 @@ TEST(Snapshot, BeginsWithTheOptimizersSlots) {
   }
 }
 
+TEST(Snapshot, AveragesBeginAsTheVariablesAndMayReplaceThem) {
+  TrainingState state = TwoVariables();
+  state.optimizer.use_ema = true;
+  Snapshot snapshot;
+  for (const Variable& variable : state.variables) {
+    Tensor value(variable.dtype, variable.shape);
+    value.data<float>()[0] = 3;
+    snapshot.variables.push_back(VariableState::Initial(variable, state.optimizer, value));
+  }
+  ASSERT_TRUE(CheckFits(snapshot, state).ok());
+  ASSERT_EQ(snapshot.variables[0].slots.size(), 3u);
+  EXPECT_EQ(snapshot.variables[0].slots[2].data<float>()[0], 3);
+  snapshot.variables[0].slots[2].data<float>()[0] = 4;
+  EXPECT_EQ(snapshot.variables[0].value.data<float>()[0], 3) << "they share no memory";
+  UseAverages(state, snapshot);
+  EXPECT_EQ(snapshot.variables[0].value.data<float>()[0], 4);
+  EXPECT_EQ(snapshot.variables[2].value.data<float>()[0], 3) << "no optimizer updates it";
+  state.optimizer.use_ema = false;
+  snapshot.variables[0].slots[0].data<float>()[0] = 5;
+  UseAverages(state, snapshot);
+  EXPECT_EQ(snapshot.variables[0].value.data<float>()[0], 4);
+}
+
 TEST(Snapshot, MustHaveTheTypesOfTheState) {
   const TrainingState state{.variables = {{.name = "w", .shape = {2}}}, .optimizer = {}};
   const std::pair<Tensor, const char*> cases[] = {

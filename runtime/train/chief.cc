@@ -170,6 +170,12 @@ void Chief::Summarise(int64_t step) {
 
 Status Chief::SaveIfDue(int64_t step) {
   if (!saver_.Due(step)) return OkStatus();
+  if (step >= trainer_.total_steps()) {
+    ASSIGN_OR_RETURN(state::Snapshot last, trainer_.strategy().TakeSnapshot());
+    state::UseAverages(trainer_.state(), last);
+    saver_.Save(std::move(last));
+    return OkStatus();
+  }
   ASSIGN_OR_RETURN(state::SnapshotCopy snapshot, trainer_.strategy().BeginSnapshot());
   saver_.Save(std::move(snapshot));
   return OkStatus();
@@ -234,6 +240,7 @@ StatusOr<bool> Chief::SaveLast() {
     kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
     return false;
   }
+  state::UseAverages(trainer_.state(), last_);
   RETURN_IF_ERROR(saver_.SaveLast(last_, context_.stop()));
   context_.board().Update([this](progress::Progress& p) {
     p.run_end = progress::RunEnd{last_.global_step, RunFingerprint(context_.run())};

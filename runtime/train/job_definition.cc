@@ -51,9 +51,37 @@ StatusOr<optimizer::Schedule> MakeSchedule(const config::ScheduleConfig& config)
   made.alpha = config.alpha.value_or(made.alpha);
   made.warmup_target = config.warmup_target.value_or(made.warmup_target);
   made.warmup_steps = config.warmup_steps.value_or(made.warmup_steps);
+  made.t_mul = config.t_mul.value_or(made.t_mul);
+  made.m_mul = config.m_mul.value_or(made.m_mul);
+  if (config.first_decay_steps) made.decay_steps = *config.first_decay_steps;
   made.boundaries = config.boundaries;
   made.values = config.values;
   return made;
+}
+
+// Sets the hyper-parameters that the training file gives, other than the learning rate.
+void SetGiven(const config::OptimizerConfig& config, optimizer::Optimizer& made) {
+  const auto set = [](auto& member, const auto& given) { member = given.value_or(member); };
+  set(made.momentum, config.momentum);
+  set(made.nesterov, config.nesterov);
+  set(made.initial_accumulator_value, config.initial_accumulator_value);
+  set(made.beta_1, config.beta_1);
+  set(made.beta_2, config.beta_2);
+  set(made.rho, config.rho);
+  set(made.centered, config.centered);
+  set(made.amsgrad, config.amsgrad);
+  set(made.epsilon, config.epsilon);
+  set(made.learning_rate_power, config.learning_rate_power);
+  set(made.l1_regularization_strength, config.l1_regularization_strength);
+  set(made.l2_regularization_strength, config.l2_regularization_strength);
+  set(made.l2_shrinkage_regularization_strength, config.l2_shrinkage_regularization_strength);
+  set(made.beta, config.beta);
+  set(made.weight_decay, config.weight_decay);
+  made.exclude_from_weight_decay = config.exclude_from_weight_decay;
+  set(made.use_ema, config.use_ema);
+  set(made.ema_momentum, config.ema_momentum);
+  set(made.ema_overwrite_frequency, config.ema_overwrite_frequency);
+  set(made.gradient_accumulation_steps, config.gradient_accumulation_steps);
 }
 
 StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& config) {
@@ -65,15 +93,7 @@ StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& conf
     return InvalidArgument("optimizer.learning_rate: piecewise_constant_decay takes every rate ",
                            "from learning_rate_schedule.values; remove it");
   }
-  made.momentum = config.momentum.value_or(made.momentum);
-  made.nesterov = config.nesterov.value_or(made.nesterov);
-  made.initial_accumulator_value =
-      config.initial_accumulator_value.value_or(made.initial_accumulator_value);
-  made.beta_1 = config.beta_1.value_or(made.beta_1);
-  made.beta_2 = config.beta_2.value_or(made.beta_2);
-  made.rho = config.rho.value_or(made.rho);
-  made.centered = config.centered.value_or(made.centered);
-  made.epsilon = config.epsilon.value_or(made.epsilon);
+  SetGiven(config, made);
   RETURN_IF_ERROR(Annotate(optimizer::Validate(made), "optimizer"));
   return made;
 }

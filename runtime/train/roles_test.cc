@@ -131,6 +131,18 @@ TEST_F(RolesTest, AJobOfAllRolesTrainsSavesEvaluatesAndEnds) {
   EXPECT_TRUE(Finished("/model/eval"));
 }
 
+TEST_F(RolesTest, ARunWithAveragesEndsWithThem) {
+  config::TrainingConfig config = Config("max_steps: 20\nsave_checkpoints_secs: 0\n");
+  ASSERT_TRUE(config::Override(config, "optimizer.use_ema", "true").ok());
+  RunningTask task(config, cluster::TfConfig());
+  EXPECT_EQ(task.End(), OkStatus());
+  EXPECT_EQ(LastCheckpoint(), 20);
+  EXPECT_EQ(Saved("dense/kernel"), Saved("dense/kernel/average"));
+  EXPECT_LT(Saved("dense/bias"), 9) << "the average lags behind the variable";
+  EXPECT_NEAR(task.Progress().loss.value_or(0), std::pow(10 - Saved("dense/bias"), 2), 5)
+      << "the evaluation uses the average";
+}
+
 // Every connection of every role proves the key: streams to both servers, and between them, and the
 // questions for progress with which the tasks learn the end of the run from each other.
 TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {

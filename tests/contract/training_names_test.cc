@@ -39,8 +39,11 @@ TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {
     ASSERT_TRUE(kind.ok()) << kind.status();
     const optimizer::Optimizer defaults = optimizer::Optimizer::Default(*kind);
     EXPECT_EQ(defaults.learning_rate, name == "sgd" ? 0.01 : 0.001);
-    const auto documented = [](const char* key) {
-      return std::atof(config::FindKey(key)->unset_doc.c_str());
+    // "0.9; adadelta 0.95": the default, and that of one optimizer.
+    const auto documented = [&](const char* key) {
+      const std::string& text = config::FindKey(key)->unset_doc;
+      const size_t own = text.find(name + " ");
+      return std::atof(text.c_str() + (own == std::string::npos ? 0 : own + name.size()));
     };
     EXPECT_EQ(documented("optimizer.momentum"), defaults.momentum);
     EXPECT_EQ(documented("optimizer.initial_accumulator_value"),
@@ -51,6 +54,10 @@ TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {
     EXPECT_EQ(documented("optimizer.epsilon"), defaults.epsilon);
     EXPECT_FALSE(defaults.nesterov);
     EXPECT_FALSE(defaults.centered);
+    EXPECT_FALSE(defaults.amsgrad);
+    EXPECT_EQ(documented("optimizer.learning_rate_power"), defaults.learning_rate_power);
+    EXPECT_EQ(documented("optimizer.ema_momentum"), defaults.ema_momentum);
+    EXPECT_EQ(defaults.weight_decay, name == "adamw" ? 0.004 : 0);
   }
 }
 

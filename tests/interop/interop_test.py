@@ -327,6 +327,8 @@ SCHEDULES = [
     ("polynomial_decay", {"decay_steps": 2, "end_learning_rate": 0.01, "cycle": True}),
     ("cosine_decay", {"decay_steps": 3, "alpha": 0.1}),
     ("cosine_decay", {"decay_steps": 3, "warmup_target": 0.4, "warmup_steps": 2}),
+    ("cosine_decay_restarts", {"first_decay_steps": 1, "alpha": 0.1, "m_mul": 0.7}),
+    ("cosine_decay_restarts", {"first_decay_steps": 2, "t_mul": 1.0}),
     ("piecewise_constant_decay", {"boundaries": [0, 2], "values": [0.5, 0.2, 0.1]}),
 ]
 
@@ -336,6 +338,22 @@ def schedule(name, given):
     one."""
     make = getattr(keras.optimizers.schedules, "".join(word.title() for word in name.split("_")))
     return make(**given) if "values" in given else make(0.1, **given)
+
+
+def ours(given):
+    return {"decay_steps" if key == "first_decay_steps" else key: value for key, value in given.items()}
+
+
+FTRL = {"learning_rate": 0.05, "learning_rate_power": -0.7, "initial_accumulator_value": 0.2,
+        "l1_regularization_strength": 0.3, "l2_regularization_strength": 0.2,
+        "l2_shrinkage_regularization_strength": 0.1, "beta": 0.4}
+# Options of every optimizer.
+COMMON = [
+    {"weight_decay": 0.3},
+    {"use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2},
+    {"gradient_accumulation_steps": 2, "weight_decay": 0.3},
+    {"gradient_accumulation_steps": 2, "use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2},
+]
 
 
 class Optimizers(unittest.TestCase):
@@ -349,9 +367,21 @@ class Optimizers(unittest.TestCase):
         ({"kind": "rmsprop", "learning_rate": 0.001}, lambda: keras.optimizers.RMSprop(0.001)),
         ({"kind": "rmsprop", "learning_rate": 0.001, "momentum": 0.5, "centered": True},
          lambda: keras.optimizers.RMSprop(0.001, momentum=0.5, centered=True)),
+        ({"kind": "adam", "amsgrad": True}, lambda: keras.optimizers.Adam(amsgrad=True)),
+        ({"kind": "adamw"}, keras.optimizers.AdamW),
+        ({"kind": "nadam"}, keras.optimizers.Nadam),
+        ({"kind": "adamax"}, keras.optimizers.Adamax),
+        ({"kind": "adadelta"}, keras.optimizers.Adadelta),
+        ({"kind": "adadelta", "learning_rate": 1.0}, lambda: keras.optimizers.Adadelta(1.0)),
+        ({"kind": "ftrl", "learning_rate": 0.05}, lambda: keras.optimizers.Ftrl(0.05)),
+        ({"kind": "ftrl", **FTRL}, lambda: keras.optimizers.Ftrl(**FTRL)),
+        ({"kind": "lion"}, keras.optimizers.Lion),
+        *[({"kind": kind, **common}, lambda make=make, common=common: make(**common))
+          for common in COMMON for kind, make in [("sgd", keras.optimizers.SGD), ("adam", keras.optimizers.Adam),
+                                                  ("nadam", keras.optimizers.Nadam)]],
         # Schedules are tested with SGD, because its step depends on the learning rate alone. Adam's
         # also depends on the powers of the betas, which Keras computes in float32.
-        *[({"kind": "sgd", "learning_rate": 0.1, "schedule": {"name": name, **given}},
+        *[({"kind": "sgd", "learning_rate": 0.1, "learning_rate_schedule": {"name": name, **ours(given)}},
            lambda name=name, given=given: keras.optimizers.SGD(schedule(name, given)))
           for name, given in SCHEDULES],
     ]

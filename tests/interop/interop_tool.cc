@@ -119,30 +119,29 @@ StatusOr<Json> WriteEvents(const Json& request) {
   return Json::object();
 }
 
-optimizer::Optimizer ToOptimizer(const Json& json) {
-  optimizer::Optimizer made =
-      optimizer::Optimizer::Default(*optimizer::ParseKind(json["kind"].get<std::string>()));
-  made.learning_rate = json.value("learning_rate", made.learning_rate);
-  made.momentum = json.value("momentum", made.momentum);
-  made.nesterov = json.value("nesterov", made.nesterov);
-  made.centered = json.value("centered", made.centered);
-  if (json.contains("schedule")) {
-    Json schedule = optimizer::ToJson({.decay = optimizer::Decay::kExponential});
-    schedule.update(json["schedule"]);
-    made.schedule = *optimizer::ParseSchedule(JsonField(schedule));
+// Takes the defaults for what is not given.
+StatusOr<optimizer::Optimizer> ToOptimizer(const Json& given) {
+  ASSIGN_OR_RETURN(const auto kind, optimizer::ParseKind(given["kind"].get<std::string>()));
+  Json json = optimizer::ToJson(optimizer::Optimizer::Default(kind));
+  json.update(given);
+  if (!json["learning_rate_schedule"].empty()) {
+    Json schedule = optimizer::ToJson(optimizer::Schedule{.decay = optimizer::Decay::kExponential});
+    schedule.update(given["learning_rate_schedule"]);
+    json["learning_rate_schedule"] = std::move(schedule);
   }
-  return made;
+  return optimizer::ParseOptimizer(JsonField(json));
 }
 
 // {"optimizer": {kind, …}, "variable": [floats], "gradients": [[floats], …]} → the variable
 // after each step
 StatusOr<Json> ApplyOptimizer(const Json& request) {
-  const optimizer::Optimizer made = ToOptimizer(request["optimizer"]);
+  ASSIGN_OR_RETURN(const optimizer::Optimizer made, ToOptimizer(request["optimizer"]));
   auto variable = request["variable"].get<std::vector<float>>();
   std::vector<std::vector<float>> slots;
   std::vector<std::span<float>> views;
   for (const optimizer::Slot& slot : optimizer::Slots(made)) {
     slots.emplace_back(variable.size(), static_cast<float>(slot.initial_value));
+    if (slot.starts_as_variable) slots.back() = variable;
   }
   for (std::vector<float>& slot : slots) views.emplace_back(slot);
   Json reply = Json::array();

@@ -133,6 +133,7 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
     auto entry = std::make_unique<Entry>(variable, static_cast<size_t>(shard.size),
                                          SlotsFor(definition_, variable));
     entry->variable = shard.variable;
+    entry->optimizer = optimizer::ForVariable(definition_.state.optimizer, variable.name);
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
     own_.push_back(i);
@@ -163,7 +164,7 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
   const auto count = static_cast<size_t>(entry.slots);
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
   auto* optimize = entry.dtype == DType::kFloat64 ? &Optimize<double> : &Optimize<float>;
-  optimize(definition_.state.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
+  optimize(entry.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
 }
 
 bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::byte> update,

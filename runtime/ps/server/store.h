@@ -120,6 +120,7 @@ class Store {
     DType dtype = DType::kFloat32;
     state::Update update = state::Update::kGradient;
     int variable = 0;
+    optimizer::Optimizer optimizer;  // as it applies to the variable
     size_t bytes = 0;
     int slots = 0;
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.

@@ -1,5 +1,5 @@
-// Compares synchronous steps whose mean gradient the parameter servers clip with the steps of one
-// device on the same examples.
+// Compares synchronous steps of parameter servers, which clip the mean gradient and update the
+// variables, with the steps of one device on the same examples.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,12 @@ constexpr int kTasks = 3;
 constexpr int kBatch = 4;
 constexpr int kSteps = 30;
 
-ModelDefinition TwoLayers(const optimizer::Clipping& clipping, int batch_size) {
+struct Training {
+  optimizer::Optimizer optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  optimizer::Clipping clipping = {};
+};
+
+ModelDefinition TwoLayers(const Training& training, int batch_size) {
   ModelDefinition definition;
   const Json layers = *ParseJson(
       R"([{"Dense": {"units": 4, "activation": "tanh"}}, {"Dense": {"units": 1}}])", "layers");
@@ -31,8 +36,8 @@ ModelDefinition TwoLayers(const optimizer::Clipping& clipping, int batch_size) {
   definition.build.features = model::Features({6});
   definition.build.objectives = {
       {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
-  definition.build.clipping = clipping;
-  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  definition.build.clipping = training.clipping;
+  definition.state.optimizer = training.optimizer;
   definition.state.optimizer.learning_rate = 0.02;
   definition.seed = 5;
   EXPECT_TRUE(DefineVariables(definition).ok());
@@ -78,9 +83,9 @@ std::vector<float> ValuesOf(Strategy& strategy) {
   return values;
 }
 
-std::vector<float> OnOneDevice(const optimizer::Clipping& clipping) {
+std::vector<float> OnOneDevice(const Training& training) {
   auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1},
-                                 Options(TwoLayers(clipping, kBatch * kTasks)));
+                                 Options(TwoLayers(training, kBatch * kTasks)));
   Train(*strategy, *Batches(kBatch * kTasks, 0, 1));
   return ValuesOf(*strategy);
 }
@@ -88,7 +93,7 @@ std::vector<float> OnOneDevice(const optimizer::Clipping& clipping) {
 // Two servers, and three tasks. The first layer's kernel is cut into six shards of one row.
 class Job {
  public:
-  explicit Job(const optimizer::Clipping& clipping) : definition_(TwoLayers(clipping, kBatch)) {
+  explicit Job(const Training& training) : definition_(TwoLayers(training, kBatch)) {
     for (int i = 0; i < 2; ++i) {
       const rpc::Identity identity{.task_type = "ps", .task_index = i, .incarnation = 1};
       servers_.push_back(
@@ -153,12 +158,51 @@ TEST(SynchronousClipping, ClipsTheMeanAsOneDeviceDoes) {
        {optimizer::Clipping{ClipKind::kValue, 0.7}, optimizer::Clipping{ClipKind::kNorm, 0.9},
         optimizer::Clipping{ClipKind::kGlobalNorm, 1.3}}) {
     SCOPED_TRACE(static_cast<int>(clipping.kind));
-    const std::vector<float> expected = OnOneDevice(clipping);
+    const std::vector<float> expected = OnOneDevice({.clipping = clipping});
     EXPECT_GT(Difference(unclipped, expected), 1e-3) << "the limit is never reached";
-    const std::vector<float> got = Job(clipping).Run();
+    const std::vector<float> got = Job({.clipping = clipping}).Run();
     EXPECT_LT(Difference(expected, got), 1e-5);
-    EXPECT_EQ(Job(clipping).Run(), got) << "two runs differ";
+    EXPECT_EQ(Job({.clipping = clipping}).Run(), got) << "two runs differ";
   }
+}
+
+TEST(SynchronousOptimizers, UpdateAsOneDeviceDoes) {
+  using optimizer::Kind;
+  optimizer::Optimizer decays = optimizer::Optimizer::Default(Kind::kAdamW);
+  decays.weight_decay = 0.5;
+  decays.exclude_from_weight_decay = {"bias", "dense_1"};
+  optimizer::Optimizer averages = optimizer::Optimizer::Default(Kind::kNadam);
+  averages.use_ema = true;
+  averages.ema_momentum = 0.8;
+  averages.ema_overwrite_frequency = 7;
+  optimizer::Optimizer accumulates = optimizer::Optimizer::Default(Kind::kLion);
+  accumulates.gradient_accumulation_steps = 4;
+  for (const optimizer::Optimizer& optimizer : {decays, averages, accumulates}) {
+    SCOPED_TRACE(Name(optimizer.kind));
+    optimizer::Optimizer plain = optimizer::Optimizer::Default(optimizer.kind);
+    plain.weight_decay = 0;
+    const std::vector<float> expected = OnOneDevice({.optimizer = optimizer});
+    EXPECT_GT(Difference(OnOneDevice({.optimizer = plain}), expected), 1e-3)
+        << "the options do nothing";
+    EXPECT_LT(Difference(expected, Job({.optimizer = optimizer}).Run()), 1e-5);
+  }
+}
+
+TEST(AsynchronousServers, RefuseWhatNeedsEveryNthStep) {
+  Training training;
+  training.optimizer.gradient_accumulation_steps = 4;
+  rpc::PipeConnector pipes;
+  const ModelDefinition definition = TwoLayers(training, kBatch);
+  const auto made = MakeParameterServer({.common = Options(definition),
+                                         .parameters = {.state = definition.state},
+                                         .servers = {"ps-0"},
+                                         .identity = {.task_type = "chief", .incarnation = 1},
+                                         .chief = true,
+                                         .connector = &pipes});
+  EXPECT_EQ(Message(made.status()),
+            "optimizer.gradient_accumulation_steps: asynchronous parameter servers apply every "
+            "gradient by itself, and do nothing in every n-th step; set strategy.mode to sync, or "
+            "remove gradient_accumulation_steps");
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// Lists the hyper-parameters of all optimizers as one table, from which validation, attributes and
+// JSON follow. Private to this package.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::optimizer::internal {
+
+enum class Range { kAny, kNotNegative, kBelowOne, kUpToOne, kNotPositive };
+
+struct HyperParameter {
+  std::string_view name;  // Keras'
+  std::variant<double Optimizer::*, bool Optimizer::*, int64_t Optimizer::*> member;
+  unsigned kinds;  // a bit per Kind: 1 << kind
+  Range range = Range::kAny;
+  // Attributes and JSON contain it only if its value is not the one that Optimizer begins with.
+  bool only_if_set = false;
+};
+
+inline constexpr unsigned kEveryKind = (1u << kKindCount) - 1;
+
+// The learning rate comes first. The schedule and exclude_from_weight_decay are not listed.
+std::span<const HyperParameter> HyperParameters();
+
+inline bool Uses(const Optimizer& optimizer, const HyperParameter& parameter) {
+  return (parameter.kinds >> static_cast<unsigned>(optimizer.kind) & 1) != 0;
+}
+
+}  // namespace tfjob::optimizer::internal
