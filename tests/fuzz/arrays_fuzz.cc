@@ -1,9 +1,8 @@
-// Checks the readers of files of named arrays for arbitrary bytes. The first byte of an input
-// selects how the rest is read: as an array of NumPy (n), as an archive of such arrays (z) or as
-// safetensors (s).
+// Checks the readers of NumPy's files for arbitrary bytes. The first byte of an input selects how
+// the rest is read: as an array (n) or as an archive of arrays (z).
 //   - Reading never crashes.
 //   - No more memory is taken than a multiple of the file's size.
-//   - Tensors that were read and written again read as the same tensors.
+//   - Arrays that were read and written again read as the same arrays.
 #include <unistd.h>
 
 #include <cstring>
@@ -18,7 +17,6 @@
 #include "runtime/base/file.h"
 #include "runtime/io/npy.h"
 #include "runtime/io/npz.h"
-#include "runtime/io/safetensors.h"
 
 namespace tfjob::fuzz {
 namespace {
@@ -96,30 +94,6 @@ void CheckArchive(std::string_view bytes) {
   }
 }
 
-void CheckSafetensors(std::string_view bytes) {
-  const auto file = io::SafetensorsReader::Open(Stored(bytes));
-  if (!file.ok()) return;
-  NamedTensors tensors;
-  for (const auto& [name, entry] : (*file)->entries()) {
-    ENFORCE(entry.size <= bytes.size() && entry.offset <= bytes.size() - entry.size,
-            "a tensor must be within the file");
-    StatusOr<Tensor> tensor = (*file)->Read(name);
-    ENFORCE(tensor.ok() == entry.dtype.has_value(), "a tensor of a supported type can be read");
-    if (!tensor.ok()) continue;
-    ENFORCE(tensor->num_bytes() <= kMostWidening * entry.size, "more bytes than the file has");
-    tensors.emplace_back(name, *std::move(tensor));
-  }
-  const std::string copy = TheFolder().path("copy.safetensors");
-  ENFORCE(io::WriteSafetensors(copy, tensors, (*file)->metadata()).ok(), "it can be written");
-  const auto again = io::SafetensorsReader::Open(copy);
-  ENFORCE(again.ok(), "a written file must open");
-  ENFORCE((*again)->metadata() == (*file)->metadata(), "the metadata must be the same");
-  for (const auto& [name, tensor] : tensors) {
-    const StatusOr<Tensor> read = (*again)->Read(name);
-    ENFORCE(read.ok() && Equal(*read, tensor), "a written tensor must read as the same tensor");
-  }
-}
-
 }  // namespace
 }  // namespace tfjob::fuzz
 
@@ -128,6 +102,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] == 'n') tfjob::fuzz::CheckArray(rest);
   if (data[0] == 'z') tfjob::fuzz::CheckArchive(rest);
-  if (data[0] == 's') tfjob::fuzz::CheckSafetensors(rest);
   return 0;
 }
