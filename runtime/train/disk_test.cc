@@ -156,10 +156,16 @@ TEST_F(DiskTest, AServerIsRefilledAfterASaveHasFailed) {
       chief.Await([](const progress::Progress& p) { return p.problems.contains("checkpoints"); }));
   const int64_t last = saved();
   const int64_t lost = chief.Progress().step;
+  testing::internal::CaptureStderr();
   server.Kill();
   server.Start(2);
   EXPECT_TRUE(chief.AwaitStep(lost + 500)) << "the new server is empty until it is refilled";
+  const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(saved(), last);
+  const std::string says = StrCat(" go back to a saved state step=", last, " steps_lost=");
+  const size_t said = log.find(says);
+  ASSERT_NE(said, std::string::npos) << log;
+  EXPECT_GE(std::stoll(log.substr(said + says.size())), lost - last);
   disk_.Fill(false);
   EXPECT_TRUE(absl::IsCancelled(chief.Stop()));
 }

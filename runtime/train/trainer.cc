@@ -87,23 +87,34 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
                                  .provide_state = [this] { return ProvideState(); }});
 }
 
-StatusOr<state::Snapshot> Trainer::ProvideState() {
-  const std::string& folder = context_.config().model_dir;
-  const bool again = std::exchange(filled_, true);
+StatusOr<std::optional<state::Snapshot>> Trainer::SavedState() {
   if (observer_ != nullptr) {
     if (std::optional<state::Snapshot> newer = observer_->OnRestore()) {
       kTrainLog.Info("restored the state that is being saved", {{"step", newer->global_step}});
-      return *std::move(newer);
+      return newer;
     }
   }
-  if (!folder.empty()) {
-    ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
-                     LoadLatestCheckpoint(folder, definition_->state));
-    if (saved) {
-      kTrainLog.Info("restored a checkpoint",
-                     {{"model_dir", folder}, {"step", saved->global_step}});
-      return *std::move(saved);
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
+                   LoadLatestCheckpoint(folder, definition_->state));
+  if (saved) {
+    kTrainLog.Info("restored a checkpoint", {{"model_dir", folder}, {"step", saved->global_step}});
+  }
+  return saved;
+}
+
+StatusOr<state::Snapshot> Trainer::ProvideState() {
+  const std::string& folder = context_.config().model_dir;
+  const bool again = std::exchange(filled_, true) || joined_;
+  ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved, SavedState());
+  if (saved) {
+    if (joined_) {
+      kTrainLog.Warning(
+          "variables that a parameter server has lost go back to a saved state",
+          {{"step", saved->global_step}, {"steps_lost", global_step_ - saved->global_step}});
     }
+    return *std::move(saved);
   }
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});

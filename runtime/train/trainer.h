@@ -73,6 +73,9 @@ class Trainer {
   // before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
+  // Returns the newest state that was saved or is being saved; nullopt if there is none.
+  StatusOr<std::optional<state::Snapshot>> SavedState();
+  // Returns what the parameter servers are filled with.
   StatusOr<state::Snapshot> ProvideState();
   // Returns whether a worker should stop waiting for others, because it was asked to stop or
   // the run is over.
