@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "runtime/base/file.h"
@@ -19,6 +20,8 @@ namespace {
 // An index of this size would describe millions of tensors.
 constexpr uint64_t kMaxIndexBytes = 256 << 20;
 constexpr int kMaxRank = 256;  // TensorFlow's limit is 254
+constexpr int64_t kMaxStringBytes = 64 << 20;
+constexpr int kString = 7;  // TensorFlow's DataType
 
 // Returns a hint for users who pass the data file, the index or the folder instead of the prefix;
 // "" if `prefix` is none of these.
@@ -77,6 +80,28 @@ StatusOr<uint32_t> ReadBytes(const std::string& path, int64_t offset, std::span<
   close(fd);
   if (!status.ok()) return status;
   return crc;
+}
+
+// Returns the string in a tensor of one string: its length as a varint, the masked checksum of the
+// length, and the text. The tensor's checksum covers the length as an integer of 4 bytes, the
+// checksum of the length, and the text. Returns nullopt if a checksum or the length is wrong.
+std::optional<std::string> ParseString(std::string_view bytes, uint32_t masked_crc) {
+  uint64_t length = 0;
+  size_t at = 0;
+  for (int shift = 0; at < bytes.size() && shift < 35; shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[at++]);
+    length |= static_cast<uint64_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) break;
+  }
+  if (bytes.size() - at < 4 || length != bytes.size() - at - 4) return std::nullopt;
+  const auto short_length = static_cast<uint32_t>(length);
+  uint32_t crc = Crc32c(std::as_bytes(std::span(&short_length, 1)));
+  uint32_t stored = 0;
+  std::memcpy(&stored, bytes.data() + at, sizeof(stored));
+  if (stored != MaskCrc(crc)) return std::nullopt;
+  crc = ExtendCrc32c(crc, std::as_bytes(std::span(bytes).subspan(at)));
+  if (MaskCrc(crc) != masked_crc) return std::nullopt;
+  return std::string(bytes.substr(at + 4));
 }
 
 }  // namespace
@@ -158,10 +183,28 @@ Status BundleReader::CheckDataFiles() const {
   return OkStatus();
 }
 
+StatusOr<BundleEntry> BundleReader::Find(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found != entries_.end()) return found->second;
+  return NotFound("checkpoint ", prefix_, " has no tensor ", name);
+}
+
+StatusOr<std::string> BundleReader::ReadString(const std::string& name) const {
+  ASSIGN_OR_RETURN(const BundleEntry entry, Find(name));
+  if (entry.partitioned || entry.tensorflow_dtype != kString || entry.shape.rank() != 0)
+    return Unimplemented("checkpoint ", prefix_, ": ", name, " is not a single string");
+  if (entry.size > kMaxStringBytes)
+    return DataLoss("checkpoint ", prefix_, ": ", name, " has ", entry.size, " bytes");
+  std::string bytes(static_cast<size_t>(entry.size), '\0');
+  const std::string path = DataFileName(prefix_, entry.shard, shards_);
+  RETURN_IF_ERROR(ReadBytes(path, entry.offset, std::as_writable_bytes(std::span(bytes))).status());
+  std::optional<std::string> text = ParseString(bytes, entry.masked_crc);
+  if (text) return *std::move(text);
+  return DataLoss("checkpoint ", prefix_, ": the string ", name, " is damaged");
+}
+
 StatusOr<Tensor> BundleReader::Read(const std::string& name) const {
-  auto found = entries_.find(name);
-  if (found == entries_.end()) return NotFound("checkpoint ", prefix_, " has no tensor ", name);
-  const BundleEntry& entry = found->second;
+  ASSIGN_OR_RETURN(const BundleEntry entry, Find(name));
   const std::optional<DType> dtype = DTypeFromTensorFlow(entry.tensorflow_dtype);
   if (entry.partitioned)
     return Unimplemented("checkpoint ", prefix_, ": ", name, " is partitioned; save it whole");

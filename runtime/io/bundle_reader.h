@@ -41,9 +41,12 @@ class BundleReader {
   // for strings, other unsupported element types and partitioned variables; and DataLoss for
   // a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
+  // Returns a tensor that is a single string of at most 64 MiB. Returns the errors of Read.
+  StatusOr<std::string> ReadString(const std::string& name) const;
 
  private:
   explicit BundleReader(std::string prefix) : prefix_(std::move(prefix)) {}
+  StatusOr<BundleEntry> Find(const std::string& name) const;
   Status ReadIndex();
   Status ReadIndexEntry(const std::string& path, const std::string& name, const std::string& value);
   StatusOr<int64_t> DataFileSize(int shard) const;

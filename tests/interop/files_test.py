@@ -157,6 +157,46 @@ class Files(unittest.TestCase):
             self.assertEqual(reader.get_tensor("d/kernel").tobytes(), model.layers[0].kernel.numpy().tobytes())
             self.assertEqual(reader.get_tensor("d/bias").tobytes(), model.layers[0].bias.numpy().tobytes())
 
+    def test_predictions_with_object_based_checkpoints(self):
+        for library in tf_keras, keras:
+            for model in list(self.prepared(library))[:3]:
+                with self.subTest(model=model.name, library=library.__name__):
+                    prefix = self.path("object.ckpt")
+                    if library is keras:
+                        prefix = tf.train.Checkpoint(model=model).write(prefix)
+                    else:
+                        model.save_weights(prefix)
+                    with open(self.path("m.json"), "w") as file:
+                        file.write(model.to_json())
+                    self.check_prediction(model, 4, "--model", self.path("m.json"), "--weights", prefix)
+
+    def test_what_does_not_fit_is_refused(self):
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="d"), keras.layers.Dense(1, name="e")])
+        whole, cut, output = self.path("m.keras"), self.path("cut.keras"), self.path("out.npy")
+        model.save(whole)
+        with open(whole, "rb") as file:
+            content = file.read()
+        with open(cut, "wb") as file:
+            file.write(content[:len(content) * 2 // 3])
+        np.save(self.path("x.npy"), np.zeros((4, 2), np.float32))
+        np.save(self.path("wide.npy"), np.zeros((4, 5), np.float32))
+        safetensors.save_file({"d/kernel": np.zeros((2, 4), np.float32)}, self.path("other.safetensors"))
+        with open(output, "w") as file:
+            file.write("before")
+        for flags, code, message in [
+                (["--model", cut, "--input", self.path("x.npy")], {1, 2}, "cut.keras"),
+                (["--model", whole, "--input", self.path("wide.npy")], {2}, r"have the shape \[5\], but the model expects \[2\]"),
+                (["--model", whole, "--input", "y=" + self.path("x.npy")], {2}, "array y belongs to no input"),
+                (["--model", whole, "--weights", self.path("other.safetensors"), "--input", self.path("x.npy")], {2},
+                 r"d/kernel is float32\[2,4\] there, but float32\[2,3\] in the model"),
+                (["--model", self.path("none.keras"), "--input", self.path("x.npy")], {1}, "none.keras"),
+                (["--model", self.path("x.npy"), "--input", self.path("x.npy")], {2}, "x.npy")]:
+            done = subprocess.run([TRAINER, "predict", *flags, "--output", output], capture_output=True, text=True, timeout=60)
+            self.assertIn(done.returncode, code, done.stderr + done.stdout)
+            self.assertRegex(done.stderr + done.stdout, message)
+            with open(output) as file:
+                self.assertEqual(file.read(), "before")
+
     def test_evaluation_and_summary_are_those_of_keras(self):
         model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(1)])
         model.compile(loss="mse")

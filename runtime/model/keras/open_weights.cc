@@ -5,10 +5,12 @@
 
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/object_graph.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/model/keras/archive.h"
 #include "runtime/model/keras/hdf5_weights.h"
 #include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/object_names.h"
 #include "runtime/model/keras/weights.h"
 
 namespace tfjob::keras {
@@ -25,7 +27,8 @@ StatusOr<Weights> OpenSafetensors(const std::string& path) {
   return weights;
 }
 
-StatusOr<Weights> OpenCheckpoint(const std::string& prefix) {
+StatusOr<Weights> OpenCheckpoint(const std::string& prefix, const model::Model& model,
+                                 std::span<const model::VariableSpec> variables) {
   ASSIGN_OR_RETURN(std::unique_ptr<io::BundleReader> reader, io::BundleReader::Open(prefix));
   const std::shared_ptr<const io::BundleReader> shared = std::move(reader);
   Weights weights{.file = StrCat("checkpoint ", prefix), .contains_others = true};
@@ -34,14 +37,25 @@ StatusOr<Weights> OpenCheckpoint(const std::string& prefix) {
         entry.partitioned ? std::nullopt : DTypeFromTensorFlow(entry.tensorflow_dtype),
         entry.shape};
   }
-  weights.read = [shared](const std::string& name) { return shared->Read(name); };
+  std::map<std::string, std::string> renamed;
+  if (io::IsObjectBased(*shared)) {
+    const auto saved = io::ObjectVariables(*shared);
+    RETURN_IF_ERROR(Annotate(saved.status(), weights.file));
+    renamed = MatchObjectNames(model, variables, *saved);
+    for (const auto& [name, tensor] : renamed) weights.entries[name] = weights.entries.at(tensor);
+  }
+  weights.read = [shared, renamed = std::move(renamed)](const std::string& name) {
+    const auto tensor = renamed.find(name);
+    return shared->Read(tensor == renamed.end() ? name : tensor->second);
+  };
   return weights;
 }
 
-StatusOr<Weights> OpenFolder(const std::string& folder) {
+StatusOr<Weights> OpenFolder(const std::string& folder, const model::Model& model,
+                             std::span<const model::VariableSpec> variables) {
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return NotFound(folder, " has no checkpoint (no file named checkpoint)");
-  return OpenCheckpoint(latest->prefix);
+  return OpenCheckpoint(latest->prefix, model, variables);
 }
 
 }  // namespace
@@ -49,8 +63,8 @@ StatusOr<Weights> OpenFolder(const std::string& folder) {
 StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model,
                               std::span<const model::VariableSpec> variables) {
   struct stat info{};
-  if (stat(path.c_str(), &info) != 0) return OpenCheckpoint(path);
-  if (S_ISDIR(info.st_mode)) return OpenFolder(path);
+  if (stat(path.c_str(), &info) != 0) return OpenCheckpoint(path, model, variables);
+  if (S_ISDIR(info.st_mode)) return OpenFolder(path, model, variables);
   ASSIGN_OR_RETURN(const FileFormat format, FormatOf(path));
   switch (format) {
     case FileFormat::kSafetensors:

@@ -38,7 +38,8 @@ struct Weights {
 //                              their classes and order, as Keras 3 does
 //   .h5 of Keras 2 or 3        by the layers' names, if the file has all of them, and otherwise by
 //                              their order, as Keras does; within a layer, by order
-//   a checkpoint's prefix, or a folder with checkpoints (the newest): by name
+//   a checkpoint's prefix, or a folder with checkpoints (the newest): by name, also if the
+//                              checkpoint is object-based (object_graph.h)
 // Returns NotFound if there is no such file, InvalidArgument for another format, and DataLoss for a
 // damaged file.
 StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model,

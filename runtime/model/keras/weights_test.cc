@@ -10,6 +10,7 @@
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/layout.h"
 #include "runtime/model/keras/model_file.h"
+#include "runtime/model/keras/object_names.h"
 #include "runtime/model/keras/write.h"
 
 namespace tfjob::keras {
@@ -214,6 +215,23 @@ TEST(Weights, OtherFilesAreRefused) {
   refused("model.json", kModel, "holds no weights");
   refused("short.h5", "\x89HDF\r\n\x1a\n", "not an HDF5 file, or cut off");
   EXPECT_TRUE(absl::IsNotFound(Load(Path("none"), some).status()));
+}
+
+TEST(ObjectNames, NamesOfNestedModelsMayBeMissing) {
+  const Some some;
+  const auto found = MatchObjectNames(some.model, some.variables,
+                                      {{"outer/first/kernel", "1"},
+                                       {"first/bias", "2"},
+                                       {"deep/kernel", "3"},
+                                       {"inner/deep/bias", "4"},
+                                       {"kernel", "5"},
+                                       {"other/last/kernel", "6"}});
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"first/kernel", "1"},
+                                                       {"first/bias", "2"},
+                                                       {"inner/deep/kernel", "3"},
+                                                       {"inner/deep/bias", "4"}}));
+  const std::vector<VariableSpec> twins = {{.name = "a/d/kernel"}, {.name = "b/d/kernel"}};
+  EXPECT_TRUE(MatchObjectNames(some.model, twins, {{"d/kernel", "1"}}).empty());
 }
 
 std::string Archive(const std::string& name, const std::string& member, std::string_view content) {
