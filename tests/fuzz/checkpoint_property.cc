@@ -11,6 +11,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/object_graph.h"
 #include "runtime/io/record.h"
 #include "runtime/train/run_mark.h"
 
@@ -58,7 +59,10 @@ void CheckIndexProperties(std::string_view bytes) {
   for (const auto& [name, entry] : (*reader)->entries()) {
     const StatusOr<Tensor> tensor = (*reader)->Read(name);
     ENFORCE(!tensor.ok() || tensor->num_bytes() <= data.size(), "no more bytes than the file has");
+    const StatusOr<std::string> text = (*reader)->ReadString(name);
+    ENFORCE(!text.ok() || text->size() <= data.size(), "no more bytes than the file has");
   }
+  if (io::IsObjectBased(**reader)) (void)io::ObjectVariables(**reader);
 }
 
 void CheckListProperties(std::string_view text) {
