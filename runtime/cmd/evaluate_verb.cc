@@ -54,9 +54,9 @@ class EvaluateVerb : public Verb {
     }
     if (!config.data.eval.present())
       return InvalidArgument(config_, ": data.eval: expected evaluation data, but it is missing");
-    ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config.data.eval, config.seed));
+    ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config, train::Split::kEval));
     ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
-                     train::DefineModel(config, dataset->feature_shape(), 1));
+                     train::DefineModel(config, train::Split::kEval, *dataset, 1));
     ASSIGN_OR_RETURN(const state::Snapshot snapshot,
                      StateOf(config, !weights_.empty(), definition));
     const auto threads =

@@ -37,8 +37,9 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   ASSIGN_OR_RETURN(loaded.model, train::ReadModel(config.model));
   loaded.weights = config.model_dir;
   if (with_data && !StatesInputs(loaded.model)) {
-    ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(config.data.train, config.seed));
-    loaded.example = dataset->feature_shape();
+    ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(config, train::Split::kTrain));
+    // A functional model states its inputs, so this one has a single input.
+    loaded.example = dataset->Find(model::kFeatures)->example_shape();
   }
   return loaded;
 }

@@ -69,8 +69,9 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
                                  const cluster::TfConfig& tf_config) {
   if (stage == "config") return config::PrintTrainingConfig(config);
   const int tasks = cluster::TrainingTaskCount(tf_config);
-  ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config.data.train, config.seed));
-  ASSIGN_OR_RETURN(auto definition, train::DefineModel(config, dataset->feature_shape(), tasks));
+  ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config, train::Split::kTrain));
+  ASSIGN_OR_RETURN(auto definition,
+                   train::DefineModel(config, train::Split::kTrain, *dataset, tasks));
   if (stage == "model") return model::Summary(definition.model, definition.build.features);
   if (stage == "placement") {
     const int servers = tf_config.cluster.size("ps");

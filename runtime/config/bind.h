@@ -26,5 +26,7 @@ Binding Bind() {
 
 // Adds the keys of the section `optimizer` (optimizer_keys.cc).
 void AddOptimizerKeys(std::vector<Key>& keys);
+// Adds the keys of the section `data` (data_keys.cc).
+void AddDataKeys(std::vector<Key>& keys);
 
 }  // namespace tfjob::config

@@ -6,6 +6,7 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/config/keys.h"
+#include "runtime/config/maps.h"
 
 namespace tfjob::config {
 namespace {
@@ -170,8 +171,18 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
           [&](const Ref<std::vector<double>>& at) {
             return Store(at.mutate(config), ReadNumbers(key, field));
           },
+          [&](const Ref<std::map<int64_t, double>>& at) {
+            return Store(at.mutate(config), ReadClassWeights(field));
+          },
+          [&](const Ref<std::map<std::string, std::string>>& at) {
+            return Store(at.mutate(config), ReadNames(field));
+          },
+          [&](const Ref<std::map<std::string, std::vector<double>>>& at) {
+            return Store(at.mutate(config), ReadRanges(field));
+          },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
-            return Store(at.mutate(config), ReadLayers(field));
+            return Store(at.mutate(config),
+                         key.type == KeyType::kOutputs ? ReadOutputs(field) : ReadLayers(field));
           },
           [&](const Choice& at) -> Status {
             ASSIGN_OR_RETURN(std::string name, ReadChoice(key, field));
@@ -193,6 +204,15 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
             return at.read(config).empty() ? Json() : Json(at.read(config));
           },
           [&](const Ref<std::vector<double>>& at) {
+            return at.read(config).empty() ? Json() : Json(at.read(config));
+          },
+          [&](const Ref<std::map<int64_t, double>>& at) {
+            return at.read(config).empty() ? Json() : ClassWeightsToJson(at.read(config));
+          },
+          [&](const Ref<std::map<std::string, std::string>>& at) {
+            return at.read(config).empty() ? Json() : NamesToJson(at.read(config));
+          },
+          [&](const Ref<std::map<std::string, std::vector<double>>>& at) {
             return at.read(config).empty() ? Json() : Json(at.read(config));
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {

@@ -47,6 +47,11 @@ void AddModelKeys(std::vector<Key>& keys) {
                          "file in model.weights.",
                   .unset_doc = "one of the three is required"});
   AddWeightsKeys(keys);
+}
+
+// The keys that may differ from output to output.
+void AddOutputKeys(std::vector<Key>& keys) {
+  const size_t first = keys.size();
   keys.push_back(
       {.path = "loss.name",
        .type = KeyType::kString,
@@ -73,91 +78,26 @@ void AddModelKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::metrics>(),
                   .doc = "Metrics to report in addition to the loss.",
                   .choices = {"accuracy", "mean_squared_error"}});
-}
-
-Key SourceKey(std::string path, KeyType type, Binding binding, const char* format, const char* doc,
-              const char* unset = "") {
-  std::string when = path.substr(0, path.rfind('.')) + ".format";
-  return {.path = std::move(path),
-          .type = type,
-          .binding = binding,
-          .doc = doc,
-          .when_key = std::move(when),
-          .when_values = {format},
-          .unset_doc = unset};
-}
-
-template <auto source>
-void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* missing) {
-  using S = SourceConfig;
-  constexpr auto kData = &C::data;
-  keys.push_back({.path = at + "format",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<kData, source, &S::format>(),
-                  .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `linear`: "
-                         "generated data, y = x·weights + bias + noise.",
-                  .choices = {"", "idx", "csv", "linear"},
-                  .unset_doc = missing});
-  keys.push_back({.path = at + "scale",
-                  .type = KeyType::kFraction,
-                  .binding = Bind<kData, source, &S::scale>(),
-                  .doc = "Factor by which the features are multiplied: a number, or a fraction "
-                         "such as `1/255`."});
-  const auto add = [&](auto... fields) { keys.push_back(SourceKey(fields...)); };
-  add(at + "images", KeyType::kString, Bind<kData, source, &S::images>(), "idx",
-      "IDX file with the features, plain or gzipped.", "required");
-  add(at + "labels", KeyType::kString, Bind<kData, source, &S::labels>(), "idx",
-      "IDX file with the labels, plain or gzipped.", "required");
-  add(at + "file", KeyType::kString, Bind<kData, source, &S::file>(), "csv",
-      "CSV file, plain or gzipped.", "required");
-  add(at + "header", KeyType::kBool, Bind<kData, source, &S::header>(), "csv",
-      "The first row contains the column names.");
-  add(at + "label_column", KeyType::kNameOrIndex, Bind<kData, source, &S::label_column>(), "csv",
-      "Name or index of the label's column. Indexes start at 0; negative ones count from the end.",
-      "the last column");
-  add(at + "delimiter", KeyType::kString, Bind<kData, source, &S::delimiter>(), "csv",
-      "The character that separates columns.");
-  add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), "linear",
-      "One weight per feature.");
-  add(at + "bias", KeyType::kNumber, Bind<kData, source, &S::bias>(), "linear",
-      "Constant added to every y.");
-  add(at + "noise", KeyType::kNumber, Bind<kData, source, &S::noise>(), "linear",
-      "Standard deviation of the noise.");
-  add(at + "low", KeyType::kNumber, Bind<kData, source, &S::low>(), "linear", "Smallest x.");
-  add(at + "high", KeyType::kNumber, Bind<kData, source, &S::high>(), "linear",
-      "Largest x. With one feature, its values are evenly spaced from low to high; with several, "
-      "values are drawn uniformly from that range.");
-  add(at + "examples", KeyType::kInteger, Bind<kData, source, &S::examples>(), "linear",
-      "Number of examples to generate.");
-  keys.back().minimum = 1;
-  keys.back().maximum = 1 << 30;
-}
-
-void AddDataKeys(std::vector<Key>& keys) {
-  AddSourceKeys<&DataConfig::train>(keys, "data.train.", "required");
-  AddSourceKeys<&DataConfig::eval>(keys, "data.eval.", "no evaluation");
-  keys.push_back({.path = "data.labels",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<&C::data, &DataConfig::labels>(),
-                  .doc = "Form in which the loss receives labels: class numbers, one-hot rows or "
-                         "values. `auto`: the form that the loss needs.",
-                  .choices = {"auto", "class", "one_hot", "value"}});
-  keys.push_back(
-      {.path = "data.shuffle",
-       .type = KeyType::kBool,
-       .binding = Bind<&C::data, &DataConfig::shuffle>(),
-       .doc = "Shuffle the examples before every epoch. The same seed yields the same orders."});
-  keys.push_back({.path = "data.drop_remainder",
-                  .type = KeyType::kBool,
-                  .binding = Bind<&C::data, &DataConfig::drop_remainder>(),
-                  .doc = "Leave out the last batch of an epoch if it is not full."});
-  keys.push_back({.path = "data.prefetch",
-                  .type = KeyType::kInteger,
-                  .binding = Bind<&C::data, &DataConfig::prefetch>(),
-                  .doc = "Number of batches to prepare ahead in the background. 0: none; each "
-                         "batch is prepared when it is needed.",
-                  .minimum = 0,
-                  .maximum = 1024});
+  keys.push_back({.path = "class_weight",
+                  .type = KeyType::kClassWeights,
+                  .binding = Bind<&C::class_weight>(),
+                  .doc = "Weights of the classes in the training loss, such as `{0: 1, 1: 5}`, as "
+                         "in Keras. A class that is not named weighs 1.",
+                  .unset_doc = "all weigh 1"});
+  keys.push_back({.path = "loss_weight",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<&C::loss_weight>(),
+                  .doc =
+                      "Factor of an output's loss in the sum of the losses of all outputs, which "
+                      "training minimises."});
+  for (size_t i = first; i < keys.size(); ++i) keys[i].per_output = true;
+  keys.push_back({.path = "outputs",
+                  .type = KeyType::kOutputs,
+                  .binding = Bind<&C::outputs>(),
+                  .doc = "Keys that hold for one output of a model with several, by the output's "
+                         "name: `loss`, `loss_weight`, `metrics` and `class_weight`. Other outputs "
+                         "take these keys from the top level.",
+                  .unset_doc = "all outputs alike"});
 }
 
 void AddStrategyKeys(std::vector<Key>& keys) {
@@ -312,6 +252,7 @@ const std::vector<Key>& Keys() {
   static const std::vector<Key>* const kKeys = [] {
     auto* keys = new std::vector<Key>;
     AddModelKeys(*keys);
+    AddOutputKeys(*keys);
     AddOptimizerKeys(*keys);
     AddDataKeys(*keys);
     AddStrategyKeys(*keys);

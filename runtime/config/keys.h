@@ -24,15 +24,22 @@ struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
 };
-using Binding = std::variant<Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>,
-                             Ref<std::optional<bool>>, Ref<std::optional<int64_t>>,
-                             Ref<std::optional<double>>, Ref<std::vector<std::string>>,
-                             Ref<std::vector<double>>, Ref<std::shared_ptr<const Json>>, Choice>;
+using Binding =
+    std::variant<Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
+                 Ref<std::optional<int64_t>>, Ref<std::optional<double>>,
+                 Ref<std::vector<std::string>>, Ref<std::vector<double>>,
+                 Ref<std::map<int64_t, double>>, Ref<std::map<std::string, std::string>>,
+                 Ref<std::map<std::string, std::vector<double>>>, Ref<std::shared_ptr<const Json>>,
+                 Choice>;
 
 // How the file represents a value:
 //   kNameOrIndex  a string, or an integer (kept as text)
 //   kFraction     a number, or "1/255"
 //   kBytes        an integer, or "32Mi" (Ki, Mi, Gi)
+//   kClassWeights a map of class numbers to numbers
+//   kNames        a map of names to names, or one name, which is stored as {"": NAME}
+//   kRanges       a map of names to [low, high]
+//   kOutputs      a map of names to maps of those keys that are per_output
 enum class KeyType {
   kBool,
   kInteger,
@@ -44,7 +51,11 @@ enum class KeyType {
   kChoice,
   kStrings,
   kNumbers,
-  kLayers
+  kClassWeights,
+  kNames,
+  kRanges,
+  kLayers,
+  kOutputs
 };
 
 struct Key {
@@ -61,6 +72,8 @@ struct Key {
   std::string when_key = {};
   std::vector<std::string> when_values = {};
   std::string unset_doc = {};  // describes what an unset key means, such as "required"
+  // The key may also be set for one output of the model: `outputs.NAME.loss.from_logits`.
+  bool per_output = false;
 };
 
 // Returns all keys, in the order of the documentation.
@@ -72,6 +85,10 @@ const Key* FindKey(std::string_view path);
 // Returns whether the section may be written as a plain string, which then sets its key "name".
 // This is the case for loss, optimizer and strategy.
 bool HasShortForm(std::string_view section);
+
+// Checks the keys of `outputs`, and reads those of one output into `config`.
+StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
+Status ReadOutput(TrainingConfig& config, const JsonField& field);
 
 // Checks the type, choice and range of the field's value, and stores the value in the config.
 // Returns InvalidArgument if a check fails.

@@ -24,6 +24,9 @@ void AddRange(Json& schema, const Key& key) {
   if (std::isfinite(key.maximum)) schema["maximum"] = key.maximum;
 }
 
+// Returns the schema of the keys of the file, or of those of one output.
+Json KeysSchema(bool per_output);
+
 Json TypeSchema(const Key& key) {
   const std::vector<std::string> names = Writable(key);
   Json text = {{"type", "string"}};
@@ -52,8 +55,26 @@ Json TypeSchema(const Key& key) {
       return {{"type", "array"}, {"items", text}};
     case KeyType::kNumbers:
       return {{"type", "array"}, {"items", number}, {"minItems", 1}};
+    case KeyType::kClassWeights:
+      return {{"type", "object"},
+              {"patternProperties", {{"^[0-9]+$", {{"type", "number"}, {"minimum", 0}}}}},
+              {"additionalProperties", false}};
+    case KeyType::kNames: {
+      Json array = {{"type", "string"}, {"minLength", 1}};
+      return {
+          {"anyOf", Json::array({array, {{"type", "object"}, {"additionalProperties", array}}})}};
+    }
+    case KeyType::kRanges:
+      return {
+          {"type", "object"},
+          {"additionalProperties",
+           {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
+    case KeyType::kOutputs:
+      return {{"type", "object"},
+              {"additionalProperties", KeysSchema(/*per_output=*/true)},
+              {"minProperties", 1}};
   }
   return {};
 }
@@ -78,8 +99,16 @@ std::string TypeName(const Key& key) {
       return "name or index";
     case KeyType::kNumbers:
       return "list of numbers";
+    case KeyType::kClassWeights:
+      return "map of class numbers to numbers";
+    case KeyType::kNames:
+      return "name, or map of names to names";
+    case KeyType::kRanges:
+      return "map of names to [low, high]";
     case KeyType::kLayers:
       return "list of layers";
+    case KeyType::kOutputs:
+      return "map of names to keys";
     case KeyType::kString:
     case KeyType::kChoice:
     case KeyType::kStrings:
@@ -107,13 +136,10 @@ std::string Meaning(const Key& key) {
   return StrCat(key.doc, " Only with ", names, ".");
 }
 
-}  // namespace
-
-Json TrainingSchema() {
+Json KeysSchema(bool per_output) {
   Json schema = Section();
-  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
-  schema["title"] = "Training file of tfjob-trainer";
   for (const Key& key : Keys()) {
+    if (per_output && !key.per_output) continue;
     Json* at = &schema;
     size_t begin = 0;
     for (size_t dot = key.path.find('.'); dot != std::string::npos;
@@ -126,14 +152,24 @@ Json TrainingSchema() {
     Json value = TypeSchema(key);
     value["description"] = Meaning(key);
     const Json otherwise = GetKey(TrainingConfig(), key);
-    if (!otherwise.is_null() && key.unset_doc.empty()) value["default"] = otherwise;
+    if (!otherwise.is_null() && key.unset_doc.empty() && !per_output) value["default"] = otherwise;
     (*at)["properties"][key.path.substr(begin)] = std::move(value);
   }
   for (auto& [name, section] : schema["properties"].items()) {
     if (!HasShortForm(name)) continue;
     section = {{"anyOf", Json::array({section["properties"]["name"], section})}};
   }
-  schema["required"] = {"model", "loss", "data"};
+  return schema;
+}
+
+}  // namespace
+
+Json TrainingSchema() {
+  Json schema = KeysSchema(/*per_output=*/false);
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "Training file of tfjob-trainer";
+  schema["required"] = {"model", "data"};
+  schema["anyOf"] = Json::array({{{"required", {"loss"}}}, {{"required", {"outputs"}}}});
   return schema;
 }
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/check.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/yaml.h"
 #include "runtime/config/keys.h"
@@ -13,20 +14,35 @@ std::string Join(std::string_view section, std::string_view name) {
   return section.empty() ? std::string(name) : StrCat(section, ".", name);
 }
 
-bool IsSection(std::string_view path) {
+// The keys that a part of the file may contain.
+enum class Scope {
+  kFile,
+  kOutput,  // outputs.NAME: only the keys that are per_output
+};
+
+bool InScope(const Key& key, Scope scope) {
+  return scope == Scope::kFile || key.per_output;
+}
+
+const Key* FindKeyIn(Scope scope, std::string_view path) {
+  const Key* key = FindKey(path);
+  return key != nullptr && InScope(*key, scope) ? key : nullptr;
+}
+
+bool IsSection(Scope scope, std::string_view path) {
   const std::string prefix = StrCat(path, ".");
   for (const Key& key : Keys()) {
-    if (key.path.compare(0, prefix.size(), prefix) == 0) return true;
+    if (InScope(key, scope) && key.path.compare(0, prefix.size(), prefix) == 0) return true;
   }
   return false;
 }
 
 // Returns the names allowed in a section.
-std::vector<std::string> NamesIn(std::string_view section) {
+std::vector<std::string> NamesIn(Scope scope, std::string_view section) {
   const std::string prefix = section.empty() ? "" : StrCat(section, ".");
   std::vector<std::string> names;
   for (const Key& key : Keys()) {
-    if (key.path.compare(0, prefix.size(), prefix) != 0) continue;
+    if (!InScope(key, scope) || key.path.compare(0, prefix.size(), prefix) != 0) continue;
     std::string name =
         key.path.substr(prefix.size(), key.path.find('.', prefix.size()) - prefix.size());
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
@@ -46,19 +62,21 @@ std::string SameNameElsewhere(std::string_view name) {
   return "";
 }
 
-Status UnknownKey(std::string_view section, std::string_view name) {
-  const std::vector<std::string> names = NamesIn(section);
-  const std::string path = Join(section, name);
-  const std::string elsewhere = SameNameElsewhere(name);
+// `at` is the place of the section in the file.
+Status UnknownKey(Scope scope, std::string_view section, std::string_view name,
+                  std::string_view at) {
+  const std::vector<std::string> names = NamesIn(scope, section);
+  const std::string path = Join(at, name);
+  const std::string elsewhere = scope == Scope::kFile ? SameNameElsewhere(name) : "";
   if (!elsewhere.empty())
     return InvalidArgument(path, ": unknown key; did you mean \"", elsewhere, "\"?");
   return InvalidArgument(path, ": unknown key", DidYouMean(name, names));
 }
 
 // Reads the section or key at `path` and everything below it.
-Status Read(TrainingConfig& config, const std::string& path, const JsonField& field) {
+Status Read(TrainingConfig& config, Scope scope, const std::string& path, const JsonField& field) {
   if (!field.present()) return OkStatus();
-  if (const Key* key = FindKey(path); key != nullptr) return SetKey(config, *key, field);
+  if (const Key* key = FindKeyIn(scope, path); key != nullptr) return SetKey(config, *key, field);
   if (HasShortForm(path) && field.value()->is_string())
     return SetKey(config, *FindKey(path + ".name"), field);
   if (!field.value()->is_object()) {
@@ -67,10 +85,28 @@ Status Read(TrainingConfig& config, const std::string& path, const JsonField& fi
   ASSIGN_OR_RETURN(auto members, field.Members());
   for (const auto& [name, member] : members) {
     const std::string below = Join(path, name);
-    if (FindKey(below) == nullptr && !IsSection(below)) return UnknownKey(path, name);
-    RETURN_IF_ERROR(Read(config, below, member));
+    if (FindKeyIn(scope, below) == nullptr && !IsSection(scope, below))
+      return UnknownKey(scope, path, name, field.path());
+    RETURN_IF_ERROR(Read(config, scope, below, member));
   }
   return OkStatus();
+}
+
+// Returns the text of --set outputs.NAME.KEY=VALUE as the value of `outputs`: what `config` has
+// there, with the key replaced.
+StatusOr<Json> WithOutputKey(const TrainingConfig& config, std::string_view path, Json value) {
+  Json outputs = config.outputs ? *config.outputs : Json::object();
+  Json* at = &outputs;
+  while (true) {
+    const size_t dot = path.find('.');
+    if (at->is_string()) *at = {{"name", *at}};  // a short form
+    if (!at->is_null() && !at->is_object()) return InvalidArgument("outputs: no map at ", path);
+    at = &(*at)[std::string(path.substr(0, dot))];
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  *at = std::move(value);
+  return outputs;
 }
 
 void Place(Json& document, const std::string& path, Json value) {
@@ -102,25 +138,68 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
     return InvalidArgument(what, ": expected one YAML document, got ", documents.size());
   }
   TrainingConfig config;
-  Status read = Read(config, "", JsonField(documents[0]));
+  Status read = Read(config, Scope::kFile, "", JsonField(documents[0]));
   if (!read.ok()) return Annotate(read, what);
   return config;
 }
 
+Status ReadOutput(TrainingConfig& config, const JsonField& field) {
+  return Read(config, Scope::kOutput, "", field);
+}
+
+StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field) {
+  if (!field.IsObject() || field.value()->empty())
+    return field.Mismatch("a map of outputs, such as {NAME: {loss: mean_squared_error}}");
+  ASSIGN_OR_RETURN(const auto members, field.Members());
+  for (const auto& [name, member] : members) {
+    TrainingConfig checked;
+    RETURN_IF_ERROR(ReadOutput(checked, member));
+  }
+  return std::make_shared<const Json>(*field.value());
+}
+
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value) {
+  constexpr std::string_view kOutputs = "outputs";
   const std::string name(path);
-  if (FindKey(name) == nullptr && !IsSection(name)) {
+  const bool of_output = path.starts_with(StrCat(kOutputs, "."));
+  if (!of_output && FindKey(name) == nullptr && !IsSection(Scope::kFile, name)) {
     const size_t dot = name.rfind('.');
     const std::string section = dot == std::string::npos ? "" : name.substr(0, dot);
-    return UnknownKey(section, dot == std::string::npos ? name : name.substr(dot + 1));
+    return UnknownKey(Scope::kFile, section, dot == std::string::npos ? name : name.substr(dot + 1),
+                      section);
   }
   ASSIGN_OR_RETURN(std::vector<Json> documents, ParseYaml(value, name));
   if (documents.size() != 1 || documents[0].is_null())
     return InvalidArgument(name, ": expected a value, got nothing");
   TrainingConfig changed = config;
-  RETURN_IF_ERROR(Read(changed, name, JsonField(documents[0], name)));
+  if (of_output) {
+    ASSIGN_OR_RETURN(const Json outputs, WithOutputKey(config, path.substr(kOutputs.size() + 1),
+                                                       std::move(documents[0])));
+    RETURN_IF_ERROR(
+        Read(changed, Scope::kFile, std::string(kOutputs), JsonField(outputs, "outputs")));
+  } else {
+    RETURN_IF_ERROR(Read(changed, Scope::kFile, name, JsonField(documents[0], name)));
+  }
   config = std::move(changed);
   return OkStatus();
+}
+
+std::vector<std::string> NamedOutputs(const TrainingConfig& config) {
+  std::vector<std::string> names;
+  if (config.outputs == nullptr) return names;
+  for (const auto& [name, keys] : config.outputs->items()) names.push_back(name);
+  return names;
+}
+
+TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name) {
+  TrainingConfig own = config;
+  own.outputs = nullptr;
+  if (config.outputs == nullptr) return own;
+  const JsonField keys = JsonField(*config.outputs)[name];
+  if (keys["loss"].present()) own.loss = {};  // a loss of its own has its own arguments
+  const Status read = ReadOutput(own, keys);
+  ENFORCE(read.ok(), "the keys of outputs are checked where they are set");
+  return own;
 }
 
 Json TrainingConfigToJson(const TrainingConfig& config) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,27 +63,37 @@ struct OptimizerConfig {
   ScheduleConfig learning_rate_schedule;
 };
 
-enum class DataFormat { kNone, kIdx, kCsv, kLinear };
+enum class DataFormat { kNone, kIdx, kCsv, kNpz, kLinear, kSynthetic };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
 // One set of examples. The format determines which fields apply.
 struct SourceConfig {
   DataFormat format = DataFormat::kNone;  // kNone: there is no such source
-  double scale = 1;                       // factor applied to the features
+  double scale = 1;                       // factor applied to the float32 inputs
 
   std::string images, labels;  // idx: two files, plain or gz
 
-  std::string file;          // csv
+  std::string file;          // csv, npz
   bool header = true;        // csv: the first row contains names
   std::string label_column;  // csv: a name or an index, negative from the end; "" is the last
   std::string delimiter = ",";
+
+  // npz: the arrays for the inputs, the labels and the sample weights, by the names of inputs and
+  // outputs. An array is the name of one in `file`, or the path of an NPY file. The name "" stands
+  // for the only input, for the only output, or, for sample weights, for all outputs.
+  std::map<std::string, std::string> inputs, targets, sample_weights;
+
+  // synthetic: the range of an input, or of the labels of an output, by its name.
+  std::map<std::string, std::vector<double>> ranges;
 
   // linear: y = x·weights + bias + noise·N(0,1). If there is one weight, the values of x are evenly
   // spaced from low to high, inclusive. If there are several, the values of x are drawn uniformly
   // from that range.
   std::vector<double> weights = {2};
-  double bias = 10, noise = 0.33, low = -1, high = 1;
-  int64_t examples = 100;
+  double bias = 10, noise = 0.33;
+
+  double low = -1, high = 1;  // linear, synthetic: of floating-point values
+  int64_t examples = 100;     // linear, synthetic
 
   bool present() const { return format != DataFormat::kNone; }
 };
@@ -128,8 +139,15 @@ struct EvalConfig {
 
 struct TrainingConfig {
   ModelConfig model;
+
+  // The members up to `class_weight` hold for every output of the model, unless `outputs` has
+  // others for it: see ForOutput.
   LossConfig loss;
+  double loss_weight = 1;
   std::vector<std::string> metrics;
+  std::map<int64_t, double> class_weight;  // empty: all classes weigh 1
+  std::shared_ptr<const Json> outputs;     // {NAME: {loss: …, metrics: …}}; null: none
+
   OptimizerConfig optimizer;
   DataConfig data;
   int64_t batch_size = 32;
@@ -178,6 +196,13 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 // compute gradients, or 0 if it is unknown. Returns 0 if the result depends on this number and the
 // number is unknown.
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
+
+// Returns the names that `outputs` mentions, sorted.
+std::vector<std::string> NamedOutputs(const TrainingConfig& config);
+
+// Returns the config of one output of the model: the keys of `outputs.NAME` replace those of the
+// same name. A loss is replaced with all of its keys.
+TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for
 // sparse_categorical_crossentropy, one-hot rows for categorical_crossentropy and

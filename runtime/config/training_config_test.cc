@@ -230,8 +230,9 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "data.train.images: expected an IDX file of images, but it is missing");
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
             "data.train.file: expected a CSV file, but it is missing");
-  EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
-            "data.eval.format: expected one of idx, csv, linear, but it is missing");
+  EXPECT_EQ(
+      Checked({{"data.eval.scale", "2"}}),
+      "data.eval.format: expected one of idx, csv, npz, linear, synthetic, but it is missing");
 }
 
 TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
@@ -258,6 +259,64 @@ TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
             "data.train.high: expected at least low (2), got 1");
   EXPECT_EQ(Checked({{"data.train", "{format: csv, file: a, delimiter: ab}"}}),
             "data.train.delimiter: expected one character, got \"ab\"");
+}
+
+TEST(TrainingConfig, AnOutputHasKeysOfItsOwn) {
+  TrainingConfig config = *ParseTrainingConfig(
+      "{loss: {name: categorical_crossentropy, from_logits: true}, metrics: [accuracy], outputs: "
+      "{a: {loss: mean_squared_error, loss_weight: 0.5}, b: {class_weight: {0: 1, 3: 2.5}}}}",
+      "t.yaml");
+  EXPECT_EQ(NamedOutputs(config), std::vector<std::string>({"a", "b"}));
+  const TrainingConfig a = ForOutput(config, "a"), b = ForOutput(config, "b");
+  EXPECT_EQ(a.loss.name, "mean_squared_error");
+  EXPECT_FALSE(a.loss.from_logits) << "belongs to the other loss";
+  EXPECT_EQ(a.loss_weight, 0.5);
+  EXPECT_EQ(a.metrics, std::vector<std::string>({"accuracy"}));
+  EXPECT_TRUE(b.loss.from_logits);
+  EXPECT_EQ(b.class_weight, (std::map<int64_t, double>{{0, 1}, {3, 2.5}}));
+  EXPECT_EQ(ForOutput(config, "c").loss.name, "categorical_crossentropy");
+
+  ASSERT_EQ(Override(config, "outputs.a.loss.reduction", "sum"), OkStatus());
+  ASSERT_EQ(Override(config, "outputs.c.loss_weight", "3"), OkStatus());
+  EXPECT_EQ(ForOutput(config, "a").loss.reduction, Reduction::kSum);
+  EXPECT_EQ(ForOutput(config, "a").loss.name, "mean_squared_error");
+  EXPECT_EQ(ForOutput(config, "c").loss_weight, 3);
+  const StatusOr<TrainingConfig> again =
+      ParseTrainingConfig(PrintTrainingConfig(config), "printed");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(TrainingConfigToJson(*again), TrainingConfigToJson(config));
+}
+
+TEST(TrainingConfig, ErrorsOfOutputsNameThePath) {
+  EXPECT_EQ(ParseError("outputs: {a: {los: x}}"),
+            "t.yaml: outputs.a.los: unknown key; did you mean \"loss\"?");
+  EXPECT_EQ(ParseError("outputs: {a: {batch_size: 3}}").substr(0, 41),
+            "t.yaml: outputs.a.batch_size: unknown key");
+  EXPECT_EQ(ParseError("outputs: {a: {loss: {name: mse}}}").substr(0, 44),
+            "t.yaml: outputs.a.loss.name: expected one of");
+  EXPECT_EQ(ParseError("data: {train: {targets: y}}"),
+            "t.yaml: data.train.targets: expected the name of an array, or a map of names to "
+            "arrays (write \"y\" in quotes, because YAML reads y as true), got true");
+  EXPECT_EQ(ParseError("outputs: []"),
+            "t.yaml: outputs: expected a map of outputs, such as {NAME: {loss: "
+            "mean_squared_error}}, got a list");
+  EXPECT_EQ(ParseError("class_weight: {x: 1}"),
+            "t.yaml: class_weight.x: expected a class number of at least 0");
+  EXPECT_EQ(ParseError("class_weight: {0: -1}"),
+            "t.yaml: class_weight.0: expected a finite weight of at least 0, got -1");
+  EXPECT_EQ(ParseError("data: {train: {ranges: {a: [2, 1]}}}"),
+            "t.yaml: data.train.ranges.a: expected two finite numbers [low, high], of which low is "
+            "not above high, got a list");
+  EXPECT_EQ(
+      Checked({{"outputs.a.loss", "{name: mean_squared_error, from_logits: true}"}}).substr(0, 39),
+      "outputs.a: loss.from_logits: belongs to");
+}
+
+TEST(TrainingConfig, ArraysNeedAFile) {
+  EXPECT_EQ(Checked({{"data.train", "{format: npz, inputs: x.npy, targets: y.npy}"}}), "accepted");
+  EXPECT_EQ(Checked({{"data.train", "{format: npz, inputs: x.npy, targets: z}"}}),
+            "data.train.file: expected an NPZ file, or an NPY file for each of the inputs and "
+            "targets, but it is missing");
 }
 
 TEST(TrainingConfig, ClippingIsOfOneKind) {

@@ -1,5 +1,6 @@
 // Implements Validate, which checks the rules that involve several keys, and the functions whose
 // result depends on several keys.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -47,6 +48,19 @@ Status CheckCsv(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
+// Without a file, every array must be a file of its own.
+Status CheckNpz(const SourceConfig& source, const std::string& at) {
+  if (!source.file.empty()) return OkStatus();
+  const auto all_files = [](const std::map<std::string, std::string>& arrays) {
+    return std::ranges::all_of(arrays,
+                               [](const auto& array) { return array.second.ends_with(".npy"); });
+  };
+  if (!source.inputs.empty() && !source.targets.empty() && all_files(source.inputs) &&
+      all_files(source.targets) && all_files(source.sample_weights))
+    return OkStatus();
+  return Missing(at + ".file", "an NPZ file, or an NPY file for each of the inputs and targets");
+}
+
 Status CheckSource(const SourceConfig& source, const std::string& at) {
   switch (source.format) {
     case DataFormat::kIdx:
@@ -55,14 +69,17 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       return OkStatus();
     case DataFormat::kCsv:
       return CheckCsv(source, at);
+    case DataFormat::kNpz:
+      return CheckNpz(source, at);
     case DataFormat::kLinear:
+    case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
       return InvalidArgument(at, ".high: expected at least low (", source.low, "), got ",
                              source.high);
     case DataFormat::kNone:
       break;
   }
-  return Missing(at + ".format", "one of idx, csv, linear");
+  return Missing(at + ".format", "one of idx, csv, npz, linear, synthetic");
 }
 
 // Returns whether the section data.eval has keys but no format.
@@ -152,18 +169,32 @@ Status CheckStaleness(const StrategyConfig& strategy) {
       "one_device, where no gradient is stale; remove one of the two");
 }
 
+Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults) {
+  for (const std::string& name : NamedOutputs(config)) {
+    const TrainingConfig own = ForOutput(config, name);
+    const std::string at = StrCat("outputs.", name);
+    if (own.loss.name.empty()) return Missing(at + ".loss", List(FindKey("loss.name")->choices));
+    for (const Key& key : Keys()) {
+      if (key.per_output) RETURN_IF_ERROR(Annotate(CheckSelected(own, defaults, key), at));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status Validate(const TrainingConfig& config) {
   const TrainingConfig defaults;
   RETURN_IF_ERROR(CheckModel(config.model));
-  if (config.loss.name.empty()) return Missing("loss", List(FindKey("loss.name")->choices));
+  if (config.loss.name.empty() && config.outputs == nullptr)
+    return Missing("loss", List(FindKey("loss.name")->choices));
   if (!config.data.train.present() && GetKey(config, *FindKey("data.train.images")).is_null() &&
       config.data.train.file.empty()) {
     return Missing("data.train",
                    "the training data, such as {format: idx, images: FILE, labels: FILE}");
   }
   for (const Key& key : Keys()) RETURN_IF_ERROR(CheckSelected(config, defaults, key));
+  RETURN_IF_ERROR(CheckOutputs(config, defaults));
   RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
   if (config.data.eval.present() || HalfGiven(config, defaults)) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));

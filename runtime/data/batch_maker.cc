@@ -1,7 +1,7 @@
 #include "runtime/data/batch_maker.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -10,11 +10,35 @@
 
 namespace tfjob::data {
 
+namespace {
+
+// Writes one row of a column to its place in a batch.
+void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::byte> to) {
+  const Column& column = source.column;
+  const DType stored = source.values.dtype();
+  if (column.one_hot) {
+    const auto* classes = reinterpret_cast<const int64_t*>(from);
+    auto* row = reinterpret_cast<float*>(to.data());
+    std::fill_n(row, source.width * column.classes, 0.0f);
+    for (int64_t i = 0; i < source.width; ++i) row[i * column.classes + classes[i]] = 1;
+  } else if (stored == DType::kUInt8 && column.dtype == DType::kFloat32) {
+    ScaleRow(reinterpret_cast<const uint8_t*>(from), source.width, column.scale,
+             reinterpret_cast<float*>(to.data()));
+  } else if (stored == DType::kFloat32 && column.scale != 1) {
+    ScaleRow(reinterpret_cast<const float*>(from), source.width, column.scale,
+             reinterpret_cast<float*>(to.data()));
+  } else {
+    std::memcpy(to.data(), from, to.size());
+  }
+}
+
+}  // namespace
+
 StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
     std::shared_ptr<const Dataset> dataset, const PipelineOptions& options) {
   std::unique_ptr<Maker> maker(new Maker(std::move(dataset), options));
   RETURN_IF_ERROR(maker->Check());
-  RETURN_IF_ERROR(maker->ReadLabels());
+  RETURN_IF_ERROR(maker->ReadColumns());
   return maker;
 }
 
@@ -31,65 +55,44 @@ Pipeline::Maker::Maker(std::shared_ptr<const Dataset> dataset, const PipelineOpt
 
 Status Pipeline::Maker::Check() const {
   if (dataset_->size() > std::numeric_limits<uint32_t>::max()) {
-    return InvalidArgument(dataset_->labels_name, ": expected fewer than 2^32 rows, got ",
+    return InvalidArgument(dataset_->arrays.back().file, ": expected fewer than 2^32 rows, got ",
                            dataset_->size());
   }
   if (rows_ <= 0) {
-    return InvalidArgument(dataset_->labels_name, ": ", dataset_->size(),
+    return InvalidArgument(dataset_->arrays.back().file, ": ", dataset_->size(),
                            " rows are not enough for ", options_.workers, " workers: worker ",
                            options_.worker, " would have none");
   }
   if (batches_ == 0) {
-    return InvalidArgument(dataset_->labels_name, ": the ", rows_, " rows of worker ",
+    return InvalidArgument(dataset_->arrays.back().file, ": the ", rows_, " rows of worker ",
                            options_.worker, " do not fill one batch of ", options_.batch_size,
                            ", and drop_remainder leaves out the rest; use smaller batches");
   }
   const Position& start = options_.start;
   if (start.epoch < 0 || start.batch < 0 || start.batch >= batches_) {
     return InvalidArgument("the saved position (epoch ", start.epoch, ", batch ", start.batch,
-                           ") does not exist: ", dataset_->labels_name, " has ", batches_,
+                           ") does not exist: ", dataset_->arrays.back().file, " has ", batches_,
                            " batches per epoch");
   }
   return OkStatus();
 }
 
-Status Pipeline::Maker::ReadLabels() {
-  const Tensor& labels = dataset_->labels;
-  const bool values = options_.label_kind == LabelKind::kValue;
-  for (size_t i = 0; i < static_cast<size_t>(dataset_->size()); ++i) {
-    const double label =
-        labels.dtype() == DType::kUInt8 ? labels.data<uint8_t>()[i] : labels.data<double>()[i];
-    if (values) {
-      values_.push_back(static_cast<float>(label));
-      continue;
-    }
-    const double limit = static_cast<double>(options_.classes);
-    if (!(label >= 0 && label < limit && std::floor(label) == label)) {
-      return InvalidArgument(dataset_->labels_name, ": ", dataset_->row_name, " ",
-                             dataset_->first_row + static_cast<int64_t>(i), ": label ", label,
-                             " is out of range; expected an integer from 0 to ",
-                             options_.classes - 1, ", since the model has ", options_.classes,
-                             " outputs");
-    }
-    classes_.push_back(static_cast<int64_t>(label));
+Status Pipeline::Maker::ReadColumns() {
+  for (const Column& column : options_.columns) {
+    ColumnValues source{.column = column};
+    ASSIGN_OR_RETURN(source.values, ConvertColumn(*dataset_, column));
+    source.width = source.values.num_elements() / dataset_->size();
+    columns_.push_back(std::move(source));
   }
   return OkStatus();
 }
 
 Batch Pipeline::Maker::NewBatch(int64_t size) const {
-  std::vector<int64_t> dims = dataset_->features.shape().dims();
-  dims[0] = size;
-  Batch batch{.features = Tensor(DType::kFloat32, Shape(dims))};
-  switch (options_.label_kind) {
-    case LabelKind::kClass:
-      batch.labels = Tensor(DType::kInt64, {size});
-      break;
-    case LabelKind::kOneHot:
-      batch.labels = Tensor(DType::kFloat32, {size, options_.classes});
-      break;
-    case LabelKind::kValue:
-      batch.labels = Tensor(DType::kFloat32, {size});
-      break;
+  Batch batch;
+  for (const Column& column : options_.columns) {
+    std::vector<int64_t> dims = column.shape.dims();
+    dims.insert(dims.begin(), size);
+    batch.tensors.push_back({column.name, Tensor(column.dtype, Shape(std::move(dims)))});
   }
   return batch;
 }
@@ -112,8 +115,8 @@ bool Pipeline::Maker::Fill(BatchSlot& slot) {
   const bool rest = remainder_ > 0 && next_.batch == batches_ - 1;
   slot.filled = rest ? &slot.rest : &slot.full;
   slot.filled->position = next_;
-  CopyFeatures(next_.batch * options_.batch_size, *slot.filled);
-  CopyLabels(next_.batch * options_.batch_size, *slot.filled);
+  for (size_t i = 0; i < columns_.size(); ++i)
+    Copy(columns_[i], next_.batch * options_.batch_size, slot.filled->tensors[i].value);
   next_ = After(next_);
   return true;
 }
@@ -134,50 +137,20 @@ int64_t Pipeline::Maker::Row(int64_t index) const {
   return options_.shuffle ? order_[static_cast<size_t>(place)] : place;
 }
 
-void Pipeline::Maker::CopyFeatures(int64_t first, Batch& batch) const {
-  const Tensor& all = dataset_->features;
-  const int64_t width = all.num_elements() / dataset_->size();
-  float* to = batch.features.data<float>().data();
-  const int64_t size = batch.size();
-  const bool bytes = all.dtype() == DType::kUInt8;
-  const size_t element = SizeOf(all.dtype());
-  const std::byte* base = all.bytes().data();
+void Pipeline::Maker::Copy(const ColumnValues& source, int64_t first, Tensor& tensor) const {
+  const int64_t size = tensor.shape().dim(0);
+  const size_t from_bytes = static_cast<size_t>(source.width) * SizeOf(source.values.dtype());
+  const size_t to_bytes = tensor.num_bytes() / static_cast<size_t>(size);
+  const std::byte* base = source.values.bytes().data();
+  std::byte* to = tensor.bytes().data();
   const auto at = [&](int64_t i) {
-    return base + static_cast<size_t>(Row(first + i) * width) * element;
+    return base + static_cast<size_t>(Row(first + i)) * from_bytes;
   };
-  for (int64_t i = 0; i < size; ++i, to += width) {
+  for (int64_t i = 0; i < size; ++i, to += to_bytes) {
     // Rows are scattered in memory, so the start of each is prefetched here. The hardware
     // prefetcher then follows the row from its first cache lines.
     if (i + 2 < size) __builtin_prefetch(at(i + 2));
-    const std::byte* from = at(i);
-    if (bytes) {
-      ScaleRow(reinterpret_cast<const uint8_t*>(from), width, options_.scale, to);
-    } else {
-      ScaleRow(reinterpret_cast<const float*>(from), width, options_.scale, to);
-    }
-  }
-}
-
-void Pipeline::Maker::CopyLabels(int64_t first, Batch& batch) const {
-  const size_t size = static_cast<size_t>(batch.size());
-  const auto row = [&](size_t i) {
-    return static_cast<size_t>(Row(first + static_cast<int64_t>(i)));
-  };
-  switch (options_.label_kind) {
-    case LabelKind::kClass:
-      for (size_t i = 0; i < size; ++i) batch.labels.data<int64_t>()[i] = classes_[row(i)];
-      break;
-    case LabelKind::kValue:
-      for (size_t i = 0; i < size; ++i) batch.labels.data<float>()[i] = values_[row(i)];
-      break;
-    case LabelKind::kOneHot: {
-      auto to = batch.labels.data<float>();
-      std::fill(to.begin(), to.end(), 0.0f);
-      for (size_t i = 0; i < size; ++i) {
-        to[i * static_cast<size_t>(options_.classes) + static_cast<size_t>(classes_[row(i)])] = 1;
-      }
-      break;
-    }
+    CopyRow(source, at(i), {to, to_bytes});
   }
 }
 

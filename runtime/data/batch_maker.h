@@ -10,6 +10,13 @@
 
 namespace tfjob::data {
 
+// The values of one column, for all rows.
+struct ColumnValues {
+  Column column;
+  Tensor values;      // as ConvertColumn returns them
+  int64_t width = 0;  // elements per row of `values`
+};
+
 // Memory for one batch. Full batches and the smaller one at the end of an epoch have separate
 // tensors, so that filling allocates nothing.
 struct BatchSlot {
@@ -37,14 +44,14 @@ class Pipeline::Maker {
  private:
   Maker(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options);
   Status Check() const;
-  Status ReadLabels();
+  Status ReadColumns();
   Batch NewBatch(int64_t size) const;
   void Shuffle(int64_t epoch);
   // Returns the position in the dataset of example `index` of this worker's share in the current
   // epoch.
   int64_t Row(int64_t index) const;
-  void CopyFeatures(int64_t first, Batch& batch) const;
-  void CopyLabels(int64_t first, Batch& batch) const;
+  // Fills the tensor of a column with the examples `first`, `first` + 1, … of this worker's share.
+  void Copy(const ColumnValues& source, int64_t first, Tensor& tensor) const;
 
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
@@ -52,9 +59,8 @@ class Pipeline::Maker {
   int64_t remainder_;  // how many of them form the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;
-  std::vector<int64_t> classes_;  // kClass, kOneHot
-  std::vector<float> values_;     // kValue
-  std::vector<uint32_t> order_;   // all rows, in the epoch's order; empty if not shuffled
+  std::vector<ColumnValues> columns_;
+  std::vector<uint32_t> order_;  // all rows, in the epoch's order; empty if not shuffled
   int64_t ordered_epoch_ = -1;
 };
 

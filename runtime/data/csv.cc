@@ -71,6 +71,7 @@ StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::str
 struct Rows {
   size_t columns = 0, label = 0;
   std::vector<float> features;
+  std::vector<double> exact_features;  // instead, if the options say so
   std::vector<double> labels;
 };
 
@@ -88,6 +89,8 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
     }
     if (i == rows.label) {
       rows.labels.push_back(*number);
+    } else if (options.features == DType::kFloat64) {
+      rows.exact_features.push_back(*number);
     } else {
       rows.features.push_back(static_cast<float>(*number));
     }
@@ -109,14 +112,22 @@ Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fie
   return OkStatus();
 }
 
+template <typename T>
+Tensor ToTensor(Shape shape, const std::vector<T>& values) {
+  Tensor tensor(DTypeOf<T>::value, std::move(shape), Buffer::Contents::kUndefined);
+  std::copy(values.begin(), values.end(), tensor.data<T>().begin());
+  return tensor;
+}
+
 Dataset ToDataset(const CsvOptions& options, const Rows& rows) {
   const int64_t count = static_cast<int64_t>(rows.labels.size());
-  Dataset dataset{
-      .labels_name = options.file, .row_name = "line", .first_row = options.header ? 2 : 1};
-  dataset.features = Tensor(DType::kFloat32, {count, static_cast<int64_t>(rows.columns) - 1});
-  dataset.labels = Tensor(DType::kFloat64, {count});
-  std::copy(rows.features.begin(), rows.features.end(), dataset.features.data<float>().begin());
-  std::copy(rows.labels.begin(), rows.labels.end(), dataset.labels.data<double>().begin());
+  const Shape shape({count, static_cast<int64_t>(rows.columns) - 1});
+  Dataset dataset{.row_name = "line", .first_row = options.header ? 2 : 1};
+  dataset.arrays.push_back({kFeaturesArray, options.file,
+                            options.features == DType::kFloat64
+                                ? ToTensor(shape, rows.exact_features)
+                                : ToTensor(shape, rows.features)});
+  dataset.arrays.push_back({kLabelsArray, options.file, ToTensor({count}, rows.labels)});
   return dataset;
 }
 

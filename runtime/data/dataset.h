@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -12,24 +13,38 @@
 
 namespace tfjob::data {
 
+// One value per example, of any type and shape.
+struct Array {
+  std::string name;
+  std::string file;  // where the values come from, for errors
+  Tensor values;     // [n, …]
+
+  // Returns the shape of one example.
+  Shape example_shape() const;
+};
+
+// The names of the arrays of a dataset with one array of features and one of labels.
+inline constexpr char kFeaturesArray[] = "features";
+inline constexpr char kLabelsArray[] = "labels";
+
 // Immutable once loaded. Shared by the pipelines that read it.
 struct Dataset {
-  std::string labels_name;  // the labels' file, for errors
+  std::vector<Array> arrays;  // at least one; all of them have as many rows
   std::string row_name =
       "row";              // how errors name an example: "row" in an IDX file, "line" in a CSV file
   int64_t first_row = 0;  // number of the first example; rows count from 0, lines from 1
-  Tensor features;        // uint8 or float32 [n, …]
-  Tensor labels;          // uint8 or float64 [n]
 
-  int64_t size() const { return labels.num_elements(); }
-  // Returns the shape of one example.
-  Shape feature_shape() const;
+  int64_t size() const { return arrays[0].values.shape().dim(0); }
+  // Returns null if there is no such array.
+  const Array* Find(std::string_view name) const;
+  // Returns "labels.gz: row 7", for errors about example `index` of an array.
+  std::string Place(const Array& array, int64_t index) const;
 };
 
 // Loads MNIST's format (yann.lecun.com/exdb/mnist). A file begins with four bytes: 0, 0, the type
 // and the rank. The dimensions follow as big-endian 32-bit integers, and then the values row by
 // row. Only unsigned bytes (type 08) are supported. Files may be plain or gzipped. Labels must have
-// rank 1.
+// rank 1. Both arrays are uint8.
 struct IdxOptions {
   std::string images;
   std::string labels;
@@ -38,19 +53,48 @@ StatusOr<Dataset> LoadIdx(const IdxOptions& options);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. Every row must have as many
 // columns as the first one. All columns but the label's are features. An example's features have
-// the shape [columns - 1] and are in the order of the file.
+// the shape [columns - 1] and are in the order of the file. Labels are float64.
 struct CsvOptions {
   std::string file;
   bool header = true;
   std::string
       label_column;  // a name, or an index from 0 (from the end if negative); "": the last column
   char delimiter = ',';
+  DType features = DType::kFloat32;  // or kFloat64, which holds integers up to 2^53
 };
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
+// Loads arrays of NumPy (runtime/io/npy.h), from one archive or from files of their own. The first
+// axis of each is that of the examples; all must have as many.
+struct NpzOptions {
+  struct Source {
+    std::string name;   // of the array in the dataset
+    std::string array;  // its name in the archive, or the path of a file that ends in ".npy"
+  };
+  std::string file;  // the archive; may be empty if no array is in it
+  std::vector<Source> arrays;
+};
+StatusOr<Dataset> LoadNpz(const NpzOptions& options);
+
+// Draws random arrays: uniform numbers in [low, high) or, for integers, whole numbers in
+// [low, high]. The same seed yields the same data; an array depends only on the seed, its name and
+// its own fields.
+struct SyntheticOptions {
+  struct Source {
+    std::string name;
+    DType dtype = DType::kFloat32;
+    Shape shape;  // of one example
+    double low = 0, high = 1;
+  };
+  std::vector<Source> arrays;
+  int64_t examples = 100;
+  uint64_t seed = 0;
+};
+StatusOr<Dataset> MakeSynthetic(const SyntheticOptions& options);
+
 // Generates y = x·weights + bias + noise·N(0, 1). The same seed yields the same data. If there is
 // one feature, its values are evenly spaced from low to high, inclusive. If there are several,
-// their values are drawn uniformly from that range.
+// their values are drawn uniformly from that range. Features are float32, labels float64.
 struct LinearOptions {
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33, low = -1, high = 1;

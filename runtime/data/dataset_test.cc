@@ -59,11 +59,11 @@ TEST(Idx, ReadsPlainAndCompressedFilesAlike) {
     const StatusOr<Dataset> dataset = LoadIdx({Write("images", images), Write("labels", labels)});
     ASSERT_TRUE(dataset.ok()) << dataset.status();
     EXPECT_EQ(dataset->size(), 3);
-    EXPECT_EQ(dataset->feature_shape(), Shape({2, 2}));
-    EXPECT_EQ(dataset->features.shape(), Shape({3, 2, 2}));
-    EXPECT_EQ(dataset->features.data<uint8_t>()[11], 11);
-    EXPECT_EQ(dataset->labels.data<uint8_t>()[0], 5);
-    EXPECT_EQ(dataset->labels.data<uint8_t>()[2], 9);
+    EXPECT_EQ(dataset->arrays[0].example_shape(), Shape({2, 2}));
+    EXPECT_EQ(dataset->arrays[0].values.shape(), Shape({3, 2, 2}));
+    EXPECT_EQ(dataset->arrays[0].values.data<uint8_t>()[11], 11);
+    EXPECT_EQ(dataset->arrays[1].values.data<uint8_t>()[0], 5);
+    EXPECT_EQ(dataset->arrays[1].values.data<uint8_t>()[2], 9);
   }
 }
 
@@ -74,7 +74,7 @@ TEST(Idx, ReadsFashionMnist) {
   const StatusOr<Dataset> dataset =
       LoadIdx({folder + "t10k-images-idx3-ubyte.gz", folder + "t10k-labels-idx1-ubyte.gz"});
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  EXPECT_EQ(dataset->features.shape(), Shape({10000, 28, 28}));
+  EXPECT_EQ(dataset->arrays[0].values.shape(), Shape({10000, 28, 28}));
 }
 
 TEST(Idx, RefusesTruncatedGzip) {
@@ -145,12 +145,12 @@ std::string CsvError(const std::string& content, CsvOptions options = {}) {
 TEST(Csv, ReadsFeaturesAndLabels) {
   const StatusOr<Dataset> dataset = Csv("a,b,label\r\n1,2.5,3\n -4 ,5e1,+6\n");
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  EXPECT_EQ(dataset->features.shape(), Shape({2, 2}));
-  EXPECT_EQ(dataset->features.data<float>()[1], 2.5f);
-  EXPECT_EQ(dataset->features.data<float>()[2], -4.0f);
-  EXPECT_EQ(dataset->features.data<float>()[3], 50.0f);
-  EXPECT_EQ(dataset->labels.data<double>()[0], 3);
-  EXPECT_EQ(dataset->labels.data<double>()[1], 6);
+  EXPECT_EQ(dataset->arrays[0].values.shape(), Shape({2, 2}));
+  EXPECT_EQ(dataset->arrays[0].values.data<float>()[1], 2.5f);
+  EXPECT_EQ(dataset->arrays[0].values.data<float>()[2], -4.0f);
+  EXPECT_EQ(dataset->arrays[0].values.data<float>()[3], 50.0f);
+  EXPECT_EQ(dataset->arrays[1].values.data<double>()[0], 3);
+  EXPECT_EQ(dataset->arrays[1].values.data<double>()[1], 6);
   EXPECT_EQ(dataset->first_row, 2);
 }
 
@@ -160,7 +160,7 @@ TEST(Csv, FindsTheLabelByNameAndIndex) {
        {std::pair("x", 1), {"1", 2}, {"-1", 3}, {"-3", 1}, {"", 3}}) {
     const StatusOr<Dataset> dataset = Csv(text, {.label_column = column, .delimiter = ';'});
     ASSERT_TRUE(dataset.ok()) << dataset.status();
-    EXPECT_EQ(dataset->labels.data<double>()[0], expected) << column;
+    EXPECT_EQ(dataset->arrays[1].values.data<double>()[0], expected) << column;
   }
   EXPECT_HAS(CsvError("aa,bb\n1,2\n", {.label_column = "ab"}),
              "no column \"ab\"; did you mean \"aa\"?");
@@ -206,9 +206,9 @@ TEST(Csv, BoundsWhatACompressedFileUnpacksTo) {
 TEST(Linear, FollowsTheLineWithNoise) {
   const StatusOr<Dataset> dataset = MakeLinear({.seed = 1});
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  EXPECT_EQ(dataset->features.shape(), Shape({100, 1}));
-  auto x = dataset->features.data<float>();
-  auto y = dataset->labels.data<double>();
+  EXPECT_EQ(dataset->arrays[0].values.shape(), Shape({100, 1}));
+  auto x = dataset->arrays[0].values.data<float>();
+  auto y = dataset->arrays[1].values.data<double>();
   EXPECT_EQ(x[0], -1);
   EXPECT_EQ(x[99], 1);
   double sum = 0, square = 0;
@@ -219,16 +219,16 @@ TEST(Linear, FollowsTheLineWithNoise) {
   }
   EXPECT_NEAR(sum / 100, 0, 0.1);
   EXPECT_NEAR(std::sqrt(square / 100), 0.33, 0.08);
-  EXPECT_EQ(MakeLinear({.seed = 1})->labels.data<double>()[7], y[7]);
-  EXPECT_NE(MakeLinear({.seed = 2})->labels.data<double>()[7], y[7]);
+  EXPECT_EQ(MakeLinear({.seed = 1})->arrays[1].values.data<double>()[7], y[7]);
+  EXPECT_NE(MakeLinear({.seed = 2})->arrays[1].values.data<double>()[7], y[7]);
 }
 
 TEST(Linear, DrawsSeveralFeatures) {
   const StatusOr<Dataset> dataset = MakeLinear({.weights = {1, -1}, .noise = 0, .examples = 50});
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  auto x = dataset->features.data<float>();
+  auto x = dataset->arrays[0].values.data<float>();
   for (size_t i = 0; i < 50; ++i) {
-    EXPECT_NEAR(dataset->labels.data<double>()[i], x[2 * i] - x[2 * i + 1] + 10, 1e-6);
+    EXPECT_NEAR(dataset->arrays[1].values.data<double>()[i], x[2 * i] - x[2 * i + 1] + 10, 1e-6);
   }
   EXPECT_FALSE(MakeLinear({.weights = {}}).ok());
   EXPECT_FALSE(MakeLinear({.examples = 0}).ok());

@@ -80,25 +80,26 @@ StatusOr<Tensor> ReadIdx(const std::string& path) {
 }  // namespace
 
 StatusOr<Dataset> LoadIdx(const IdxOptions& options) {
-  Dataset dataset;
-  ASSIGN_OR_RETURN(dataset.features, ReadIdx(options.images));
-  ASSIGN_OR_RETURN(dataset.labels, ReadIdx(options.labels));
-  dataset.labels_name = options.labels;
-  if (dataset.labels.shape().rank() != 1) {
+  ASSIGN_OR_RETURN(Tensor images, ReadIdx(options.images));
+  ASSIGN_OR_RETURN(Tensor labels, ReadIdx(options.labels));
+  if (labels.shape().rank() != 1) {
     return InvalidArgument(options.labels,
                            ": expected labels of rank 1 (magic 00000801), got shape ",
-                           dataset.labels.shape().ToString(), "; is this the images file?");
+                           labels.shape().ToString(), "; is this the images file?");
   }
-  if (dataset.features.shape().rank() < 2) {
+  if (images.shape().rank() < 2) {
     return InvalidArgument(options.images,
                            ": expected images of rank 2 or more (magic 00000803), got shape ",
-                           dataset.features.shape().ToString(), "; is this the labels file?");
+                           images.shape().ToString(), "; is this the labels file?");
   }
-  if (dataset.features.shape().dim(0) != dataset.size()) {
-    return InvalidArgument(options.images, " has ", dataset.features.shape().dim(0), " rows, but ",
-                           options.labels, " has ", dataset.size(),
+  if (images.shape().dim(0) != labels.num_elements()) {
+    return InvalidArgument(options.images, " has ", images.shape().dim(0), " rows, but ",
+                           options.labels, " has ", labels.num_elements(),
                            "; expected as many labels as images");
   }
+  Dataset dataset;
+  dataset.arrays.push_back({kFeaturesArray, options.images, std::move(images)});
+  dataset.arrays.push_back({kLabelsArray, options.labels, std::move(labels)});
   return dataset;
 }
 

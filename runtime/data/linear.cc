@@ -20,12 +20,13 @@ StatusOr<Dataset> MakeLinear(const LinearOptions& options) {
   const int64_t count = options.examples;
   if (width < 1) return InvalidArgument("linear data: expected at least one weight, got none");
   if (count < 1) return InvalidArgument("linear data: expected at least one example, got ", count);
-  Dataset dataset{.labels_name = "linear data"};
-  dataset.features = Tensor(DType::kFloat32, {count, width});
-  dataset.labels = Tensor(DType::kFloat64, {count});
+  Dataset dataset;
+  dataset.arrays.push_back(
+      {kFeaturesArray, "linear data", Tensor(DType::kFloat32, {count, width})});
+  dataset.arrays.push_back({kLabelsArray, "linear data", Tensor(DType::kFloat64, {count})});
   PhiloxStream random(PhiloxKey(options.seed, "linear data"));
-  auto x = dataset.features.data<float>();
-  auto y = dataset.labels.data<double>();
+  auto x = dataset.arrays[0].values.data<float>();
+  auto y = dataset.arrays[1].values.data<double>();
   const double range = options.high - options.low;
   for (int64_t i = 0; i < count; ++i) {
     double sum = options.bias + options.noise * Normal(random);

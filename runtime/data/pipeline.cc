@@ -1,5 +1,6 @@
 #include "runtime/data/pipeline.h"
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -83,6 +84,11 @@ class Pipeline::Ring {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+const Tensor* Batch::Find(std::string_view name) const {
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  return found == tensors.end() ? nullptr : &found->value;
+}
 
 StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(std::shared_ptr<const Dataset> dataset,
                                                      const PipelineOptions& options) {

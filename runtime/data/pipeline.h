@@ -1,24 +1,24 @@
-// Turns a dataset into batches. Shuffles the examples every epoch, divides them among the workers,
-// groups them into batches, and converts them to the types that the model takes. A background
-// thread prepares batches ahead of time.
+// Turns a dataset into batches of named tensors. Shuffles the examples every epoch, divides them
+// among the workers, groups them into batches, and converts them to the types that the model takes.
+// A background thread prepares batches ahead of time.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
-//                    Pipeline::Create(dataset, {.batch_size = 128, .scale = 1.0 / 255}));
-//   while (const Batch* batch = pipeline->Next()) Step(batch->features, batch->labels);
+//                    Pipeline::Create(dataset, {.batch_size = 128,
+//                                               .columns = {FloatColumn(*dataset, kFeaturesArray),
+//                                                           ClassColumn(kLabelsArray, 10)}}));
+//   while (const Batch* batch = pipeline->Next()) Step(*batch);
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "runtime/data/column.h"
 #include "runtime/data/dataset.h"
 
 namespace tfjob::data {
-
-// The form in which a batch holds its labels:
-//   kClass    int64 [b], each in [0, classes)
-//   kOneHot   float32 [b, classes]
-//   kValue    float32 [b]
-enum class LabelKind { kClass, kOneHot, kValue };
 
 // A position in the sequence of batches. The epoch, and the batch within the epoch, are both
 // counted from 0.
@@ -39,17 +39,22 @@ struct PipelineOptions {
   int64_t workers = 1;
   bool drop_remainder = false;
   int64_t prefetch = 8;  // batches prepared ahead; 0: each is made on demand in the caller's thread
-  float scale = 1;       // applied to features
-  LabelKind label_kind = LabelKind::kClass;
-  int64_t classes = 0;  // for kClass and kOneHot; must be above 0
+  std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
 };
 
+struct NamedTensor {
+  std::string name;
+  Tensor value;  // [b, …]
+};
+
 struct Batch {
-  Tensor features;  // float32 [b, …]
-  Tensor labels;
+  std::vector<NamedTensor> tensors;  // one per column, in their order
   Position position;
-  int64_t size() const { return labels.shape().dim(0); }
+
+  int64_t size() const { return tensors[0].value.shape().dim(0); }
+  // Returns null if there is no such tensor.
+  const Tensor* Find(std::string_view name) const;
 };
 
 struct BatchSlot;
@@ -58,8 +63,7 @@ struct BatchSlot;
 // it.
 class Pipeline {
  public:
-  // Checks every label. Returns InvalidArgument if a label does not suit the label kind. The
-  // message then names the file, the row, the value and the allowed range. Also returns
+  // Checks every value. Returns the errors of ConvertColumn (column.h). Also returns
   // InvalidArgument if this worker would have no rows, if drop_remainder would leave no batch, or
   // if `start` is not a position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,

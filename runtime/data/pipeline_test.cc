@@ -29,19 +29,34 @@ namespace {
 
 // Returns `count` rows. Row i has the pixels i, i and the label i mod 10.
 std::shared_ptr<const Dataset> Rows(int64_t count) {
-  Dataset dataset{.labels_name = "labels.gz"};
-  dataset.features = Tensor(DType::kUInt8, {count, 2});
-  dataset.labels = Tensor(DType::kUInt8, {count});
+  Tensor pixels(DType::kUInt8, {count, 2});
+  Tensor labels(DType::kUInt8, {count});
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    dataset.features.data<uint8_t>()[2 * i] = static_cast<uint8_t>(i);
-    dataset.features.data<uint8_t>()[2 * i + 1] = static_cast<uint8_t>(i);
-    dataset.labels.data<uint8_t>()[i] = static_cast<uint8_t>(i % 10);
+    pixels.data<uint8_t>()[2 * i] = static_cast<uint8_t>(i);
+    pixels.data<uint8_t>()[2 * i + 1] = static_cast<uint8_t>(i);
+    labels.data<uint8_t>()[i] = static_cast<uint8_t>(i % 10);
   }
-  return std::make_shared<const Dataset>(std::move(dataset));
+  return std::make_shared<const Dataset>(Dataset{
+      .arrays = {{kFeaturesArray, "images.gz", pixels}, {kLabelsArray, "labels.gz", labels}}});
+}
+
+Column Pixels(float scale = 1) {
+  return {.name = "pixels", .array = kFeaturesArray, .shape = {2}, .scale = scale};
 }
 
 PipelineOptions Options() {
-  return {.batch_size = 4, .epochs = 1, .seed = 1, .prefetch = 2, .classes = 10};
+  return {.batch_size = 4,
+          .epochs = 1,
+          .seed = 1,
+          .prefetch = 2,
+          .columns = {Pixels(), ClassColumn(kLabelsArray, 10)}};
+}
+
+const Tensor& PixelsOf(const Batch* batch) {
+  return *batch->Find("pixels");
+}
+const Tensor& LabelsOf(const Batch* batch) {
+  return *batch->Find(kLabelsArray);
 }
 
 std::unique_ptr<Pipeline> Make(std::shared_ptr<const Dataset> dataset,
@@ -56,8 +71,8 @@ std::vector<int> Drain(Pipeline& pipeline) {
   std::vector<int> rows;
   while (const Batch* batch = pipeline.Next()) {
     for (size_t i = 0; i < static_cast<size_t>(batch->size()); ++i) {
-      rows.push_back(static_cast<int>(batch->features.data<float>()[2 * i]));
-      EXPECT_EQ(batch->labels.data<int64_t>()[i], rows.back() % 10);
+      rows.push_back(static_cast<int>(PixelsOf(batch).data<float>()[2 * i]));
+      EXPECT_EQ(LabelsOf(batch).data<int64_t>()[i], rows.back() % 10);
     }
   }
   return rows;
@@ -76,20 +91,20 @@ std::vector<int> Numbers(int count) {
 TEST(Pipeline, GivesRowsInOrderWithoutShuffling) {
   PipelineOptions options = Options();
   options.shuffle = false;
-  options.scale = 0.5f;
+  options.columns[0].scale = 0.5f;
   auto pipeline = Make(Rows(10), options);
   EXPECT_EQ(pipeline->batches_per_epoch(), 3);
   EXPECT_EQ(pipeline->remainder(), 2);
   const Batch* batch = pipeline->Next();
   ASSERT_NE(batch, nullptr);
-  EXPECT_EQ(batch->features.shape(), Shape({4, 2}));
-  EXPECT_EQ(batch->features.data<float>()[6], 1.5f);
-  EXPECT_EQ(batch->labels.shape(), Shape({4}));
+  EXPECT_EQ(PixelsOf(batch).shape(), Shape({4, 2}));
+  EXPECT_EQ(PixelsOf(batch).data<float>()[6], 1.5f);
+  EXPECT_EQ(LabelsOf(batch).shape(), Shape({4}));
   pipeline->Next();
   batch = pipeline->Next();
   ASSERT_NE(batch, nullptr);
-  EXPECT_EQ(batch->features.shape(), Shape({2, 2}));
-  EXPECT_EQ(batch->labels.data<int64_t>()[1], 9);
+  EXPECT_EQ(PixelsOf(batch).shape(), Shape({2, 2}));
+  EXPECT_EQ(LabelsOf(batch).data<int64_t>()[1], 9);
   EXPECT_EQ(pipeline->Next(), nullptr);
   EXPECT_EQ(pipeline->Next(), nullptr);
 }
@@ -164,17 +179,16 @@ TEST(Pipeline, StopsWhileTheThreadIsBusyOrFull) {
 TEST(Pipeline, GivesOneHotRowsAndValues) {
   PipelineOptions options = Options();
   options.shuffle = false;
-  options.label_kind = LabelKind::kOneHot;
+  options.columns[1] = OneHotColumn(kLabelsArray, 10);
   auto pipeline = Make(Rows(10), options);
   pipeline->Next();
   const Batch* batch = pipeline->Next();
-  EXPECT_EQ(batch->labels.shape(), Shape({4, 10}));
+  EXPECT_EQ(LabelsOf(batch).shape(), Shape({4, 10}));
   for (size_t i = 0; i < 40; ++i)
-    EXPECT_EQ(batch->labels.data<float>()[i], i % 11 == 4 ? 1.0f : 0.0f) << i;
-  options.label_kind = LabelKind::kValue;
-  options.classes = 0;
+    EXPECT_EQ(LabelsOf(batch).data<float>()[i], i % 11 == 4 ? 1.0f : 0.0f) << i;
+  options.columns[1] = FloatColumn(*Rows(10), kLabelsArray);
   pipeline = Make(Rows(10), options);
-  EXPECT_EQ(pipeline->Next()->labels.data<float>()[3], 3.0f);
+  EXPECT_EQ(LabelsOf(pipeline->Next()).data<float>()[3], 3.0f);
 }
 
 std::string Error(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options) {
@@ -185,21 +199,22 @@ std::string Error(std::shared_ptr<const Dataset> dataset, const PipelineOptions&
 
 TEST(Pipeline, NamesLabelsOutOfRange) {
   PipelineOptions options = Options();
-  options.classes = 7;
+  options.columns[1].classes = 7;
   EXPECT_EQ(Error(Rows(10), options),
             "labels.gz: row 7: label 7 is out of range; expected an integer from 0 to 6, since the "
             "model has 7 outputs");
-  Dataset table{.labels_name = "t.csv", .row_name = "line", .first_row = 2};
-  table.features = Tensor::Of<float>({2, 1}, {1, 2});
-  table.labels = Tensor::Of<double>({2}, {1, 1.5});
-  const auto shared = std::make_shared<const Dataset>(table);
-  EXPECT_EQ(Error(shared, Options()).substr(0, 45),
-            "t.csv: line 3: label 1.5 is out of range; exp");
-  options.label_kind = LabelKind::kValue;
-  EXPECT_EQ(Error(shared, options), "accepted");
-  table.labels.data<double>()[0] = -1;
-  EXPECT_EQ(Error(std::make_shared<const Dataset>(table), Options()).substr(0, 42),
-            "t.csv: line 2: label -1 is out of range; e");
+  const Tensor features = Tensor::Of<float>({2, 1}, {1, 2});
+  Tensor labels = Tensor::Of<double>({2}, {1, 1.5});
+  const auto table = std::make_shared<const Dataset>(
+      Dataset{.arrays = {{kFeaturesArray, "t.csv", features}, {kLabelsArray, "t.csv", labels}},
+              .row_name = "line",
+              .first_row = 2});
+  options.columns = {FloatColumn(*table, kFeaturesArray), ClassColumn(kLabelsArray, 10)};
+  EXPECT_EQ(Error(table, options).substr(0, 45), "t.csv: line 3: label 1.5 is out of range; exp");
+  labels.data<double>()[0] = -1;
+  EXPECT_EQ(Error(table, options).substr(0, 42), "t.csv: line 2: label -1 is out of range; e");
+  options.columns[1] = FloatColumn(*table, kLabelsArray);
+  EXPECT_EQ(Error(table, options), "accepted");
 }
 
 TEST(Pipeline, RefusesSharesWithoutBatches) {
@@ -222,7 +237,7 @@ TEST(Pipeline, KeepsTheMemoryOfItsBatches) {
   options.epochs = 0;
   auto pipeline = Make(Rows(10), options);
   std::map<const std::byte*, int> buffers;
-  for (int i = 0; i < 300; ++i) ++buffers[pipeline->Next()->features.bytes().data()];
+  for (int i = 0; i < 300; ++i) ++buffers[PixelsOf(pipeline->Next()).bytes().data()];
   EXPECT_LE(buffers.size(), 6u) << "two tensors per slot, prefetch + 1 slots";
 }
 
@@ -250,7 +265,7 @@ TEST(Pipeline, SeeksToAnyPositionWithAndWithoutPrefetching) {
       EXPECT_EQ(whole->drawn(), static_cast<int64_t>(batches.size()) + 1);
       std::vector<int>& rows = batches.emplace_back();
       for (size_t i = 0; i < static_cast<size_t>(batch->size()); ++i)
-        rows.push_back(static_cast<int>(batch->features.data<float>()[2 * i]));
+        rows.push_back(static_cast<int>(PixelsOf(batch).data<float>()[2 * i]));
     }
     ASSERT_EQ(batches.size(), 9u);
     auto pipeline = Make(Rows(10), options);
@@ -265,7 +280,7 @@ TEST(Pipeline, SeeksToAnyPositionWithAndWithoutPrefetching) {
       ASSERT_NE(batch, nullptr);
       const std::vector<int>& rows = batches[static_cast<size_t>(drawn)];
       ASSERT_EQ(batch->size(), static_cast<int64_t>(rows.size()));
-      EXPECT_EQ(batch->features.data<float>()[0], static_cast<float>(rows[0]));
+      EXPECT_EQ(PixelsOf(batch).data<float>()[0], static_cast<float>(rows[0]));
     }
     pipeline->Seek(std::numeric_limits<int64_t>::max());
     EXPECT_EQ(pipeline->Next(), nullptr);
@@ -286,12 +301,12 @@ TEST(Pipeline, AStepOfAllWorkersHasTheExamplesOfOneLargerBatch) {
     while (const Batch* all = alone->Next()) {
       std::vector<int> expected, got;
       for (size_t i = 0; i < 12; ++i)
-        expected.push_back(static_cast<int>(all->features.data<float>()[2 * i]));
+        expected.push_back(static_cast<int>(PixelsOf(all).data<float>()[2 * i]));
       for (auto& worker : workers) {
         const Batch* batch = worker->Next();
         ASSERT_NE(batch, nullptr);
         for (size_t i = 0; i < 4; ++i)
-          got.push_back(static_cast<int>(batch->features.data<float>()[2 * i]));
+          got.push_back(static_cast<int>(PixelsOf(batch).data<float>()[2 * i]));
       }
       EXPECT_EQ(Sorted(got), Sorted(expected));
     }

@@ -1,5 +1,8 @@
 #include "runtime/model/build.h"
 
+#include <numeric>
+#include <utility>
+
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/clip_gradients.h"
@@ -12,7 +15,8 @@ using graph::Output;
 
 struct Feeds {
   std::vector<Output> features;
-  std::vector<Output> labels;  // one per objective
+  std::vector<Output> labels;          // one per objective
+  std::vector<Output> sample_weights;  // one per objective; not valid if it has none
   Output step, seed;
 };
 
@@ -28,8 +32,14 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
     feeds.features.push_back(PlaceholderOf(b, names[i], options.features[i], options.batch_size));
   }
   for (size_t i = 0; i < options.objectives.size() && options.mode != Mode::kPredict; ++i) {
+    const Objective& objective = options.objectives[i];
     feeds.labels.push_back(
-        PlaceholderOf(b, LabelsName(model, i), options.objectives[i].labels, options.batch_size));
+        PlaceholderOf(b, LabelsName(model, i), objective.labels, options.batch_size));
+    feeds.sample_weights.emplace_back();
+    if (!objective.sample_weights) continue;
+    feeds.sample_weights.back() =
+        PlaceholderOf(b, SampleWeightsName(model, i), {DType::kFloat32, *objective.sample_weights},
+                      options.batch_size);
   }
   if (options.mode == Mode::kTrain) {
     feeds.step = Placeholder(b, kStep, DType::kInt64, {});
@@ -58,16 +68,46 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
+// Multiplies the values of the places by their sample weights, or by those of their examples.
+Output WeightedBySample(Builder& b, Output values, Output weights) {
+  if (!weights.valid()) return values;
+  std::vector<int64_t> dims = b.shape(weights).dims();
+  dims.resize(static_cast<size_t>(b.shape(values).rank()), 1);
+  return Mul(b, values, Reshape(b, weights, Shape(std::move(dims))));
+}
+
+// Returns one value per example: the mean or the sum over its places.
+Output PerExample(Builder& b, Output values, bool sum) {
+  std::vector<int64_t> axes(static_cast<size_t>(b.shape(values).rank()) - 1);
+  if (axes.empty()) return values;
+  std::iota(axes.begin(), axes.end(), 1);
+  return sum ? Sum(b, values, axes) : Mean(b, values, axes);
+}
+
+MetricFetch FetchOf(const Model& model, size_t output, Metric metric) {
+  return {.name = Prefix(model, output, "_") + std::string(Name(metric)),
+          .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum")};
+}
+
+// The loss of one of several outputs, before its weight.
+MetricFetch LossFetchOf(const Model& model, size_t output) {
+  return {.name = Prefix(model, output, "_") + kLoss,
+          .fetch = Prefix(model, output, "/") + kLossSum};
+}
+
 // Adds the losses of all outputs. Returns the loss to minimise.
-Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
+Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions) {
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    const Output losses = LossPerExample(b, objective.loss, predictions[i], feeds.labels[i]);
+    const Output values = LossValues(b, objective.loss, predictions[i], feeds.labels[i]);
     if (!b.ok()) return {};
+    const Output losses =
+        PerExample(b, WeightedBySample(b, values, feeds.sample_weights[i]), objective.loss.sum);
     const Output batch = Sum(b, losses, {});
     const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
+    if (predictions.size() > 1) b.AddFetch(LossFetchOf(model, i).fetch, batch);
     loss = Total(b, loss, Weighted(b, own, objective.weight));
     sum = Total(b, sum, Weighted(b, batch, objective.weight));
   }
@@ -76,18 +116,13 @@ Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return loss;
 }
 
-MetricFetch FetchOf(const Model& model, size_t output, Metric metric) {
-  return {.name = Prefix(model, output, "_") + std::string(Name(metric)),
-          .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum")};
-}
-
 void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
-                const std::vector<Output>& predictions, BuiltGraph& built) {
+                const std::vector<Output>& predictions) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     for (Metric metric : options.objectives[i].metrics) {
-      built.metrics.push_back(FetchOf(model, i, metric));
-      const Output values = MetricPerExample(b, metric, predictions[i], feeds.labels[i]);
-      if (b.ok()) b.AddFetch(built.metrics.back().fetch, Sum(b, values, {}));
+      const Output values = MetricValues(b, metric, predictions[i], feeds.labels[i]);
+      if (!b.ok()) return;
+      b.AddFetch(FetchOf(model, i, metric).fetch, Sum(b, PerExample(b, values, /*sum=*/false), {}));
     }
   }
 }
@@ -150,6 +185,12 @@ Status CheckObjectives(const Model& model, const BuildOptions& options) {
     for (Metric metric : objective.metrics) {
       if (status.ok()) status = CheckMetric(metric, outputs[i].shape, labels.dtype, labels.shape);
     }
+    const std::optional<Shape>& weights = objective.sample_weights;
+    if (status.ok() && weights && weights->rank() > 0 && *weights != PlacesOf(outputs[i].shape)) {
+      status =
+          InvalidArgument("expected sample weights of shape [] or ",
+                          PlacesOf(outputs[i].shape).ToString(), ", got ", weights->ToString());
+    }
     const Layer& last = LayerOf(model, model.outputs[i]);
     RETURN_IF_ERROR(Annotate(status, StrCat("after ", Describe(last))));
   }
@@ -163,6 +204,11 @@ std::string LabelsName(const Model& model, size_t output) {
   return StrCat(kLabels, "/", OutputNames(model)[output]);
 }
 
+std::string SampleWeightsName(const Model& model, size_t output) {
+  if (model.outputs.size() == 1) return kSampleWeights;
+  return StrCat(kSampleWeights, "/", OutputNames(model)[output]);
+}
+
 std::string PredictionName(const Model& model, size_t output) {
   if (model.outputs.size() == 1) return kPrediction;
   return StrCat(kPrediction, "/", OutputNames(model)[output]);
@@ -174,7 +220,9 @@ std::string ContributionName(Change change, const std::string& variable) {
 
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options) {
   std::vector<MetricFetch> metrics;
-  for (size_t i = 0; i < options.objectives.size(); ++i) {
+  const size_t outputs = options.objectives.size();
+  for (size_t i = 0; i < outputs && outputs > 1; ++i) metrics.push_back(LossFetchOf(model, i));
+  for (size_t i = 0; i < outputs; ++i) {
     for (Metric metric : options.objectives[i].metrics)
       metrics.push_back(FetchOf(model, i, metric));
   }
@@ -202,8 +250,9 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
     b.AddFetch(PredictionName(model, i), predictions[i]);
   if (options.mode != Mode::kPredict && b.ok()) {
     RETURN_IF_ERROR(ExpectNoMasks(model, call));
-    const Output loss = AddLoss(b, options, feeds, predictions);
-    AddMetrics(b, model, options, feeds, predictions, built);
+    const Output loss = AddLoss(b, model, options, feeds, predictions);
+    AddMetrics(b, model, options, feeds, predictions);
+    built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {
       for (const LayerCall::Assignment& assignment : call.assignments) {
         Contribute(b, options, feeds, Change::kAssign, built.variables[assignment.variable].name,

@@ -17,14 +17,16 @@
 namespace tfjob::model {
 
 // Names of feeds. Features have the names of InputNames (model.h).
-inline constexpr char kLabels[] = "labels";  // kTrain, kEval; see Objective::name
+inline constexpr char kLabels[] = "labels";                 // kTrain, kEval; see Objective::name
+inline constexpr char kSampleWeights[] = "sample_weights";  // kTrain, kEval; see Objective::name
 inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, number of updates before this one
 inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 
 // Names of fetches.
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
-// kTrain, kEval: float32 scalar, the sum of the examples' losses. To get the exact mean over
+// kTrain, kEval: float32 scalar, the sum of the examples' losses, each of which is the mean over
+// its places (with Loss::sum, the sum). To get the exact mean over
 // several batches, add up their sums and divide by the number of examples in all of them.
 inline constexpr char kLossSum[] = "loss_sum";
 
@@ -36,9 +38,13 @@ struct Objective {
   Loss loss;
   std::vector<Metric> metrics;
   double weight = 1;
-  // The labels of one example as the data provides them: int64 with shape [] (classes), float32
-  // with shape [classes] (one-hot) or [] (values).
+  // The labels of one example as the data provides them: int64 (classes), or float32 (one-hot rows
+  // or values). See loss.h for their shapes.
   TensorType labels = {DType::kInt64, {}};
+  // If set, the data provides sample weights, float32: one per example (shape []) or one per place
+  // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean then still
+  // divides by the number of places, not by the sum of the weights.
+  std::optional<Shape> sample_weights = {};
 };
 
 struct BuildOptions {
@@ -54,10 +60,11 @@ struct BuildOptions {
   optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
 };
 
-// Return the names of the feed of an output's labels and of the fetch of its prediction: "labels"
-// if the model has one output, otherwise "labels/NAME" with the output's name (OutputNames in
-// model.h).
+// Return the names of the feeds of an output's labels and sample weights, and of the fetch of its
+// prediction: "labels" if the model has one output, otherwise "labels/NAME" with the output's name
+// (OutputNames in model.h).
 std::string LabelsName(const Model& model, size_t output);
+std::string SampleWeightsName(const Model& model, size_t output);
 std::string PredictionName(const Model& model, size_t output);
 
 // Says how a task's step changes a variable, besides reading it.
@@ -78,7 +85,8 @@ struct MetricFetch {
   std::string name;   // "accuracy"; "OUTPUT_accuracy" if the model has several outputs, as in Keras
   std::string fetch;  // "accuracy_sum": Σ over the batch's examples, float32 scalar
 };
-// Returns the metrics of all objectives, in order.
+// Returns the metrics of all objectives, in order. Before them, the losses of the outputs, not
+// weighted, if there are several: "OUTPUT_loss", as in Keras.
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
 struct BuiltGraph {

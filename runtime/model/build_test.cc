@@ -166,11 +166,15 @@ TEST(Build, ErrorsNameLayersAndShapes) {
   flat.layers.erase(flat.layers.begin());
   flat = Sequential("m", flat.layers);
   EXPECT_EQ(Error(flat, Options(Mode::kTrain)),
-            logits + "one score per class, shape [classes], but the model outputs shape [2,3]");
+            logits +
+                "class numbers as labels, int64 of shape [2], got int64 of shape []; set "
+                "data.labels to class");
   BuildOptions options = Options(Mode::kTrain);
   options.objectives[0].labels.dtype = DType::kFloat32;
   EXPECT_EQ(Error(Mlp(), options),
-            logits + "class numbers as labels, got float32 of shape []; set data.labels to class");
+            logits +
+                "class numbers as labels, int64 of shape [], got float32 of shape []; set "
+                "data.labels to class");
   options.objectives[0].loss = {.kind = LossKind::kClippedCrossentropy};
   options.objectives[0].labels.shape = {4};
   EXPECT_EQ(Error(Mlp(), options),

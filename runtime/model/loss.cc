@@ -1,7 +1,7 @@
 #include "runtime/model/loss.h"
 
 #include <iterator>
-#include <numeric>
+#include <utility>
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
@@ -36,11 +36,24 @@ Output LogitsOf(Builder& b, Output prediction) {
   return node.op == "Softmax" ? node.inputs[0] : Output();
 }
 
+// The ops of the cross-entropies take matrices: one row per place.
+Output RowsOf(Builder& b, Output x) {
+  const Shape& shape = b.shape(x);
+  return shape.rank() == 2 ? x : Reshape(b, x, {-1, shape.dim(-1)});
+}
+
+// Gives the losses of the rows the shape of the places.
+Output AtPlaces(Builder& b, Output losses, const Shape& prediction) {
+  return prediction.rank() == 2 ? losses : Reshape(b, losses, PlacesOf(prediction));
+}
+
 Output SparseCrossEntropy(Builder& b, bool from_logits, Output prediction, Output labels) {
   Output logits = from_logits ? prediction : LogitsOf(b, prediction);
   if (!logits.valid())
     logits = graph::Log(b, graph::ClipByValue(b, prediction, kEpsilon, 1 - kEpsilon));
-  return graph::SparseSoftmaxCrossEntropyWithLogits(b, logits, labels).loss;
+  if (b.shape(labels).rank() != 1) labels = Reshape(b, labels, {-1});
+  return AtPlaces(b, SparseSoftmaxCrossEntropyWithLogits(b, RowsOf(b, logits), labels).loss,
+                  b.shape(prediction));
 }
 
 Output RowCrossEntropy(Builder& b, Output probabilities, Output labels) {
@@ -49,7 +62,11 @@ Output RowCrossEntropy(Builder& b, Output probabilities, Output labels) {
 
 Output CategoricalCrossEntropy(Builder& b, bool from_logits, Output prediction, Output labels) {
   const Output logits = from_logits ? prediction : LogitsOf(b, prediction);
-  if (logits.valid()) return graph::SoftmaxCrossEntropyWithLogits(b, logits, labels).loss;
+  if (logits.valid()) {
+    const Output losses =
+        SoftmaxCrossEntropyWithLogits(b, RowsOf(b, logits), RowsOf(b, labels)).loss;
+    return AtPlaces(b, losses, b.shape(prediction));
+  }
   const Output normalized = graph::Div(b, prediction, graph::Sum(b, prediction, {-1}, true));
   return RowCrossEntropy(b, graph::ClipByValue(b, normalized, kEpsilon, 1 - kEpsilon), labels);
 }
@@ -58,10 +75,7 @@ Output SquaredError(Builder& b, Output prediction, Output labels) {
   const Shape& shape = b.shape(prediction);
   if (b.shape(labels) != shape) labels = graph::Reshape(b, labels, shape);
   const Output squares = graph::Square(b, graph::Sub(b, prediction, labels));
-  if (shape.rank() == 1) return squares;
-  std::vector<int64_t> axes(static_cast<size_t>(shape.rank()) - 1);
-  std::iota(axes.begin(), axes.end(), 1);
-  return graph::Mean(b, squares, axes);
+  return shape.rank() == 1 ? squares : graph::Mean(b, squares, {-1});
 }
 
 std::string LabelText(DType dtype, const Shape& shape) {
@@ -69,7 +83,7 @@ std::string LabelText(DType dtype, const Shape& shape) {
 }
 
 Status CheckRows(std::string_view what, const Shape& output) {
-  if (output.rank() == 1) return OkStatus();
+  if (output.rank() >= 1) return OkStatus();
   return InvalidArgument(
       what, " expects one score per class, shape [classes], but the model outputs shape ",
       output.ToString());
@@ -77,8 +91,9 @@ Status CheckRows(std::string_view what, const Shape& output) {
 
 Status CheckClasses(std::string_view what, const Shape& output, DType dtype, const Shape& labels) {
   RETURN_IF_ERROR(CheckRows(what, output));
-  if (dtype == DType::kInt64 && labels.rank() == 0) return OkStatus();
-  return InvalidArgument(what, " expects class numbers as labels, got ", LabelText(dtype, labels),
+  if (dtype == DType::kInt64 && labels == PlacesOf(output)) return OkStatus();
+  return InvalidArgument(what, " expects class numbers as labels, int64 of shape ",
+                         PlacesOf(output).ToString(), ", got ", LabelText(dtype, labels),
                          "; set data.labels to class");
 }
 
@@ -97,6 +112,12 @@ Status CheckValues(std::string_view what, const Shape& output, DType dtype, cons
 }
 
 }  // namespace
+
+Shape PlacesOf(const Shape& output) {
+  std::vector<int64_t> dims = output.dims();
+  if (!dims.empty()) dims.pop_back();
+  return Shape(std::move(dims));
+}
 
 StatusOr<LossKind> ParseLoss(std::string_view name) {
   return Parse<LossKind>("loss", name, kLosses);
@@ -135,7 +156,7 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
                  : CheckOneHot(what, output, label_dtype, label_shape);
 }
 
-Output LossPerExample(Builder& b, const Loss& loss, Output prediction, Output labels) {
+Output LossValues(Builder& b, const Loss& loss, Output prediction, Output labels) {
   if (!b.ok()) return {};
   switch (loss.kind) {
     case LossKind::kSparseCategoricalCrossentropy:
@@ -150,7 +171,7 @@ Output LossPerExample(Builder& b, const Loss& loss, Output prediction, Output la
   return SquaredError(b, prediction, labels);
 }
 
-Output MetricPerExample(Builder& b, Metric metric, Output prediction, Output labels) {
+Output MetricValues(Builder& b, Metric metric, Output prediction, Output labels) {
   if (!b.ok()) return {};
   if (metric == Metric::kMeanSquaredError) return SquaredError(b, prediction, labels);
   const bool classes = b.dtype(labels) == DType::kInt64;

@@ -1,5 +1,7 @@
-// Defines losses and metrics, with their Keras names. Each computes one number per example. The
-// loss of a batch is the mean or the sum of these numbers.
+// Defines losses and metrics, with their Keras names. Each computes one number per place: a place
+// is an example, or, if the model's output has more than one axis, a position along all of them but
+// the last one, such as a step of a sequence. The loss of a batch is the mean or the sum of these
+// numbers.
 #pragma once
 
 #include <string_view>
@@ -11,16 +13,16 @@
 namespace tfjob::model {
 
 // The formulas below write p for the model's output and y for the labels:
-//   kSparseCategoricalCrossentropy   y: int64 [b]
+//   kSparseCategoricalCrossentropy   y: int64, like p without its last axis: [b], [b, steps], …
 //     if p are logits                -log softmax(p)[y]
 //     if p are probabilities         -log p[y], with p clipped to [1e-7, 1 - 1e-7], then normalised
-//   kCategoricalCrossentropy         y: float32 [b, c]
+//   kCategoricalCrossentropy         y: float32, like p
 //     if p are logits                -Σ y log softmax(p)
 //     if p are probabilities         -Σ y log p, with p normalised, then clipped as above
-//   kClippedCrossentropy             y: float32 [b, c]
+//   kClippedCrossentropy             y: float32, like p
 //                                    -Σ y log(clip(p, 1e-10, 1))
 //   kMeanSquaredError                y: like p
-//                                    mean over the elements of (p - y)²
+//                                    mean over the last axis of (p - y)²
 // If the probabilities come directly from a softmax, the first two losses use the logits of that
 // softmax, as Keras does on TensorFlow.
 enum class LossKind {
@@ -32,7 +34,7 @@ enum class LossKind {
 struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
   bool from_logits = false;
-  bool sum = false;  // over the batch, instead of the mean
+  bool sum = false;  // over the places of the batch, instead of the mean
 };
 // Parses a name such as "sparse_categorical_crossentropy". For any other name, returns
 // InvalidArgument with a message that suggests or lists names.
@@ -51,11 +53,14 @@ Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Return one value per example, as float32 [b]. CheckLoss or CheckMetric must have accepted the
-// shapes of the prediction and the labels.
-graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
-                             graph::Output labels);
-graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,
-                               graph::Output labels);
+// Returns the shape of the places of one example: that of the output, without its last axis.
+Shape PlacesOf(const Shape& output);
+
+// Return one value per place, as float32 [b, …places]. CheckLoss or CheckMetric must have accepted
+// the shapes of the prediction and the labels.
+graph::Output LossValues(graph::Builder& b, const Loss& loss, graph::Output prediction,
+                         graph::Output labels);
+graph::Output MetricValues(graph::Builder& b, Metric metric, graph::Output prediction,
+                           graph::Output labels);
 
 }  // namespace tfjob::model

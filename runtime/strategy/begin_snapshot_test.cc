@@ -47,7 +47,7 @@ class Task {
     auto dataset = std::make_shared<const data::Dataset>(
         *data::MakeLinear({.weights = std::vector<double>(kFeatures, 0.5), .examples = 64}));
     batches_ = *data::Pipeline::Create(
-        dataset, {.batch_size = 8, .prefetch = 0, .label_kind = data::LabelKind::kValue});
+        dataset, {.batch_size = 8, .prefetch = 0, .columns = data::FloatColumns(*dataset)});
     EXPECT_TRUE(strategy_->Start().ok());
   }
 

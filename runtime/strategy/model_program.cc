@@ -31,8 +31,6 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinit
 void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built) {
   examples_ = built.examples;
   feeds_.resize(program_->feeds().size());
-  features_ = program_->FindFeed(model::InputNames(definition.model)[0]);
-  labels_ = program_->FindFeed(model::kLabels);
   step_ = program_->FindFeed(model::kStep);
   seed_ = program_->FindFeed(model::kSeed);
   if (step_ >= 0) feeds_[static_cast<size_t>(step_)] = exec::Feed::Of(step_value_);
@@ -56,8 +54,10 @@ Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
                          absl::FunctionRef<void(int)> on_contribution) {
   step_value_ = step;
   seed_value_ = seed;
-  if (features_ >= 0) feeds_[static_cast<size_t>(features_)] = exec::Feed::Of(batch.features);
-  if (labels_ >= 0) feeds_[static_cast<size_t>(labels_)] = exec::Feed::Of(batch.labels);
+  for (const data::NamedTensor& tensor : batch.tensors) {
+    const int feed = program_->FindFeed(tensor.name);
+    if (feed >= 0) feeds_[static_cast<size_t>(feed)] = exec::Feed::Of(tensor.value);
+  }
   return program_->Run(
       feeds_, [&](int fetch) { on_contribution(variable_of_fetch_[static_cast<size_t>(fetch)]); });
 }

@@ -28,8 +28,9 @@ class ModelProgram {
                                                          variables::VariableStore& store,
                                                          const exec::Device& device);
 
-  // Runs the program on a batch, in kTrain or kEval. `step` is the number of updates before this
-  // one, and `seed` is the seed for dropout. Calls on_contribution(v) as soon as the
+  // Runs the program on a batch, in kTrain or kEval. The tensors of the batch have the names of the
+  // graph's feeds (model/build.h); the graph may lack some of them. `step` is the number of updates
+  // before this one, and `seed` is the seed for dropout. Calls on_contribution(v) as soon as the
   // contribution to variable v is ready.
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
              absl::FunctionRef<void(int)> on_contribution);
@@ -51,9 +52,8 @@ class ModelProgram {
 
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  int features_ = -1, labels_ = -1, step_ = -1,
-      seed_ = -1;      // indices of the feeds; -1: the graph has no such feed
-  int loss_sum_ = -1;  // index of the fetch
+  int step_ = -1, seed_ = -1;  // indices of the feeds; -1: the graph has no such feed
+  int loss_sum_ = -1;          // index of the fetch
   std::vector<int> metric_sums_;
   std::vector<int> contribution_of_variable_;  // index of the fetch, or -1
   std::vector<int> variable_of_fetch_;         // variable, or -1

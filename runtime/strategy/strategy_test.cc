@@ -41,7 +41,7 @@ std::unique_ptr<data::Pipeline> Batches() {
   auto dataset = std::make_shared<const data::Dataset>(
       *data::MakeLinear({.weights = {1, -1}, .bias = 0.5, .noise = 0, .examples = 60}));
   return *data::Pipeline::Create(
-      dataset, {.batch_size = 8, .prefetch = 0, .label_kind = data::LabelKind::kValue});
+      dataset, {.batch_size = 8, .prefetch = 0, .columns = data::FloatColumns(*dataset)});
 }
 
 StrategyOptions Options(const ModelDefinition& definition) {
@@ -142,7 +142,7 @@ void ExpectMovingMean(const ModelDefinition& definition, Strategy& strategy) {
   MetricTotals totals;
   for (int step = 0; step < 2; ++step) {
     const data::Batch& batch = *pipeline->Next();
-    const std::vector<float> means = MeansOf(batch.features);
+    const std::vector<float> means = MeansOf(*batch.Find(data::kFeaturesArray));
     for (size_t i = 0; i < 2; ++i) expected[i] = 0.5f * expected[i] + 0.5f * means[i];
     const StatusOr<StepOutcome> outcome = strategy.Step(batch, totals);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
@@ -169,7 +169,7 @@ std::unique_ptr<data::Pipeline> BadBatches() {
   auto dataset = std::make_shared<const data::Dataset>(
       *data::MakeLinear({.weights = {1e30, -1e30}, .bias = 0.5, .noise = 0, .examples = 60}));
   return *data::Pipeline::Create(
-      dataset, {.batch_size = 8, .prefetch = 0, .label_kind = data::LabelKind::kValue});
+      dataset, {.batch_size = 8, .prefetch = 0, .columns = data::FloatColumns(*dataset)});
 }
 
 // Ends its servers with itself.

@@ -60,7 +60,7 @@ std::unique_ptr<data::Pipeline> Batches(int batch_size, int task, int tasks) {
                                            .worker = task,
                                            .workers = tasks,
                                            .prefetch = 0,
-                                           .label_kind = data::LabelKind::kValue});
+                                           .columns = data::FloatColumns(*dataset)});
 }
 
 void Train(Strategy& strategy, data::Pipeline& batches) {

@@ -97,7 +97,7 @@ Status Chief::Prepare() {
     RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.state()));
   }
   if (Evaluates()) {
-    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
+    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
     ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, trainer_.definition(), dataset,
                                                      exec::CpuDevice(context_.pool())));
   }

@@ -69,7 +69,9 @@ model_dir: )",
     chief_address_ = StrCat("127.0.0.1:", chief_->port());
   }
   Status SaveAt(int64_t step) {
-    const auto definition = DefineModel(Config("max_steps: 1\n"), {1}, 1);
+    const config::TrainingConfig config = Config("max_steps: 1\n");
+    const auto definition =
+        DefineModel(config, Split::kTrain, **LoadDataset(config, Split::kTrain), 1);
     RETURN_IF_ERROR(definition.status());
     state::Snapshot snapshot = strategy::InitialState(*definition);
     snapshot.global_step = step;

@@ -7,23 +7,34 @@
 #include "runtime/train/summary_writer.h"
 
 namespace tfjob::train {
+namespace {
+
+// The variables of the model have the shapes that the training data need.
+Status ExpectEqualInputs(const std::vector<graph::TensorType>& training,
+                         const std::vector<graph::TensorType>& evaluation) {
+  for (size_t i = 0; i < training.size(); ++i) {
+    if (training[i] == evaluation[i]) continue;
+    return InvalidArgument("data.eval: its examples have the shape ",
+                           evaluation[i].shape.ToString(), ", but the model expects ",
+                           training[i].shape.ToString());
+  }
+  return OkStatus();
+}
+
+}  // namespace
 
 struct Evaluation::State {
-  State(const config::TrainingConfig& config, strategy::ModelDefinition model,
-        std::shared_ptr<const data::Dataset> examples, const exec::Device& device)
+  State(int64_t steps, strategy::ModelDefinition model, const exec::Device& device)
       : definition(std::move(model)),
-        pipeline_options(EvaluationPipeline(config, definition)),
-        max_batches(config.eval.steps),
-        dataset(std::move(examples)),
+        max_batches(steps),
         store(device.row_stride),
         programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
 
   const strategy::ModelDefinition definition;
-  const data::PipelineOptions pipeline_options;
   const int64_t max_batches;  // 0: all
-  const std::shared_ptr<const data::Dataset> dataset;
   variables::VariableStore store;
   strategy::ProgramCache programs;
+  std::unique_ptr<data::Pipeline> pipeline;
 };
 
 Evaluation::Evaluation(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -32,15 +43,15 @@ Evaluation::~Evaluation() = default;
 StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
     const config::TrainingConfig& config, const strategy::ModelDefinition& definition,
     std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
-  const Shape& expected = definition.build.features[0].shape;
-  if (dataset->feature_shape() != expected) {
-    return InvalidArgument("data.eval: its examples have the shape ",
-                           dataset->feature_shape().ToString(), ", but the model expects ",
-                           expected.ToString());
-  }
-  auto state = std::make_unique<State>(config, definition, std::move(dataset), device);
+  ASSIGN_OR_RETURN(const BatchColumns columns,
+                   ColumnsOf(config, Split::kEval, definition.model, *dataset));
+  strategy::ModelDefinition own = definition;
+  columns.Describe(own.build);
+  RETURN_IF_ERROR(ExpectEqualInputs(definition.build.features, own.build.features));
+  ASSIGN_OR_RETURN(const data::PipelineOptions options, EvaluationPipeline(config, own, *dataset));
+  auto state = std::make_unique<State>(config.eval.steps, std::move(own), device);
   RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));
-  RETURN_IF_ERROR(data::Pipeline::Create(state->dataset, state->pipeline_options).status());
+  ASSIGN_OR_RETURN(state->pipeline, data::Pipeline::Create(std::move(dataset), options));
   return std::unique_ptr<Evaluation>(new Evaluation(std::move(state)));
 }
 
@@ -52,10 +63,10 @@ StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot
                                                  const StopSource& stop) {
   State& s = *state_;
   RETURN_IF_ERROR(strategy::LoadValues(s.definition, snapshot, s.store));
-  ASSIGN_OR_RETURN(auto pipeline, data::Pipeline::Create(s.dataset, s.pipeline_options));
+  s.pipeline->Seek(0);
   strategy::MetricTotals totals;
   int64_t batches = 0;
-  while (const data::Batch* batch = pipeline->Next()) {
+  while (const data::Batch* batch = s.pipeline->Next()) {
     if (stop.requested()) return Cancelled("the evaluation was stopped");
     ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.ForBatchSize(batch->size()));
     RETURN_IF_ERROR(program->Run(*batch, snapshot.global_step, s.definition.seed));

@@ -64,8 +64,8 @@ class Evaluator {
       return InvalidArgument("data.eval: an evaluator needs evaluation data");
     if (folder_.empty())
       return InvalidArgument("model_dir: an evaluator needs the folder of the checkpoints");
-    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
-    ASSIGN_OR_RETURN(auto definition, DefineModel(config, dataset->feature_shape(), 1));
+    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
+    ASSIGN_OR_RETURN(auto definition, DefineModel(config, Split::kEval, *dataset, 1));
     ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, definition, dataset,
                                                      exec::CpuDevice(context_.pool())));
     RETURN_IF_ERROR(Annotate(MakeDirectories(folder_ + "/eval"), "model_dir"));

@@ -16,29 +16,6 @@
 namespace tfjob::train {
 namespace {
 
-StatusOr<data::Dataset> Load(const config::SourceConfig& source, int64_t seed) {
-  switch (source.format) {
-    case config::DataFormat::kIdx:
-      return data::LoadIdx({.images = source.images, .labels = source.labels});
-    case config::DataFormat::kCsv:
-      return data::LoadCsv({.file = source.file,
-                            .header = source.header,
-                            .label_column = source.label_column,
-                            .delimiter = source.delimiter[0]});
-    case config::DataFormat::kLinear:
-      return data::MakeLinear({.weights = source.weights,
-                               .bias = source.bias,
-                               .noise = source.noise,
-                               .low = source.low,
-                               .high = source.high,
-                               .examples = source.examples,
-                               .seed = static_cast<uint64_t>(seed)});
-    case config::DataFormat::kNone:
-      break;
-  }
-  return InvalidArgument("data: there is no source of this kind in the training file");
-}
-
 StatusOr<optimizer::Schedule> MakeSchedule(const config::ScheduleConfig& config) {
   optimizer::Schedule made;
   ASSIGN_OR_RETURN(made.decay, optimizer::ParseDecay(config.name));
@@ -106,53 +83,8 @@ optimizer::Clipping ClippingOf(const config::OptimizerConfig& config) {
   return {};
 }
 
-data::LabelKind LabelKindOf(const config::TrainingConfig& config) {
-  switch (config::ResolvedLabels(config)) {
-    case config::LabelKind::kOneHot:
-      return data::LabelKind::kOneHot;
-    case config::LabelKind::kValue:
-      return data::LabelKind::kValue;
-    case config::LabelKind::kClass:
-    case config::LabelKind::kAuto:
-      break;
-  }
-  return data::LabelKind::kClass;
-}
-
-// Returns the type of the model's output. Returns Unimplemented if the model takes or gives several
-// values: the training file describes one of each.
-StatusOr<model::TensorType> OnlyOutput(const model::Model& model,
-                                       const std::vector<model::TensorType>& features) {
-  if (model.inputs.size() != 1 || model.outputs.size() != 1) {
-    return Unimplemented("model ", model.name, " has ", model.inputs.size(), " inputs and ",
-                         model.outputs.size(),
-                         " outputs; a training file can describe the data and the loss of only one "
-                         "of each");
-  }
-  ASSIGN_OR_RETURN(const std::vector<model::TensorType> outputs,
-                   model::OutputTypes(model, features));
-  return outputs[0];
-}
-
-// Fills `definition.build` from the training file: the size and types of a batch, the labels, the
-// loss and the metrics.
-Status DescribeBatches(const config::TrainingConfig& config, const Shape& feature_shape,
-                       strategy::ModelDefinition& definition) {
-  model::BuildOptions& build = definition.build;
-  build.batch_size = config.batch_size;
-  build.features = model::Features(feature_shape);
-  ASSIGN_OR_RETURN(const model::TensorType output, OnlyOutput(definition.model, build.features));
-  model::Objective objective{.labels = {DType::kFloat32, {}}};
-  switch (LabelKindOf(config)) {
-    case data::LabelKind::kClass:
-      objective.labels.dtype = DType::kInt64;
-      break;
-    case data::LabelKind::kOneHot:
-      objective.labels.shape = output.shape;
-      break;
-    case data::LabelKind::kValue:
-      break;
-  }
+StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
+  model::Objective objective{.weight = config.loss_weight};
   ASSIGN_OR_RETURN(objective.loss.kind, model::ParseLoss(config.loss.name));
   objective.loss.from_logits = config.loss.from_logits;
   objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
@@ -160,34 +92,23 @@ Status DescribeBatches(const config::TrainingConfig& config, const Shape& featur
     ASSIGN_OR_RETURN(model::Metric metric, model::ParseMetric(name));
     objective.metrics.push_back(metric);
   }
-  build.objectives = {std::move(objective)};
-  return OkStatus();
+  return objective;
 }
 
 int64_t CeilDivide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-data::PipelineOptions CommonPipeline(const config::TrainingConfig& config,
-                                     const config::SourceConfig& source,
-                                     const strategy::ModelDefinition& definition) {
-  data::PipelineOptions options{.seed = static_cast<uint64_t>(config.seed),
-                                .prefetch = config.data.prefetch,
-                                .scale = static_cast<float>(source.scale),
-                                .label_kind = LabelKindOf(config)};
-  const StatusOr<model::TensorType> output =
-      OnlyOutput(definition.model, definition.build.features);
-  options.classes = output.ok() && output->shape.rank() > 0 ? output->shape.dim(-1) : 0;
-  return options;
+StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,
+                                               const strategy::ModelDefinition& definition,
+                                               const data::Dataset& dataset) {
+  ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, dataset));
+  return data::PipelineOptions{.seed = static_cast<uint64_t>(config.seed),
+                               .prefetch = config.data.prefetch,
+                               .columns = columns.All()};
 }
 
 }  // namespace
-
-StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::SourceConfig& source,
-                                                           int64_t seed) {
-  ASSIGN_OR_RETURN(data::Dataset dataset, Load(source, seed));
-  return std::make_shared<const data::Dataset>(std::move(dataset));
-}
 
 StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
   if (config.layers != nullptr) return model::ReadLayers(JsonField(*config.layers, "model.layers"));
@@ -216,12 +137,18 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
   return snapshot;
 }
 
-StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config,
-                                                const Shape& feature_shape, int training_tasks) {
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
+                                                const data::Dataset& dataset, int training_tasks) {
   strategy::ModelDefinition definition;
   definition.seed = config.seed;
   ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
-  RETURN_IF_ERROR(DescribeBatches(config, feature_shape, definition));
+  ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, dataset));
+  ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, definition.model));
+  for (const config::TrainingConfig& output : outputs) {
+    ASSIGN_OR_RETURN(definition.build.objectives.emplace_back(), ObjectiveOf(output));
+  }
+  columns.Describe(definition.build);
+  definition.build.batch_size = config.batch_size;
   ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
   definition.build.clipping = ClippingOf(config.optimizer);
   if (config::GradientsPerStep(config.strategy, training_tasks) < 1) {
@@ -233,10 +160,12 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   return definition;
 }
 
-data::PipelineOptions TrainingPipeline(const config::TrainingConfig& config,
-                                       const strategy::ModelDefinition& definition, int rank,
-                                       int training_tasks) {
-  data::PipelineOptions options = CommonPipeline(config, config.data.train, definition);
+StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
+                                                 const strategy::ModelDefinition& definition,
+                                                 const data::Dataset& dataset, int rank,
+                                                 int training_tasks) {
+  ASSIGN_OR_RETURN(data::PipelineOptions options,
+                   CommonPipeline(config, Split::kTrain, definition, dataset));
   options.batch_size = config.batch_size;
   options.shuffle = config.data.shuffle;
   if (training_tasks > 0) {
@@ -249,9 +178,11 @@ data::PipelineOptions TrainingPipeline(const config::TrainingConfig& config,
   return options;
 }
 
-data::PipelineOptions EvaluationPipeline(const config::TrainingConfig& config,
-                                         const strategy::ModelDefinition& definition) {
-  data::PipelineOptions options = CommonPipeline(config, config.data.eval, definition);
+StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
+                                                   const strategy::ModelDefinition& definition,
+                                                   const data::Dataset& dataset) {
+  ASSIGN_OR_RETURN(data::PipelineOptions options,
+                   CommonPipeline(config, Split::kEval, definition, dataset));
   options.batch_size = config.eval.batch_size > 0 ? config.eval.batch_size : config.batch_size;
   options.epochs = 1;
   options.shuffle = false;

@@ -8,15 +8,10 @@
 
 #include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
-#include "runtime/tensor/shape.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/model/model.h"
+#include "runtime/train/batch_columns.h"
 
-namespace tfjob::data {
-struct Dataset;
-struct PipelineOptions;
-}  // namespace tfjob::data
-namespace tfjob::model {
-struct Model;
-}  // namespace tfjob::model
 namespace tfjob::state {
 struct Snapshot;
 }  // namespace tfjob::state
@@ -26,18 +21,20 @@ struct ModelDefinition;
 
 namespace tfjob::train {
 
-// Reads or generates the examples of one source.
-StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::SourceConfig& source,
-                                                           int64_t seed);
-
 // Reads the model's architecture.
 StatusOr<model::Model> ReadModel(const config::ModelConfig& config);
 
-// Reads the model, and derives its loss, metrics, optimizer and variables from the training file.
-// `training_tasks` is the number of tasks that compute gradients; here and below, 0 means that it
-// is unknown (the sparse form of TF_CONFIG). Error messages name the key or the layer.
-StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config,
-                                                const Shape& feature_shape, int training_tasks);
+// Reads or generates the examples of one source. The arrays have the names of the graph's feeds
+// (model/build.h).
+StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::TrainingConfig& config,
+                                                           Split split);
+
+// Reads the model, and derives its losses, metrics, optimizer and variables from the training file
+// and the data, which are those of `split`. `training_tasks` is the number of tasks that compute
+// gradients; here and below, 0 means that it is unknown (the sparse form of TF_CONFIG). Error
+// messages name the key or the layer.
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
+                                                const data::Dataset& dataset, int training_tasks);
 
 // Returns the state from which a run without a checkpoint starts: the initial values, replaced by
 // those of model.weights if that key is set. Error messages name the key, the file and the
@@ -47,13 +44,15 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in an order
-// of its own.
-data::PipelineOptions TrainingPipeline(const config::TrainingConfig& config,
-                                       const strategy::ModelDefinition& definition, int rank,
-                                       int training_tasks);
+// of its own. Returns the errors of ColumnsOf (batch_columns.h).
+StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
+                                                 const strategy::ModelDefinition& definition,
+                                                 const data::Dataset& dataset, int rank,
+                                                 int training_tasks);
 // Returns the options for one pass over the evaluation data, in order.
-data::PipelineOptions EvaluationPipeline(const config::TrainingConfig& config,
-                                         const strategy::ModelDefinition& definition);
+StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
+                                                   const strategy::ModelDefinition& definition,
+                                                   const data::Dataset& dataset);
 
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`
 // epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches; an asynchronous

@@ -80,7 +80,8 @@ model_dir: )",
   // Connects to the server as worker 0 would, without running a worker.
   StatusOr<std::unique_ptr<ps::ParameterClient>> Stranger(const config::TrainingConfig& config,
                                                           std::vector<Tensor>& values) {
-    ASSIGN_OR_RETURN(auto definition, DefineModel(config, {1}, 2));
+    ASSIGN_OR_RETURN(auto definition,
+                     DefineModel(config, Split::kTrain, **LoadDataset(config, Split::kTrain), 2));
     for (const state::Variable& variable : definition.state.variables)
       values.emplace_back(variable.dtype, variable.shape);
     return ps::ParameterClient::Create(
@@ -317,7 +318,8 @@ TEST_F(RolesTest, AThrottledEvaluatorLooksAtTheLastCheckpointAsSoonAsTheRunIsOve
   for (const Task& task : all) AddressOf(task);
   FreeAddresses();
   const config::TrainingConfig config = Config("eval: {throttle_secs: 3600}\n");
-  const auto definition = DefineModel(config, {1}, 1);
+  const auto definition =
+      DefineModel(config, Split::kTrain, **LoadDataset(config, Split::kTrain), 1);
   ASSERT_TRUE(definition.ok()) << definition.status();
   state::Snapshot snapshot = strategy::InitialState(*definition);
   const auto save = [&](int64_t step) {

@@ -19,7 +19,9 @@ StatusOr<state::Snapshot> Start(const std::string& model_keys) {
       "max_steps: 1\n");
   ASSIGN_OR_RETURN(const config::TrainingConfig config, config::ParseTrainingConfig(text, "t"));
   RETURN_IF_ERROR(config::Validate(config));
-  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition, DefineModel(config, {1}, 1));
+  ASSIGN_OR_RETURN(const auto dataset, LoadDataset(config, Split::kTrain));
+  ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
+                   DefineModel(config, Split::kTrain, *dataset, 1));
   return StartState(config, definition);
 }
 

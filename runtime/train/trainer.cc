@@ -38,14 +38,15 @@ const state::TrainingState& Trainer::state() const {
 
 Status Trainer::Prepare() {
   const config::TrainingConfig& config = context_.config();
-  ASSIGN_OR_RETURN(dataset_, LoadDataset(config.data.train, config.seed));
+  ASSIGN_OR_RETURN(dataset_, LoadDataset(config, Split::kTrain));
   ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
-                   DefineModel(config, dataset_->feature_shape(), tasks_));
+                   DefineModel(config, Split::kTrain, *dataset_, tasks_));
   definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
   total_steps_ = TotalSteps(config, dataset_->size(), tasks_);
   steps_per_epoch_ = std::max<int64_t>(1, BatchesPerEpoch(config, dataset_->size(), tasks_) /
                                               config::GradientsPerStep(config.strategy, tasks_));
-  data::PipelineOptions options = TrainingPipeline(config, *definition_, rank_, tasks_);
+  ASSIGN_OR_RETURN(const data::PipelineOptions options,
+                   TrainingPipeline(config, *definition_, *dataset_, rank_, tasks_));
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
   RETURN_IF_ERROR(LoadWeights());
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());

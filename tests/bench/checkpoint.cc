@@ -135,12 +135,12 @@ class Training {
     ASSIGN_OR_RETURN(
         data::Dataset data,
         data::MakeLinear({.weights = std::vector<double>(kFeatures, 0.01), .examples = 2048}));
-    ASSIGN_OR_RETURN(training->pipeline_,
-                     data::Pipeline::Create(std::make_shared<const data::Dataset>(std::move(data)),
-                                            {.batch_size = batch,
-                                             .drop_remainder = true,
-                                             .prefetch = 0,
-                                             .label_kind = data::LabelKind::kValue}));
+    const std::vector<data::Column> columns = data::FloatColumns(data);
+    ASSIGN_OR_RETURN(
+        training->pipeline_,
+        data::Pipeline::Create(
+            std::make_shared<const data::Dataset>(std::move(data)),
+            {.batch_size = batch, .drop_remainder = true, .prefetch = 0, .columns = columns}));
     return training;
   }
 

@@ -63,11 +63,12 @@ class Runner {
           variable.initializer, variable.dtype, variable.shape, /*seed=*/1, variable.name)));
     }
     ASSIGN_OR_RETURN(runner->program_, exec::Compile(built.graph, store, exec::CpuDevice(pool)));
-    data::PipelineOptions batches{.batch_size = batch, .scale = 1.0f / 255};
+    data::PipelineOptions batches{.batch_size = batch};
     batches.shuffle = mode == model::Mode::kTrain;
     batches.drop_remainder = true;
     batches.prefetch = 0;
-    batches.classes = kClasses;
+    batches.columns = {data::FloatColumn(*dataset, data::kFeaturesArray, 1.0f / 255),
+                       data::ClassColumn(data::kLabelsArray, kClasses)};
     ASSIGN_OR_RETURN(runner->pipeline_, data::Pipeline::Create(std::move(dataset), batches));
     return runner;
   }
@@ -78,8 +79,9 @@ class Runner {
   Status Run(int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, ++step_) {
       const data::Batch* batch = pipeline_->Next();
-      exec::Feed feeds[4] = {exec::Feed::Of(batch->features), exec::Feed::Of(batch->labels),
-                             exec::Feed::Of(step_), exec::Feed::Of(seed_)};
+      exec::Feed feeds[4] = {exec::Feed::Of(batch->tensors[0].value),
+                             exec::Feed::Of(batch->tensors[1].value), exec::Feed::Of(step_),
+                             exec::Feed::Of(seed_)};
       RETURN_IF_ERROR(program_->Run(std::span(feeds, program_->feeds().size())));
     }
     return OkStatus();

@@ -76,12 +76,13 @@ Status TrainSteps(const std::string& optimizer, const Rule& rule, const Options&
   RETURN_IF_ERROR(strategy->Start().status());
   ASSIGN_OR_RETURN(data::Dataset data,
                    data::MakeLinear({.weights = std::vector<double>(784, 0.01), .examples = 2048}));
+  const std::vector<data::Column> columns = data::FloatColumns(data);
   ASSIGN_OR_RETURN(auto pipeline,
                    data::Pipeline::Create(std::make_shared<const data::Dataset>(std::move(data)),
                                           {.batch_size = options.batch,
                                            .drop_remainder = true,
                                            .prefetch = 0,
-                                           .label_kind = data::LabelKind::kValue}));
+                                           .columns = columns}));
   strategy::MetricTotals totals;
   const auto steps_for = [&](double seconds) -> StatusOr<std::pair<int64_t, Times>> {
     Stopwatch watch;

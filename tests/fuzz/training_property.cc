@@ -44,11 +44,13 @@ void CheckData(StatusOr<data::Dataset> loaded) {
   if (!loaded.ok()) return;
   const auto dataset = std::make_shared<const data::Dataset>(*std::move(loaded));
   ENFORCE(dataset->size() > 0, "data has examples");
-  ENFORCE(dataset->features.shape().dim(0) == dataset->size(), "as many labels as examples");
-  const auto pipeline = data::Pipeline::Create(
-      dataset,
-      {.batch_size = 3, .epochs = 1, .prefetch = 0, .label_kind = data::LabelKind::kValue});
-  ENFORCE(pipeline.ok(), "values are never out of range");
+  data::PipelineOptions options{.batch_size = 3, .epochs = 1, .prefetch = 0};
+  for (const data::Array& array : dataset->arrays) {
+    ENFORCE(array.values.shape().dim(0) == dataset->size(), "as many labels as examples");
+    options.columns.push_back(data::FloatColumn(*dataset, array.name));
+  }
+  const auto pipeline = data::Pipeline::Create(dataset, options);
+  if (!pipeline.ok()) return;  // a number of a CSV file does not fit into float32
   int64_t seen = 0;
   while (const data::Batch* batch = (*pipeline)->Next()) seen += batch->size();
   ENFORCE(seen == dataset->size(), "every example comes once an epoch");

@@ -8,11 +8,13 @@ import struct
 import tempfile
 import unittest
 
-from harness import as_array, scalars, tool, train
+from harness import as_array, as_json, scalars, tool, train
 
 import numpy as np
 import keras
 import tensorflow as tf
+
+from interop_test import variables
 
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
 
@@ -173,3 +175,54 @@ class Continued(unittest.TestCase):
         self.assertEqual(after.get_tensor("global_step"), 4)
         for name in ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"):
             self.assertTrue(after.get_tensor(name).tobytes() == before.get_tensor(name).tobytes(), name)
+
+
+class SeveralOutputs(unittest.TestCase):
+    """Compares one step of a model with two inputs and two outputs, one of which has a label per
+    step of a sequence, with Keras: losses, metrics and variables, with loss weights, sample weights
+    and class weights."""
+    CLASS_WEIGHTS = {0: 1.0, 1: 5.0, 2: 0.5}
+
+    def examples(self):
+        rng = np.random.default_rng(11)
+        return {"a": rng.standard_normal((16, 5)).astype(np.float32), "b": rng.integers(0, 4, (16, 3)).astype(np.int8),
+                "kind": rng.integers(0, 3, 16).astype(np.uint8), "steps": rng.integers(0, 4, (16, 2)),
+                "w": rng.random((16, 2))}
+
+    def model(self):
+        L = keras.layers
+        a, b = keras.Input((5,), name="a"), keras.Input((3,), name="b")
+        h = L.Dense(8, activation="tanh", name="shared")(L.Concatenate(name="both")([a, b]))
+        return keras.Model([a, b], [L.Dense(3, activation="softmax", name="kind")(h),
+                                    L.Reshape((2, 4), name="steps")(L.Dense(8, name="flat")(h))], name="two")
+
+    def test_a_step_is_the_one_that_keras_takes(self):
+        arrays, model = self.examples(), self.model()
+        with tempfile.TemporaryDirectory() as folder:
+            np.savez_compressed(f"{folder}/train.npz", **arrays)
+            with open(f"{folder}/model.json", "w") as file:
+                file.write(model.to_json())
+            tool("write-checkpoint", {"prefix": f"{folder}/start",
+                                      "tensors": {k: as_json(v) for k, v in variables(model).items()}})
+            train({"model": {"keras_json": f"{folder}/model.json", "weights": f"{folder}/start"},
+                   "outputs": {"kind": {"loss": "sparse_categorical_crossentropy", "loss_weight": 0.7,
+                                        "metrics": ["accuracy"], "class_weight": {"0": 1, "1": 5, "2": 0.5}},
+                               "steps": {"loss": {"name": "sparse_categorical_crossentropy", "from_logits": True},
+                                         "loss_weight": 2.0, "metrics": ["accuracy"]}},
+                   "data": {"train": {"format": "npz", "file": f"{folder}/train.npz", "sample_weights": {"steps": "w"}}},
+                   "optimizer": {"name": "sgd", "learning_rate": 0.5}, "batch_size": 16, "max_steps": 1,
+                   "model_dir": f"{folder}/run", "save_summary_steps": 1})
+            seen = {tag: points[0][1] for tag, points in scalars(f"{folder}/run").items()}
+            reader = tf.train.load_checkpoint(f"{folder}/run")
+            got = {name: reader.get_tensor(name) for name in variables(model)}
+        losses = keras.losses.SparseCategoricalCrossentropy
+        model.compile(optimizer=keras.optimizers.SGD(0.5), loss=[losses(), losses(from_logits=True)],
+                      loss_weights=[0.7, 2.0], metrics=[["accuracy"], ["accuracy"]])
+        weights = np.array([self.CLASS_WEIGHTS[label] for label in arrays["kind"]])
+        wanted = model.train_on_batch([arrays["a"], arrays["b"].astype(np.float32)], [arrays["kind"], arrays["steps"]],
+                                      sample_weight=[weights, arrays["w"]], return_dict=True)
+        self.assertEqual(set(wanted), {"loss", "kind_loss", "steps_loss", "kind_accuracy", "steps_accuracy"})
+        for name, value in wanted.items():
+            np.testing.assert_allclose(seen[name], value, rtol=1e-5, err_msg=name)
+        for name, value in variables(model).items():
+            np.testing.assert_allclose(got[name], value, rtol=0, atol=1e-5, err_msg=name)

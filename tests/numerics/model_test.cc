@@ -386,13 +386,13 @@ TEST(ModelNumerics, LinearRegressionFindsTheLine) {
   TrainedModel run(model, options);
   auto dataset = data::MakeLinear({.seed = 1});
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  auto pipeline = data::Pipeline::Create(
-      std::make_shared<const data::Dataset>(*std::move(dataset)),
-      {.batch_size = 10, .epochs = 60, .label_kind = data::LabelKind::kValue});
+  const std::vector<data::Column> columns = data::FloatColumns(*dataset);
+  auto pipeline = data::Pipeline::Create(std::make_shared<const data::Dataset>(*std::move(dataset)),
+                                         {.batch_size = 10, .epochs = 60, .columns = columns});
   ASSERT_TRUE(pipeline.ok()) << pipeline.status();
   int64_t step = 0;
   while (const data::Batch* batch = (*pipeline)->Next())
-    run.Step(batch->features, batch->labels, step++);
+    run.Step(batch->tensors[0].value, batch->tensors[1].value, step++);
   EXPECT_EQ(step, 600);
   EXPECT_NEAR(run.Variable("dense/kernel")[0], 2, 0.12);
   EXPECT_NEAR(run.Variable("dense/bias")[0], 10, 0.1);

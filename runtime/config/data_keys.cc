@@ -1,0 +1,142 @@
+// Defines the keys of the section `data`.
+#include <utility>
+
+#include "runtime/config/bind.h"
+
+namespace tfjob::config {
+namespace {
+
+using C = TrainingConfig;
+
+Key SourceKey(std::string path, KeyType type, Binding binding, std::vector<std::string> formats,
+              const char* doc, const char* unset = "") {
+  std::string when = path.substr(0, path.rfind('.')) + ".format";
+  return {.path = std::move(path),
+          .type = type,
+          .binding = binding,
+          .doc = doc,
+          .when_key = std::move(when),
+          .when_values = std::move(formats),
+          .unset_doc = unset};
+}
+
+auto SourceKeyAdder(std::vector<Key>& keys) {
+  return [&keys](std::string path, KeyType type, Binding binding, std::vector<std::string> formats,
+                 const char* doc, const char* unset = "") {
+    keys.push_back(SourceKey(std::move(path), type, binding, std::move(formats), doc, unset));
+  };
+}
+
+template <auto source>
+void AddNpzKeys(std::vector<Key>& keys, const std::string& at) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  const auto add = SourceKeyAdder(keys);
+  add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(), {"npz"},
+      "The array for each input of the model, as a map of names; or just the array, for a model "
+      "with one input. An array is the name of one in the NPZ file, or the path of a file that "
+      "ends in `.npy`.",
+      "`x`; with several inputs, their names");
+  add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(), {"npz"},
+      "The array with the labels of each output, as for `inputs`.",
+      "`y`; with several outputs, their names");
+  add(at + "sample_weights", KeyType::kNames, Bind<kData, source, &S::sample_weights>(), {"npz"},
+      "The array with the sample weights of each output, as for `inputs`; or just one array, for "
+      "all outputs.",
+      "all weigh 1");
+}
+
+template <auto source>
+void AddGeneratedKeys(std::vector<Key>& keys, const std::string& at) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  const auto add = SourceKeyAdder(keys);
+  add(at + "ranges", KeyType::kRanges, Bind<kData, source, &S::ranges>(), {"synthetic"},
+      "Range of an input, or of the values of an output, by its name: `{tokens: [0, 9999]}`. "
+      "Integers may be equal to both ends.",
+      "low to high; of integers, required");
+  add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), {"linear"},
+      "One weight per feature.");
+  add(at + "bias", KeyType::kNumber, Bind<kData, source, &S::bias>(), {"linear"},
+      "Constant added to every y.");
+  add(at + "noise", KeyType::kNumber, Bind<kData, source, &S::noise>(), {"linear"},
+      "Standard deviation of the noise.");
+  add(at + "low", KeyType::kNumber, Bind<kData, source, &S::low>(), {"linear", "synthetic"},
+      "Smallest x.");
+  add(at + "high", KeyType::kNumber, Bind<kData, source, &S::high>(), {"linear", "synthetic"},
+      "Largest x. With one feature, its values are evenly spaced from low to high; with several, "
+      "values are drawn uniformly from that range.");
+  add(at + "examples", KeyType::kInteger, Bind<kData, source, &S::examples>(),
+      {"linear", "synthetic"}, "Number of examples to generate.");
+  keys.back().minimum = 1;
+  keys.back().maximum = 1 << 30;
+}
+
+template <auto source>
+void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* missing) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  keys.push_back({.path = at + "format",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<kData, source, &S::format>(),
+                  .doc =
+                      "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: arrays of "
+                      "NumPy; `linear`: generated data, y = x·weights + bias + noise; "
+                      "`synthetic`: random numbers of the types and shapes that the model takes.",
+                  .choices = {"", "idx", "csv", "npz", "linear", "synthetic"},
+                  .unset_doc = missing});
+  keys.push_back({.path = at + "scale",
+                  .type = KeyType::kFraction,
+                  .binding = Bind<kData, source, &S::scale>(),
+                  .doc = "Factor by which float32 inputs are multiplied: a number, or a fraction "
+                         "such as `1/255`."});
+  const auto add = SourceKeyAdder(keys);
+  add(at + "images", KeyType::kString, Bind<kData, source, &S::images>(), {"idx"},
+      "IDX file with the features, plain or gzipped.", "required");
+  add(at + "labels", KeyType::kString, Bind<kData, source, &S::labels>(), {"idx"},
+      "IDX file with the labels, plain or gzipped.", "required");
+  add(at + "file", KeyType::kString, Bind<kData, source, &S::file>(), {"csv", "npz"},
+      "CSV file, plain or gzipped; or NPZ file, which may be missing if every array is an NPY "
+      "file.",
+      "required");
+  add(at + "header", KeyType::kBool, Bind<kData, source, &S::header>(), {"csv"},
+      "The first row contains the column names.");
+  add(at + "label_column", KeyType::kNameOrIndex, Bind<kData, source, &S::label_column>(), {"csv"},
+      "Name or index of the label's column. Indexes start at 0; negative ones count from the end.",
+      "the last column");
+  add(at + "delimiter", KeyType::kString, Bind<kData, source, &S::delimiter>(), {"csv"},
+      "The character that separates columns.");
+  AddNpzKeys<source>(keys, at);
+  AddGeneratedKeys<source>(keys, at);
+}
+
+}  // namespace
+
+void AddDataKeys(std::vector<Key>& keys) {
+  AddSourceKeys<&DataConfig::train>(keys, "data.train.", "required");
+  AddSourceKeys<&DataConfig::eval>(keys, "data.eval.", "no evaluation");
+  keys.push_back({.path = "data.labels",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::data, &DataConfig::labels>(),
+                  .doc = "Form in which the loss receives labels: class numbers, one-hot rows or "
+                         "values. `auto`: the form that the loss needs.",
+                  .choices = {"auto", "class", "one_hot", "value"}});
+  keys.push_back(
+      {.path = "data.shuffle",
+       .type = KeyType::kBool,
+       .binding = Bind<&C::data, &DataConfig::shuffle>(),
+       .doc = "Shuffle the examples before every epoch. The same seed yields the same orders."});
+  keys.push_back({.path = "data.drop_remainder",
+                  .type = KeyType::kBool,
+                  .binding = Bind<&C::data, &DataConfig::drop_remainder>(),
+                  .doc = "Leave out the last batch of an epoch if it is not full."});
+  keys.push_back({.path = "data.prefetch",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::data, &DataConfig::prefetch>(),
+                  .doc = "Number of batches to prepare ahead in the background. 0: none; each "
+                         "batch is prepared when it is needed.",
+                  .minimum = 0,
+                  .maximum = 1024});
+}
+
+}  // namespace tfjob::config

@@ -1,0 +1,173 @@
+#include "runtime/train/batch_columns.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/did_you_mean.h"
+
+namespace tfjob::train {
+namespace {
+
+StatusOr<const data::Array*> FindArray(const data::Dataset& dataset, Split split,
+                                       const std::string& name) {
+  const data::Array* array = dataset.Find(name);
+  if (array != nullptr) return array;
+  return InvalidArgument(KeyOf(split), ": the data provide no ", name,
+                         ", which the model needs; a model with several inputs or outputs takes "
+                         "data of the formats npz and synthetic");
+}
+
+bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
+  std::vector<int64_t> dims = shorter.dims();
+  dims.push_back(1);
+  return longer.dims() == dims;
+}
+
+// Returns the shape in which an input takes an array. As in Keras, a last axis of 1 may be missing
+// in the data, or in the model.
+Shape InputShape(const Shape& array, const std::optional<graph::TensorType>& stated) {
+  if (!stated) return array;
+  const bool fits = DifferByLastOne(stated->shape, array) || DifferByLastOne(array, stated->shape);
+  return fits ? stated->shape : array;
+}
+
+// Returns the column of the labels of an output, in the form that its loss takes.
+data::Column LabelColumn(const config::TrainingConfig& config, const std::string& name,
+                         const Shape& output, const data::Array& array) {
+  data::Column column{.name = name, .array = name, .shape = array.example_shape()};
+  const config::LabelKind kind = config::ResolvedLabels(config);
+  if (kind == config::LabelKind::kValue) return column;
+  const int64_t classes = output.rank() > 0 ? output.dim(-1) : 0;
+  const int64_t width = array.example_shape().num_elements();
+  if (kind == config::LabelKind::kOneHot) {
+    column.shape = output;
+    const bool rows_in_data = classes > 1 && width == output.num_elements();
+    if (!rows_in_data) {
+      column.classes = classes;
+      column.one_hot = true;
+    }
+    return column;
+  }
+  column.dtype = DType::kInt64;
+  column.shape = model::PlacesOf(output);
+  column.classes = classes;
+  return column;
+}
+
+Status CheckLabels(const config::TrainingConfig& config, Split split, const data::Column& column,
+                   const Shape& output, const data::Array& array) {
+  const int64_t elements = column.shape.num_elements();
+  const int64_t expected =
+      column.one_hot ? elements / std::max<int64_t>(column.classes, 1) : elements;
+  if (array.example_shape().num_elements() == expected) return OkStatus();
+  return InvalidArgument(KeyOf(split), ": ", config.loss.name, " over outputs of shape ",
+                         output.ToString(), " needs ", expected, " labels per example, but ",
+                         array.file, " has labels of shape ", array.example_shape().ToString());
+}
+
+StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig& config,
+                                                   Split split, const std::string& labels,
+                                                   const std::string& name, const Shape& output,
+                                                   const data::Dataset& dataset) {
+  const data::Array* array = dataset.Find(name);
+  const bool by_class = split == Split::kTrain && !config.class_weight.empty();
+  if (array != nullptr && by_class) {
+    return InvalidArgument("class_weight: the data have sample weights, too (", array->file,
+                           "); multiply them by the class weights, and remove this key");
+  }
+  if (array != nullptr) {
+    data::Column column = data::FloatColumn(dataset, name);
+    if (column.shape == Shape{1} || DifferByLastOne(column.shape, model::PlacesOf(output)))
+      column.shape = model::PlacesOf(column.shape);
+    return column;
+  }
+  if (!by_class) return std::optional<data::Column>();
+  return data::Column{.name = name,
+                      .array = labels,
+                      .shape = model::PlacesOf(output),
+                      .class_weights = config.class_weight};
+}
+
+}  // namespace
+
+const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split split) {
+  return split == Split::kTrain ? config.data.train : config.data.eval;
+}
+
+std::string_view KeyOf(Split split) {
+  return split == Split::kTrain ? "data.train" : "data.eval";
+}
+
+StatusOr<std::vector<config::TrainingConfig>> OutputConfigs(const config::TrainingConfig& config,
+                                                            const model::Model& model) {
+  const std::vector<std::string> names = model::OutputNames(model);
+  for (const std::string& named : config::NamedOutputs(config)) {
+    if (std::ranges::find(names, named) != names.end()) continue;
+    return InvalidArgument("outputs.", named, ": the model has no such output",
+                           DidYouMean(named, names));
+  }
+  std::vector<config::TrainingConfig> configs;
+  for (const std::string& name : names) {
+    configs.push_back(config::ForOutput(config, name));
+    if (configs.back().loss.name.empty()) {
+      return InvalidArgument("outputs.", name,
+                             ".loss: expected a loss for this output, or one for ",
+                             "all (loss), but both are missing");
+    }
+  }
+  return configs;
+}
+
+std::vector<data::Column> BatchColumns::All() const {
+  std::vector<data::Column> all = inputs;
+  all.insert(all.end(), labels.begin(), labels.end());
+  for (const std::optional<data::Column>& column : sample_weights) {
+    if (column) all.push_back(*column);
+  }
+  return all;
+}
+
+void BatchColumns::Describe(model::BuildOptions& build) const {
+  build.features.clear();
+  for (const data::Column& column : inputs) build.features.push_back({column.dtype, column.shape});
+  build.objectives.resize(labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    build.objectives[i].labels = {labels[i].dtype, labels[i].shape};
+    build.objectives[i].sample_weights.reset();
+    if (sample_weights[i]) build.objectives[i].sample_weights = sample_weights[i]->shape;
+  }
+}
+
+StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
+                                 const model::Model& model, const data::Dataset& dataset) {
+  BatchColumns columns;
+  std::vector<graph::TensorType> in;
+  const std::vector<std::string> inputs = model::InputNames(model);
+  const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, inputs[i]));
+    in.push_back({stated[i] ? stated[i]->dtype : DType::kFloat32,
+                  InputShape(array->example_shape(), stated[i])});
+    const double scale = in.back().dtype == DType::kFloat32 ? SourceOf(config, split).scale : 1;
+    columns.inputs.push_back({.name = inputs[i],
+                              .array = inputs[i],
+                              .dtype = in.back().dtype,
+                              .shape = in.back().shape,
+                              .scale = static_cast<float>(scale)});
+  }
+  ASSIGN_OR_RETURN(const std::vector<graph::TensorType> outputs, model::OutputTypes(model, in));
+  ASSIGN_OR_RETURN(const std::vector<config::TrainingConfig> configs, OutputConfigs(config, model));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string name = model::LabelsName(model, i);
+    const Shape& output = outputs[i].shape;
+    ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, name));
+    columns.labels.push_back(LabelColumn(configs[i], name, output, *array));
+    RETURN_IF_ERROR(CheckLabels(configs[i], split, columns.labels.back(), output, *array));
+    ASSIGN_OR_RETURN(
+        columns.sample_weights.emplace_back(),
+        WeightColumn(configs[i], split, name, model::SampleWeightsName(model, i), output, dataset));
+  }
+  return columns;
+}
+
+}  // namespace tfjob::train

@@ -1,0 +1,44 @@
+// Derives the tensors of a job's batches from its model, its training file and its data: which
+// array of the data goes to which input, which are the labels and the sample weights of which
+// output, and how they are converted.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/model/build.h"
+
+namespace tfjob::train {
+
+// The sources of data in the training file.
+enum class Split { kTrain, kEval };
+const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split split);
+std::string_view KeyOf(Split split);  // "data.train", "data.eval"
+
+// Returns the config of each output of the model (config::ForOutput). Returns InvalidArgument if
+// the training file names an output that the model does not have, or gives no loss for one.
+StatusOr<std::vector<config::TrainingConfig>> OutputConfigs(const config::TrainingConfig& config,
+                                                            const model::Model& model);
+
+// The columns of a batch. Their names, and those of the dataset's arrays, are the names of the
+// graph's feeds (model/build.h).
+struct BatchColumns {
+  std::vector<data::Column> inputs;                         // one per input
+  std::vector<data::Column> labels;                         // one per output
+  std::vector<std::optional<data::Column>> sample_weights;  // one per output
+
+  std::vector<data::Column> All() const;
+  // Sets the types of the features, labels and sample weights.
+  void Describe(model::BuildOptions& build) const;
+};
+
+// Returns InvalidArgument, with a message that names the key or the layer, if the data do not fit
+// the model. Class weights become sample weights in kTrain only, as in Keras.
+StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
+                                 const model::Model& model, const data::Dataset& dataset);
+
+}  // namespace tfjob::train

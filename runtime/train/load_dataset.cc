@@ -1,0 +1,202 @@
+#include <algorithm>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/base/philox.h"
+#include "runtime/model/build.h"
+#include "runtime/train/job_definition.h"
+
+namespace tfjob::train {
+namespace {
+
+using config::SourceConfig;
+using Names = std::map<std::string, std::string>;
+
+// Whether the model's inputs, its labels and its sample weights are meant.
+struct Role {
+  std::string key;                  // "data.train.inputs"
+  std::vector<std::string> layers;  // the names that the training file uses
+  std::vector<std::string> arrays;  // the names of the arrays in the dataset
+  std::string otherwise;            // the array for the only input or output
+};
+
+Role InputRole(const model::Model& model, Split split) {
+  Role role{
+      .key = StrCat(KeyOf(split), ".inputs"), .arrays = model::InputNames(model), .otherwise = "x"};
+  for (int call : model.inputs) role.layers.push_back(model::LayerOf(model, {call}).name);
+  return role;
+}
+
+Role OutputRole(const model::Model& model, Split split, std::string_view key,
+                std::string (*array)(const model::Model&, size_t), std::string otherwise) {
+  Role role{.key = StrCat(KeyOf(split), ".", key),
+            .layers = model::OutputNames(model),
+            .otherwise = std::move(otherwise)};
+  for (size_t i = 0; i < role.layers.size(); ++i) role.arrays.push_back(array(model, i));
+  return role;
+}
+
+Status CheckNames(const Role& role, const Names& given) {
+  for (const auto& [name, array] : given) {
+    if (name.empty() || std::ranges::find(role.layers, name) != role.layers.end()) continue;
+    return InvalidArgument(role.key, ".", name, ": the model has no such input or output",
+                           DidYouMean(name, role.layers));
+  }
+  return OkStatus();
+}
+
+// Adds the arrays of one role. Names that the file does not give stand for arrays of the same name,
+// or, if there is only one, for `otherwise`.
+Status AddSources(const Role& role, const Names& given,
+                  std::vector<data::NpzOptions::Source>& sources) {
+  RETURN_IF_ERROR(CheckNames(role, given));
+  const bool only_one = given.contains("");
+  if (only_one && role.layers.size() > 1) {
+    return InvalidArgument(role.key, ": the model has ", role.layers.size(),
+                           " of them: give a map of their names to arrays");
+  }
+  for (size_t i = 0; i < role.layers.size(); ++i) {
+    const auto found = given.find(only_one ? "" : role.layers[i]);
+    const std::string& default_name = role.layers.size() == 1 ? role.otherwise : role.layers[i];
+    sources.push_back({role.arrays[i], found == given.end() ? default_name : found->second});
+  }
+  return OkStatus();
+}
+
+Status AddSampleWeights(const Role& role, const Names& given,
+                        std::vector<data::NpzOptions::Source>& sources) {
+  RETURN_IF_ERROR(CheckNames(role, given));
+  for (size_t i = 0; i < role.layers.size(); ++i) {
+    auto found = given.find(role.layers[i]);
+    if (found == given.end()) found = given.find("");
+    if (found != given.end()) sources.push_back({role.arrays[i], found->second});
+  }
+  return OkStatus();
+}
+
+StatusOr<data::Dataset> LoadArrays(const SourceConfig& source, Split split,
+                                   const model::Model& model) {
+  data::NpzOptions options{.file = source.file};
+  RETURN_IF_ERROR(AddSources(InputRole(model, split), source.inputs, options.arrays));
+  RETURN_IF_ERROR(AddSources(OutputRole(model, split, "targets", model::LabelsName, "y"),
+                             source.targets, options.arrays));
+  RETURN_IF_ERROR(
+      AddSampleWeights(OutputRole(model, split, "sample_weights", model::SampleWeightsName, ""),
+                       source.sample_weights, options.arrays));
+  return data::LoadNpz(options);
+}
+
+// Returns the range of the numbers of an input or output.
+StatusOr<std::pair<double, double>> RangeOf(const SourceConfig& source, Split split,
+                                            const std::string& name, DType dtype) {
+  const auto found = source.ranges.find(name);
+  if (found != source.ranges.end()) return std::pair(found->second[0], found->second[1]);
+  if (dtype == DType::kBool) return std::pair(0.0, 1.0);
+  if (dtype == DType::kUInt8) return std::pair(0.0, 255.0);
+  if (dtype == DType::kFloat32 || dtype == DType::kFloat64)
+    return std::pair(source.low, source.high);
+  return InvalidArgument(KeyOf(split), ".ranges: expected a range for ", name, ", whose type is ",
+                         tfjob::Name(dtype), ", such as {", name, ": [0, 99]}");
+}
+
+Status CheckRangeNames(const SourceConfig& source, const Role& inputs, const Role& outputs,
+                       Split split) {
+  std::vector<std::string> known = inputs.layers;
+  known.insert(known.end(), outputs.layers.begin(), outputs.layers.end());
+  for (const auto& [name, range] : source.ranges) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return InvalidArgument(KeyOf(split), ".ranges.", name,
+                           ": the model has no such input or output", DidYouMean(name, known));
+  }
+  return OkStatus();
+}
+
+StatusOr<std::vector<graph::TensorType>> StatedTypes(const model::Model& model, Split split) {
+  std::vector<graph::TensorType> types;
+  for (const std::optional<graph::TensorType>& stated : model::StatedInputs(model)) {
+    if (!stated) {
+      return InvalidArgument(KeyOf(split),
+                             ".format: synthetic data need the shapes of the model's ",
+                             "inputs; begin model.layers with an InputLayer");
+    }
+    types.push_back(*stated);
+  }
+  return types;
+}
+
+StatusOr<data::Dataset> DrawArrays(const config::TrainingConfig& config, Split split,
+                                   const model::Model& model) {
+  const SourceConfig& source = SourceOf(config, split);
+  data::SyntheticOptions options{.examples = source.examples,
+                                 .seed = static_cast<uint64_t>(config.seed)};
+  if (split == Split::kEval) options.seed = PhiloxKey(options.seed, "evaluation data");
+  const Role inputs = InputRole(model, split);
+  const Role outputs = OutputRole(model, split, "targets", model::LabelsName, "");
+  RETURN_IF_ERROR(CheckRangeNames(source, inputs, outputs, split));
+  ASSIGN_OR_RETURN(const std::vector<graph::TensorType> in, StatedTypes(model, split));
+  ASSIGN_OR_RETURN(const std::vector<graph::TensorType> out, model::OutputTypes(model, in));
+  ASSIGN_OR_RETURN(const std::vector<config::TrainingConfig> configs, OutputConfigs(config, model));
+  for (size_t i = 0; i < in.size(); ++i) {
+    ASSIGN_OR_RETURN(const auto range, RangeOf(source, split, inputs.layers[i], in[i].dtype));
+    options.arrays.push_back(
+        {inputs.arrays[i], in[i].dtype, in[i].shape, range.first, range.second});
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Shape& shape = out[i].shape;
+    if (config::ResolvedLabels(configs[i]) == config::LabelKind::kValue || shape.rank() == 0) {
+      ASSIGN_OR_RETURN(const auto range,
+                       RangeOf(source, split, outputs.layers[i], DType::kFloat32));
+      options.arrays.push_back(
+          {outputs.arrays[i], DType::kFloat32, shape, range.first, range.second});
+    } else {
+      options.arrays.push_back({outputs.arrays[i], DType::kInt64, model::PlacesOf(shape), 0,
+                                static_cast<double>(shape.dim(-1) - 1)});
+    }
+  }
+  return data::MakeSynthetic(options);
+}
+
+// CSV files contain integers exactly only if they are read as float64.
+DType CsvType(const model::Model& model) {
+  const std::optional<graph::TensorType> stated = model::StatedInputs(model)[0];
+  return !stated || stated->dtype == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
+}
+
+StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split) {
+  const SourceConfig& source = SourceOf(config, split);
+  ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
+  switch (source.format) {
+    case config::DataFormat::kIdx:
+      return data::LoadIdx({.images = source.images, .labels = source.labels});
+    case config::DataFormat::kCsv:
+      return data::LoadCsv({.file = source.file,
+                            .header = source.header,
+                            .label_column = source.label_column,
+                            .delimiter = source.delimiter[0],
+                            .features = CsvType(model)});
+    case config::DataFormat::kNpz:
+      return LoadArrays(source, split, model);
+    case config::DataFormat::kLinear:
+      return data::MakeLinear({.weights = source.weights,
+                               .bias = source.bias,
+                               .noise = source.noise,
+                               .low = source.low,
+                               .high = source.high,
+                               .examples = source.examples,
+                               .seed = static_cast<uint64_t>(config.seed)});
+    case config::DataFormat::kSynthetic:
+      return DrawArrays(config, split, model);
+    case config::DataFormat::kNone:
+      break;
+  }
+  return InvalidArgument("data: there is no source of this kind in the training file");
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::TrainingConfig& config,
+                                                           Split split) {
+  ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split));
+  return std::make_shared<const data::Dataset>(std::move(dataset));
+}
+
+}  // namespace tfjob::train
