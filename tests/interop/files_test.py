@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
 from harness import TRAINER, train
 
@@ -178,6 +179,12 @@ class Files(unittest.TestCase):
             content = file.read()
         with open(cut, "wb") as file:
             file.write(content[:len(content) * 2 // 3])
+        bomb = self.path("bomb.keras")
+        with zipfile.ZipFile(whole) as source, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as target:
+            target.writestr("config.json", source.read("config.json"))
+            with target.open("model.weights.h5", "w") as member:
+                for _ in range(257):
+                    member.write(bytes(1 << 20))
         np.save(self.path("x.npy"), np.zeros((4, 2), np.float32))
         np.save(self.path("wide.npy"), np.zeros((4, 5), np.float32))
         safetensors.save_file({"d/kernel": np.zeros((2, 4), np.float32)}, self.path("other.safetensors"))
@@ -185,6 +192,7 @@ class Files(unittest.TestCase):
             file.write("before")
         for flags, code, message in [
                 (["--model", cut, "--input", self.path("x.npy")], {1, 2}, "cut.keras"),
+                (["--model", bomb, "--input", self.path("x.npy")], {2}, "more than a hundred times as many"),
                 (["--model", whole, "--input", self.path("wide.npy")], {2}, r"have the shape \[5\], but the model expects \[2\]"),
                 (["--model", whole, "--input", "y=" + self.path("x.npy")], {2}, "array y belongs to no input"),
                 (["--model", whole, "--weights", self.path("other.safetensors"), "--input", self.path("x.npy")], {2},

@@ -22,25 +22,34 @@ Specs Below(const Specs& variables, std::string_view prefix) {
   return found;
 }
 
-// Returns the attribute of a Keras object that holds one of its parts, by the part's name; nullopt
-// if it is unknown. `owner` is the class of the outermost layer.
-std::optional<std::string> AttributeOf(std::string_view owner, std::string_view part) {
+// A part of a layer, such as the cell of an LSTM.
+struct Part {
+  std::string_view owner;  // the class of the outermost layer
+  int level = 0;           // 0: directly in that layer
+  size_t index = 0;        // among the parts of the same object
+  std::string_view name;
+};
+
+// Returns the attribute of a Keras object that holds one of its parts; nullopt if it is unknown.
+std::optional<std::string> AttributeOf(const Part& part) {
   static const std::map<std::string_view, std::string> kAttention = {
       {"query", "query_dense"},
       {"key", "key_dense"},
       {"value", "value_dense"},
       {"attention_output", "output_dense"}};
-  if (part.ends_with("_cell") || owner == "RNN") return "cell";
-  if (owner == "TimeDistributed") return "layer";
-  if (owner == "Bidirectional" && part.starts_with("forward_")) return "forward_layer";
-  if (owner == "Bidirectional" && part.starts_with("backward_")) return "backward_layer";
-  const auto found = kAttention.find(part);
+  if (part.level == 0 && part.owner == "TimeDistributed") return "layer";
+  if (part.level == 0 && part.owner == "RNN") return "cell";
+  if (part.level == 0 && part.owner == "Bidirectional")
+    return part.index == 0 ? "forward_layer" : "backward_layer";
+  if (part.name.ends_with("_cell")) return "cell";
+  const auto found = kAttention.find(part.name);
   if (found != kAttention.end()) return found->second;
   return std::nullopt;
 }
 
 // Adds the group of an object and those of its parts. `prefix` begins the names of its variables.
-Status AddObject(const model::Layer& layer, std::string path, const std::string& prefix,
+// `level` is 0 for a layer, 1 for a part of it, and so on.
+Status AddObject(const model::Layer& layer, int level, std::string path, const std::string& prefix,
                  std::string name, const Specs& variables, std::vector<Group>& groups) {
   const size_t own = groups.size();
   groups.push_back({.path = path, .name = std::move(name)});
@@ -54,14 +63,16 @@ Status AddObject(const model::Layer& layer, std::string path, const std::string&
       parts.emplace_back(rest.substr(0, slash));
     }
   }
-  for (const std::string& part : parts) {
-    const std::optional<std::string> attribute = AttributeOf(layer.config.class_name(), part);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    const std::optional<std::string> attribute =
+        AttributeOf({.owner = layer.config.class_name(), .level = level, .index = i, .name = part});
     if (!attribute) {
       return Unimplemented(model::Describe(layer), ": its part ", part,
                            " has no known place in Keras' weights files");
     }
     const std::string inner = StrCat(prefix, part, "/");
-    RETURN_IF_ERROR(AddObject(layer, StrCat(path, "/", *attribute), inner, part,
+    RETURN_IF_ERROR(AddObject(layer, level + 1, StrCat(path, "/", *attribute), inner, part,
                               Below(variables, inner), groups));
   }
   return OkStatus();
@@ -88,7 +99,7 @@ Status AddModel(const model::Model& model, const std::string& path, const std::s
       groups.push_back({.path = at, .name = layer.name});
       RETURN_IF_ERROR(AddModel(*nested->model, at + "/", inner, below, groups));
     } else {
-      RETURN_IF_ERROR(AddObject(layer, at, inner, layer.name, below, groups));
+      RETURN_IF_ERROR(AddObject(layer, 0, at, inner, layer.name, below, groups));
     }
   }
   return OkStatus();

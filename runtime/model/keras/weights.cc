@@ -3,6 +3,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "runtime/base/did_you_mean.h"
 
@@ -39,11 +41,11 @@ Status CheckPatterns(const Weights& weights, std::span<const model::VariableSpec
 std::vector<std::string> Unexpected(const Weights& weights,
                                     std::span<const model::VariableSpec> variables,
                                     std::span<const std::string> skip) {
+  std::set<std::string_view> known;
+  for (const model::VariableSpec& variable : variables) known.insert(variable.name);
   std::vector<std::string> names;
   for (const auto& [name, tensor] : weights.entries) {
-    const bool known = std::ranges::any_of(
-        variables, [&](const model::VariableSpec& variable) { return variable.name == name; });
-    if (!known && !MatchesAny(skip, name)) names.push_back(name);
+    if (!known.contains(name) && !MatchesAny(skip, name)) names.push_back(name);
   }
   return names;
 }
