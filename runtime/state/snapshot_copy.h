@@ -12,8 +12,8 @@ class SnapshotCopy {
  public:
   // A snapshot that holds its values already.
   SnapshotCopy(Snapshot whole) : snapshot_(std::move(whole)) {}  // NOLINT: converts
-  // `finish` returns once the tensors of `snapshot` hold the values of its step. It is called on any
-  // thread, on several at a time, and again.
+  // `finish` returns once the tensors of `snapshot` hold the values of its step. It is called on
+  // any thread, on several at a time, and again.
   SnapshotCopy(Snapshot snapshot, std::function<void()> finish)
       : snapshot_(std::move(snapshot)), finish_(std::move(finish)) {}
 
