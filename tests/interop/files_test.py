@@ -158,6 +158,27 @@ class Files(unittest.TestCase):
             self.assertEqual(reader.get_tensor("d/kernel").tobytes(), model.layers[0].kernel.numpy().tobytes())
             self.assertEqual(reader.get_tensor("d/bias").tobytes(), model.layers[0].bias.numpy().tobytes())
 
+    def test_a_trained_model_is_exported_and_predicts(self):
+        config, folder = self.path("training.yaml"), self.path("model")
+        with open(config, "w") as file:
+            json.dump({"model": {"layers": [{"InputLayer": {"batch_shape": [None, 1]}},
+                                            {"Dense": {"units": 3, "activation": "tanh"}}, {"Dense": {"units": 1}}]},
+                       "loss": "mean_squared_error", "optimizer": "adam", "data": {"train": {"format": "linear"}},
+                       "max_steps": 20, "model_dir": folder, "save_checkpoints_steps": 10}, file)
+        run("--config", config)
+        run("export", "--model", config, "--to", self.path("last.keras"))
+        run("export", "--model", config, "--weights", f"{folder}/model.ckpt-10", "--to", self.path("middle.keras"))
+        last, middle = (keras.models.load_model(self.path(f"{name}.keras")) for name in ("last", "middle"))
+        reader = tf.train.load_checkpoint(folder)
+        for name, array in variables(last).items():
+            self.assertEqual(reader.get_tensor(name).tobytes(), array.tobytes(), name)
+        self.assertNotEqual(middle.get_weights()[0].tobytes(), last.get_weights()[0].tobytes())
+        rows = self.rng.standard_normal((6, 1)).astype(np.float32)
+        np.savetxt(self.path("rows.csv"), rows, fmt="%.9g")
+        run("predict", "--model", config, "--input", self.path("rows.csv"), "--output", self.path("out.csv"))
+        np.testing.assert_allclose(np.loadtxt(self.path("out.csv")).reshape(-1, 1), last.predict(rows, verbose=0),
+                                   rtol=1e-5, atol=1e-6)
+
     def test_predictions_with_object_based_checkpoints(self):
         for library in tf_keras, keras:
             for model in list(self.prepared(library))[:3]:
