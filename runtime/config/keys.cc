@@ -1,6 +1,8 @@
 #include "runtime/config/keys.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "runtime/config/bind.h"
 
@@ -8,6 +10,82 @@ namespace tfjob::config {
 namespace {
 
 using C = TrainingConfig;
+
+std::vector<std::string> LossNames() {
+  return {"sparse_categorical_crossentropy",
+          "categorical_crossentropy",
+          "clipped_crossentropy",
+          "binary_crossentropy",
+          "binary_focal_crossentropy",
+          "categorical_focal_crossentropy",
+          "mean_squared_error",
+          "mean_absolute_error",
+          "mean_absolute_percentage_error",
+          "mean_squared_logarithmic_error",
+          "huber",
+          "log_cosh",
+          "poisson",
+          "kl_divergence",
+          "cosine_similarity",
+          "hinge",
+          "squared_hinge",
+          "categorical_hinge"};
+}
+
+std::vector<std::string> MetricNames() {
+  std::vector<std::string> names = {"accuracy",
+                                    "binary_accuracy",
+                                    "categorical_accuracy",
+                                    "sparse_categorical_accuracy",
+                                    "top_k_categorical_accuracy",
+                                    "sparse_top_k_categorical_accuracy",
+                                    "perplexity",
+                                    "root_mean_squared_error",
+                                    "r2_score",
+                                    "precision",
+                                    "recall",
+                                    "auc",
+                                    "true_positives",
+                                    "true_negatives",
+                                    "false_positives",
+                                    "false_negatives"};
+  for (std::string& loss : LossNames()) names.push_back(std::move(loss));
+  return names;
+}
+
+void AddLossArguments(std::vector<Key>& keys) {
+  using L = LossConfig;
+  constexpr auto kOf = &C::loss;
+  const auto add = [&](const char* name, KeyType type, Binding binding, double most,
+                       std::vector<std::string> losses, const char* unset, const char* doc) {
+    keys.push_back({.path = StrCat("loss.", name),
+                    .type = type,
+                    .binding = binding,
+                    .doc = doc,
+                    .minimum = 0,
+                    .maximum = most,
+                    .when_key = "loss.name",
+                    .when_values = std::move(losses),
+                    .unset_doc = unset});
+  };
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  add("label_smoothing", KeyType::kNumber, Bind<kOf, &L::label_smoothing>(), 1,
+      {"categorical_crossentropy", "categorical_focal_crossentropy", "binary_crossentropy",
+       "binary_focal_crossentropy"},
+      "0", "Fraction of each label that is spread evenly over all classes.");
+  add("alpha", KeyType::kNumber, Bind<kOf, &L::alpha>(), 1,
+      {"binary_focal_crossentropy", "categorical_focal_crossentropy"}, "0.25",
+      "Weight of the classes; `binary_focal_crossentropy` uses it only with "
+      "apply_class_balancing.");
+  add("gamma", KeyType::kNumber, Bind<kOf, &L::gamma>(), kNoLimit,
+      {"binary_focal_crossentropy", "categorical_focal_crossentropy"}, "2",
+      "Exponent by which examples that are classified well count less.");
+  add("apply_class_balancing", KeyType::kBool, Bind<kOf, &L::apply_class_balancing>(), kNoLimit,
+      {"binary_focal_crossentropy"}, "false",
+      "Multiply by alpha where the label is 1, and by 1 − alpha where it is 0.");
+  add("delta", KeyType::kNumber, Bind<kOf, &L::delta>(), kNoLimit, {"huber"}, "1",
+      "The error at which the loss changes from a square to a line.");
+}
 
 void AddWeightsKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.weights",
@@ -58,15 +136,17 @@ void AddOutputKeys(std::vector<Key>& keys) {
        .binding = Bind<&C::loss, &LossConfig::name>(),
        .doc = "The loss to minimise. `clipped_crossentropy` is −Σ y·log(clip(p, 1e-10, 1)), where "
               "y is the label and p the model's output. `loss: NAME` is the short form.",
-       .choices = {"sparse_categorical_crossentropy", "categorical_crossentropy",
-                   "clipped_crossentropy", "mean_squared_error"},
+       .choices = LossNames(),
        .unset_doc = "required"});
   keys.push_back({.path = "loss.from_logits",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::loss, &LossConfig::from_logits>(),
                   .doc = "The model's outputs are logits, not probabilities.",
                   .when_key = "loss.name",
-                  .when_values = {"sparse_categorical_crossentropy", "categorical_crossentropy"}});
+                  .when_values = {"sparse_categorical_crossentropy", "categorical_crossentropy",
+                                  "categorical_focal_crossentropy", "binary_crossentropy",
+                                  "binary_focal_crossentropy"}});
+  AddLossArguments(keys);
   keys.push_back({.path = "loss.reduction",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::loss, &LossConfig::reduction>(),
@@ -76,8 +156,9 @@ void AddOutputKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "metrics",
                   .type = KeyType::kStrings,
                   .binding = Bind<&C::metrics>(),
-                  .doc = "Metrics to report in addition to the loss.",
-                  .choices = {"accuracy", "mean_squared_error"}});
+                  .doc = "Metrics to report in addition to the loss, with Keras' names and "
+                         "defaults: [Losses and metrics](#losses-and-metrics).",
+                  .choices = MetricNames()});
   keys.push_back({.path = "class_weight",
                   .type = KeyType::kClassWeights,
                   .binding = Bind<&C::class_weight>(),

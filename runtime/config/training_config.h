@@ -39,6 +39,9 @@ struct LossConfig {
   std::string name;
   bool from_logits = false;
   Reduction reduction = Reduction::kMean;
+  // Unset arguments have Keras' defaults.
+  std::optional<double> label_smoothing, alpha, gamma, delta;
+  std::optional<bool> apply_class_balancing;
 };
 
 // An empty `name` means a constant learning rate. Unset parameters have Keras' defaults.
@@ -205,8 +208,8 @@ std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for
-// sparse_categorical_crossentropy, one-hot rows for categorical_crossentropy and
-// clipped_crossentropy, and plain values for the others. Never returns kAuto.
+// sparse_categorical_crossentropy, one-hot rows for the other categorical losses, and plain values
+// for all others. Never returns kAuto.
 LabelKind ResolvedLabels(const TrainingConfig& config);
 
 // Return a training file that represents `config`. It contains the defaults, but neither unset keys

@@ -160,10 +160,9 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
   EXPECT_EQ(
       ParseError("data: {train: {scale: 1/0}}"),
       "t.yaml: data.train.scale: expected a number, or a fraction such as \"1/255\", got \"1/0\"");
-  EXPECT_EQ(ParseError("metrics: [acuracy]"),
-            "t.yaml: metrics[0]: expected one of accuracy, mean_squared_error, got \"acuracy\"; "
-            "did you mean "
-            "\"accuracy\"?");
+  const std::string metric = ParseError("metrics: [acuracy]");
+  EXPECT_TRUE(metric.starts_with("t.yaml: metrics[0]: expected one of accuracy, ")) << metric;
+  EXPECT_TRUE(metric.ends_with("got \"acuracy\"; did you mean \"accuracy\"?")) << metric;
   EXPECT_EQ(ParseError("data: 3"), "t.yaml: data: expected a map of keys, got 3");
   EXPECT_EQ(ParseError("loss: 3"), "t.yaml: loss: expected a name, or a map of keys, got 3");
   EXPECT_EQ(ParseError("model: {layers: []}"),

@@ -221,9 +221,12 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks) {
 LabelKind ResolvedLabels(const TrainingConfig& config) {
   if (config.data.labels != LabelKind::kAuto) return config.data.labels;
   if (config.loss.name == "sparse_categorical_crossentropy") return LabelKind::kClass;
-  const bool rows =
-      config.loss.name == "categorical_crossentropy" || config.loss.name == "clipped_crossentropy";
-  return rows ? LabelKind::kOneHot : LabelKind::kValue;
+  for (const char* rows :
+       {"categorical_crossentropy", "clipped_crossentropy", "categorical_focal_crossentropy",
+        "categorical_hinge", "kl_divergence", "cosine_similarity"}) {
+    if (config.loss.name == rows) return LabelKind::kOneHot;
+  }
+  return LabelKind::kValue;
 }
 
 }  // namespace tfjob::config

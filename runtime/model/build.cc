@@ -84,15 +84,18 @@ Output PerExample(Builder& b, Output values, bool sum) {
   return sum ? Sum(b, values, axes) : Mean(b, values, axes);
 }
 
-MetricFetch FetchOf(const Model& model, size_t output, Metric metric) {
+MetricFetch FetchOf(const Model& model, size_t output, const Objective& objective, Metric metric) {
   return {.name = Prefix(model, output, "_") + std::string(Name(metric)),
-          .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum")};
+          .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum"),
+          .metric = metric,
+          .sums = SumsOf(metric, objective.labels.shape.num_elements())};
 }
 
-// The loss of one of several outputs, before its weight.
+// The loss of one of several outputs, before its weight. It is a mean, like an accuracy.
 MetricFetch LossFetchOf(const Model& model, size_t output) {
   return {.name = Prefix(model, output, "_") + kLoss,
-          .fetch = Prefix(model, output, "/") + kLossSum};
+          .fetch = Prefix(model, output, "/") + kLossSum,
+          .metric = Metric::kAccuracy};
 }
 
 // Adds the losses of all outputs. Returns the loss to minimise.
@@ -119,10 +122,11 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
 void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                 const std::vector<Output>& predictions) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
-    for (Metric metric : options.objectives[i].metrics) {
-      const Output values = MetricValues(b, metric, predictions[i], feeds.labels[i]);
+    const Objective& objective = options.objectives[i];
+    for (Metric metric : objective.metrics) {
+      const Output sums = MetricSums(b, metric, objective.loss, predictions[i], feeds.labels[i]);
       if (!b.ok()) return;
-      b.AddFetch(FetchOf(model, i, metric).fetch, Sum(b, PerExample(b, values, /*sum=*/false), {}));
+      b.AddFetch(FetchOf(model, i, objective, metric).fetch, sums);
     }
   }
 }
@@ -224,7 +228,7 @@ std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& optio
   for (size_t i = 0; i < outputs && outputs > 1; ++i) metrics.push_back(LossFetchOf(model, i));
   for (size_t i = 0; i < outputs; ++i) {
     for (Metric metric : options.objectives[i].metrics)
-      metrics.push_back(FetchOf(model, i, metric));
+      metrics.push_back(FetchOf(model, i, options.objectives[i], metric));
   }
   return metrics;
 }

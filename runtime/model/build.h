@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
 #include "runtime/model/loss.h"
+#include "runtime/model/metric.h"
 #include "runtime/model/model.h"
 #include "runtime/optimizer/clipping.h"
 #include "runtime/optimizer/optimizer.h"
@@ -83,7 +84,9 @@ std::string ContributionName(Change change, const std::string& variable);
 
 struct MetricFetch {
   std::string name;   // "accuracy"; "OUTPUT_accuracy" if the model has several outputs, as in Keras
-  std::string fetch;  // "accuracy_sum": Σ over the batch's examples, float32 scalar
+  std::string fetch;  // "accuracy_sum": the sums of the batch (metric.h)
+  Metric metric = Metric::kAccuracy;
+  int64_t sums = 1;  // how many there are
 };
 // Returns the metrics of all objectives, in order. Before them, the losses of the outputs, not
 // weighted, if there are several: "OUTPUT_loss", as in Keras.

@@ -10,13 +10,10 @@ namespace tfjob::strategy {
 // Holds sums over examples instead of means, so that the mean over any number of batches is exact.
 struct MetricTotals {
   double loss_sum = 0;
-  std::vector<double> metric_sums;  // in the order of model::MetricsOf
+  std::vector<double> metric_sums;  // of all metrics, in the order of model::MetricsOf
   int64_t examples = 0;
 
   double loss() const { return examples == 0 ? 0 : loss_sum / static_cast<double>(examples); }
-  double metric(size_t i) const {
-    return examples == 0 ? 0 : metric_sums[i] / static_cast<double>(examples);
-  }
 };
 
 }  // namespace tfjob::strategy

@@ -73,9 +73,12 @@ double ModelProgram::loss_sum() const {
 void ModelProgram::AddTotals(MetricTotals& totals) const {
   totals.examples += examples_;
   totals.loss_sum += loss_sum();
-  totals.metric_sums.resize(metric_sums_.size());
-  for (size_t i = 0; i < metric_sums_.size(); ++i) {
-    totals.metric_sums[i] += static_cast<double>(program_->Fetch<float>(metric_sums_[i])[0]);
+  size_t at = 0;
+  for (const int fetch : metric_sums_) {
+    for (const float sum : program_->Fetch<float>(fetch)) {
+      if (at == totals.metric_sums.size()) totals.metric_sums.push_back(0);
+      totals.metric_sums[at++] += static_cast<double>(sum);
+    }
   }
 }
 

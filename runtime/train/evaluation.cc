@@ -1,5 +1,8 @@
 #include "runtime/train/evaluation.h"
 
+#include <algorithm>
+#include <span>
+
 #include "runtime/data/pipeline.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/train/job_definition.h"
@@ -97,8 +100,13 @@ std::vector<std::pair<std::string, double>> NamedValues(const strategy::ModelDef
                                                         const strategy::MetricTotals& totals) {
   std::vector<std::pair<std::string, double>> values = {{"loss", totals.loss()}};
   const auto metrics = model::MetricsOf(definition.model, definition.build);
-  for (size_t i = 0; i < metrics.size(); ++i)
-    values.emplace_back(metrics[i].name, totals.metric(i));
+  std::span<const double> sums = totals.metric_sums;
+  for (const model::MetricFetch& metric : metrics) {
+    const size_t count = std::min(static_cast<size_t>(metric.sums), sums.size());
+    values.emplace_back(metric.name,
+                        model::MetricValue(metric.metric, sums.first(count), totals.examples));
+    sums = sums.subspan(count);
+  }
   return values;
 }
 

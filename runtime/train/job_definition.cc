@@ -87,6 +87,11 @@ StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
   model::Objective objective{.weight = config.loss_weight};
   ASSIGN_OR_RETURN(objective.loss.kind, model::ParseLoss(config.loss.name));
   objective.loss.from_logits = config.loss.from_logits;
+  objective.loss.label_smoothing = config.loss.label_smoothing.value_or(0);
+  objective.loss.alpha = config.loss.alpha.value_or(objective.loss.alpha);
+  objective.loss.gamma = config.loss.gamma.value_or(objective.loss.gamma);
+  objective.loss.delta = config.loss.delta.value_or(objective.loss.delta);
+  objective.loss.apply_class_balancing = config.loss.apply_class_balancing.value_or(false);
   objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
   for (const std::string& name : config.metrics) {
     ASSIGN_OR_RETURN(model::Metric metric, model::ParseMetric(name));

@@ -8,6 +8,7 @@
 #include "runtime/config/keys.h"
 #include "runtime/model/layer_table.h"
 #include "runtime/model/loss.h"
+#include "runtime/model/metric.h"
 #include "runtime/optimizer/optimizer.h"
 
 namespace tfjob {
@@ -20,17 +21,16 @@ const std::vector<std::string>& Choices(const char* key) {
 TEST(TrainingNames, LossesAreTheModels) {
   for (const std::string& name : Choices("loss.name"))
     EXPECT_TRUE(model::ParseLoss(name).ok()) << name;
-  for (const auto kind :
-       {model::LossKind::kSparseCategoricalCrossentropy, model::LossKind::kCategoricalCrossentropy,
-        model::LossKind::kClippedCrossentropy, model::LossKind::kMeanSquaredError}) {
-    EXPECT_EQ(
-        std::count(Choices("loss.name").begin(), Choices("loss.name").end(), model::Name(kind)), 1);
+  for (int kind = 0; kind <= static_cast<int>(model::LossKind::kCategoricalHinge); ++kind) {
+    EXPECT_EQ(Choices("loss.name")[static_cast<size_t>(kind)],
+              model::Name(static_cast<model::LossKind>(kind)));
   }
 }
 
 TEST(TrainingNames, MetricsAreTheModels) {
   for (const std::string& name : Choices("metrics"))
     EXPECT_TRUE(model::ParseMetric(name).ok()) << name;
+  EXPECT_EQ(Choices("metrics").size(), static_cast<size_t>(model::kMetricCount));
 }
 
 TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {

@@ -1,6 +1,7 @@
 // Implements the C++ half of the interoperability tests: one verb per test, with JSON on standard
 // input and the answer as JSON on standard output. The other half, interop_test.py, compares the
 // answers with TensorFlow, Keras and TensorBoard.
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -9,6 +10,8 @@
 
 #include "runtime/base/json.h"
 #include "runtime/exec/program.h"
+#include "runtime/graph/gradients.h"
+#include "runtime/graph/ops.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/event_writer.h"
@@ -154,6 +157,77 @@ StatusOr<Json> ApplyOptimizer(const Json& request) {
   return reply;
 }
 
+model::Loss ToLoss(const Json& json) {
+  model::Loss loss{.kind = *model::ParseLoss(json["name"].get<std::string>())};
+  loss.from_logits = json.value("from_logits", loss.from_logits);
+  loss.label_smoothing = json.value("label_smoothing", loss.label_smoothing);
+  loss.alpha = json.value("alpha", loss.alpha);
+  loss.gamma = json.value("gamma", loss.gamma);
+  loss.delta = json.value("delta", loss.delta);
+  loss.apply_class_balancing = json.value("apply_class_balancing", false);
+  return loss;
+}
+
+// Runs a graph of a prediction and labels. Returns its fetches.
+StatusOr<std::vector<std::vector<float>>> RunOn(
+    const Tensor& prediction, const Tensor& labels,
+    const std::function<std::vector<graph::Output>(graph::Builder&, graph::Output, graph::Output)>&
+        compute) {
+  graph::Builder b;
+  const graph::Output p = Placeholder(b, "p", prediction.dtype(), prediction.shape());
+  const graph::Output y = Placeholder(b, "y", labels.dtype(), labels.shape());
+  int number = 0;
+  for (const graph::Output output : compute(b, p, y)) b.AddFetch(StrCat(number++), output);
+  ASSIGN_OR_RETURN(const graph::Graph graph, std::move(b).Finish());
+  variables::VariableStore store(exec::CpuDevice().row_stride);
+  ASSIGN_OR_RETURN(auto program, exec::Compile(graph, store, exec::CpuDevice()));
+  RETURN_IF_ERROR(program->Run(std::vector{exec::Feed::Of(prediction), exec::Feed::Of(labels)}));
+  std::vector<std::vector<float>> fetches;
+  for (int i = 0; i < number; ++i) {
+    const auto values = program->Fetch<float>(i);
+    fetches.emplace_back(values.begin(), values.end());
+  }
+  return fetches;
+}
+
+// {"loss": {name, …}, "prediction": tensor, "labels": tensor} → {"values": one per place,
+// "gradient": that of their mean}
+StatusOr<Json> ComputeLoss(const Json& request) {
+  ASSIGN_OR_RETURN(const auto results,
+                   RunOn(ToTensor(request["prediction"]), ToTensor(request["labels"]),
+                         [&](graph::Builder& b, graph::Output p, graph::Output y) {
+                           const graph::Output values =
+                               model::LossValues(b, ToLoss(request["loss"]), p, y);
+                           std::vector<int64_t> axes;
+                           for (int i = 0; i < b.shape(values).rank(); ++i) axes.push_back(i);
+                           const std::vector<graph::Output> wrt = {p};
+                           return std::vector<graph::Output>{
+                               values, graph::Gradients(b, Mean(b, values, axes), wrt)[0]};
+                         }));
+  return Json{{"values", results[0]}, {"gradient", results[1]}};
+}
+
+// {"metric": name, "batches": [[prediction, labels], …]} → the metric's value over all batches
+StatusOr<Json> ComputeMetric(const Json& request) {
+  ASSIGN_OR_RETURN(const model::Metric metric,
+                   model::ParseMetric(request["metric"].get<std::string>()));
+  std::vector<double> totals;
+  int64_t examples = 0;
+  for (const Json& batch : request["batches"]) {
+    const Tensor prediction = ToTensor(batch[0]);
+    ASSIGN_OR_RETURN(const auto results,
+                     RunOn(prediction, ToTensor(batch[1]),
+                           [&](graph::Builder& b, graph::Output p, graph::Output y) {
+                             return std::vector<graph::Output>{
+                                 model::MetricSums(b, metric, model::Loss(), p, y)};
+                           }));
+    totals.resize(results[0].size());
+    for (size_t i = 0; i < totals.size(); ++i) totals[i] += static_cast<double>(results[0][i]);
+    examples += prediction.shape().dim(0);
+  }
+  return Json(model::MetricValue(metric, totals, examples));
+}
+
 // A model in Keras' JSON, with variables from a checkpoint.
 struct Loaded {
   model::Model model;
@@ -258,6 +332,8 @@ int Main(const std::string& verb) {
       {"read-checkpoint", ReadCheckpoint},
       {"write-events", WriteEvents},
       {"apply-optimizer", ApplyOptimizer},
+      {"loss", ComputeLoss},
+      {"metric", ComputeMetric},
       {"predict", Predict},
       {"train-step", TrainStep},
       {"rewrite", Rewrite},

@@ -1,0 +1,113 @@
+#include "runtime/graph/ops.h"
+#include "runtime/model/losses/losses.h"
+
+namespace tfjob::model::losses {
+namespace {
+
+// Returns the logits if the prediction is the result of `op`, and otherwise an invalid Output.
+Output LogitsBefore(Builder& b, std::string_view op, Output prediction) {
+  const graph::Node& node = b.graph().node(prediction);
+  return node.op == op ? node.inputs[0] : Output();
+}
+
+Output ClipProbability(Builder& b, Output p) {
+  return ClipByValue(b, p, kEpsilon, 1 - kEpsilon);
+}
+
+// The softmax ops take matrices: one row per place.
+Output RowsOf(Builder& b, Output x) {
+  const Shape& shape = b.shape(x);
+  return shape.rank() == 2 ? x : Reshape(b, x, {-1, shape.dim(-1)});
+}
+
+// Gives the losses of the rows the shape of the places.
+Output AtPlaces(Builder& b, Output losses, Output prediction) {
+  const Shape& shape = b.shape(prediction);
+  return shape.rank() == 2 ? losses : Reshape(b, losses, PlacesOf(shape));
+}
+
+Output NegativeDot(Builder& b, Output y, Output logarithms) {
+  return Neg(b, Sum(b, Mul(b, y, logarithms), {-1}));
+}
+
+Output SmoothBinary(Builder& b, const Loss& loss, Output y) {
+  if (loss.label_smoothing == 0) return y;
+  return Plus(b, Times(b, y, 1 - loss.label_smoothing), 0.5 * loss.label_smoothing);
+}
+
+Output SmoothCategorical(Builder& b, const Loss& loss, Output y) {
+  if (loss.label_smoothing == 0) return y;
+  const auto classes = static_cast<double>(b.shape(y).dim(-1));
+  return Plus(b, Times(b, y, 1 - loss.label_smoothing), loss.label_smoothing / classes);
+}
+
+// max(x, 0) - x y + log(1 + exp(-|x|)), written so that the gradient at 0 is right, too.
+Output SigmoidCrossentropy(Builder& b, Output x, Output y) {
+  const Output zero = Number(b, x, 0);
+  const Output positive = GreaterEqual(b, x, BroadcastTo(b, zero, b.shape(x)));
+  const Output minus = Neg(b, x);
+  const Output above = Select(b, positive, x, BroadcastTo(b, zero, b.shape(x)));
+  const Output tail = Log(b, Plus(b, Exp(b, Select(b, positive, minus, x)), 1));
+  return Add(b, Sub(b, above, Mul(b, x, y)), tail);
+}
+
+// One value per element.
+Output BinaryTerms(Builder& b, bool from_logits, Output p, Output y) {
+  const Output logits = from_logits ? p : LogitsBefore(b, "Sigmoid", p);
+  if (logits.valid()) return SigmoidCrossentropy(b, logits, y);
+  const Output clipped = ClipProbability(b, p);
+  const Output yes = Mul(b, y, Log(b, clipped));
+  const Output no = Mul(b, OneMinus(b, y), Log(b, OneMinus(b, clipped)));
+  return Neg(b, Add(b, yes, no));
+}
+
+Output Normalized(Builder& b, Output p) {
+  return ClipProbability(b, Div(b, p, Sum(b, p, {-1}, true)));
+}
+
+}  // namespace
+
+Output SparseCategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
+  Output logits = loss.from_logits ? p : LogitsBefore(b, "Softmax", p);
+  if (!logits.valid()) logits = Log(b, ClipProbability(b, p));
+  if (b.shape(y).rank() != 1) y = Reshape(b, y, {-1});
+  return AtPlaces(b, SparseSoftmaxCrossEntropyWithLogits(b, RowsOf(b, logits), y).loss, p);
+}
+
+Output CategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
+  y = SmoothCategorical(b, loss, y);
+  const Output logits = loss.from_logits ? p : LogitsBefore(b, "Softmax", p);
+  if (!logits.valid()) return NegativeDot(b, y, Log(b, Normalized(b, p)));
+  return AtPlaces(b, SoftmaxCrossEntropyWithLogits(b, RowsOf(b, logits), RowsOf(b, y)).loss, p);
+}
+
+Output ClippedCrossentropy(Builder& b, const Loss&, Output p, Output y) {
+  return NegativeDot(b, y, Log(b, ClipByValue(b, p, 1e-10, 1)));
+}
+
+Output BinaryCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
+  return MeanOfLast(b, BinaryTerms(b, loss.from_logits, p, SmoothBinary(b, loss, y)));
+}
+
+Output BinaryFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
+  y = SmoothBinary(b, loss, y);
+  if (loss.from_logits) p = Sigmoid(b, p);
+  const Output terms = BinaryTerms(b, /*from_logits=*/false, p, y);
+  const Output right = Add(b, Mul(b, y, p), Mul(b, OneMinus(b, y), OneMinus(b, p)));
+  Output focal = Mul(b, Pow(b, OneMinus(b, right), Number(b, p, loss.gamma)), terms);
+  if (loss.apply_class_balancing) {
+    const Output weight = Add(b, Times(b, y, loss.alpha), Times(b, OneMinus(b, y), 1 - loss.alpha));
+    focal = Mul(b, weight, focal);
+  }
+  return MeanOfLast(b, focal);
+}
+
+Output CategoricalFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y) {
+  y = SmoothCategorical(b, loss, y);
+  if (loss.from_logits) p = Softmax(b, p);
+  const Output q = Normalized(b, p);
+  const Output factor = Pow(b, OneMinus(b, q), Number(b, q, loss.gamma));
+  return Times(b, NegativeDot(b, Mul(b, factor, y), Log(b, q)), loss.alpha);
+}
+
+}  // namespace tfjob::model::losses

@@ -1,0 +1,51 @@
+// Declares the formulas of the losses, by family. Private to this package.
+//
+// All take a prediction [b, …, c] and labels of the form that the loss needs (FormOf), with the
+// prediction's shape unless they are classes. They return one value per place.
+#pragma once
+
+#include "runtime/model/loss.h"
+
+namespace tfjob::model::losses {
+
+using graph::Builder;
+using graph::Output;
+
+// Keras' backend epsilon.
+inline constexpr double kEpsilon = 1e-7;
+
+// Small expressions that several formulas use.
+Output Number(Builder& b, Output like, double value);
+Output Plus(Builder& b, Output x, double value);
+Output Times(Builder& b, Output x, double value);
+Output OneMinus(Builder& b, Output x);
+// Returns the mean over the last axis, or `x` itself if it has only the batch axis.
+Output MeanOfLast(Builder& b, Output x);
+// Returns the labels as floats of the prediction's shape.
+Output LabelsLike(Builder& b, Output labels, Output prediction);
+
+// crossentropy.cc
+Output SparseCategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+Output CategoricalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+Output ClippedCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+Output BinaryCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+Output BinaryFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+Output CategoricalFocalCrossentropy(Builder& b, const Loss& loss, Output p, Output y);
+
+// regression.cc
+Output MeanSquaredError(Builder& b, const Loss& loss, Output p, Output y);
+Output MeanAbsoluteError(Builder& b, const Loss& loss, Output p, Output y);
+Output MeanAbsolutePercentageError(Builder& b, const Loss& loss, Output p, Output y);
+Output MeanSquaredLogarithmicError(Builder& b, const Loss& loss, Output p, Output y);
+Output Huber(Builder& b, const Loss& loss, Output p, Output y);
+Output LogCosh(Builder& b, const Loss& loss, Output p, Output y);
+Output Poisson(Builder& b, const Loss& loss, Output p, Output y);
+Output KlDivergence(Builder& b, const Loss& loss, Output p, Output y);
+Output CosineSimilarity(Builder& b, const Loss& loss, Output p, Output y);
+
+// hinge.cc
+Output Hinge(Builder& b, const Loss& loss, Output p, Output y);
+Output SquaredHinge(Builder& b, const Loss& loss, Output p, Output y);
+Output CategoricalHinge(Builder& b, const Loss& loss, Output p, Output y);
+
+}  // namespace tfjob::model::losses

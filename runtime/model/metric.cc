@@ -1,0 +1,195 @@
+#include "runtime/model/metric.h"
+
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/graph/ops.h"
+#include "runtime/model/losses/losses.h"
+#include "runtime/model/metric_counts.h"
+
+namespace tfjob::model {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+using losses::LabelsLike;
+using losses::MeanOfLast;
+
+// In the order of Metric, up to the losses.
+constexpr std::string_view kOwnNames[] = {"accuracy",
+                                          "binary_accuracy",
+                                          "categorical_accuracy",
+                                          "sparse_categorical_accuracy",
+                                          "top_k_categorical_accuracy",
+                                          "sparse_top_k_categorical_accuracy",
+                                          "perplexity",
+                                          "root_mean_squared_error",
+                                          "r2_score",
+                                          "precision",
+                                          "recall",
+                                          "auc",
+                                          "true_positives",
+                                          "true_negatives",
+                                          "false_positives",
+                                          "false_negatives"};
+constexpr int kFirstLoss = static_cast<int>(Metric::kSparseCategoricalCrossentropy);
+static_assert(std::size(kOwnNames) == kFirstLoss);
+// Keras' default for the top-k metrics.
+constexpr double kTopK = 5;
+
+bool IsLoss(Metric metric) {
+  return static_cast<int>(metric) >= kFirstLoss;
+}
+LossKind LossOf(Metric metric) {
+  return static_cast<LossKind>(static_cast<int>(metric) - kFirstLoss);
+}
+
+bool IsCount(Metric metric) {
+  return metric >= Metric::kPrecision && metric <= Metric::kFalseNegatives;
+}
+
+// Says which metric kAccuracy is.
+Metric Resolve(Metric metric, int64_t last_axis, bool classes) {
+  if (metric != Metric::kAccuracy) return metric;
+  if (classes) return Metric::kSparseCategoricalAccuracy;
+  return last_axis == 1 ? Metric::kBinaryAccuracy : Metric::kCategoricalAccuracy;
+}
+
+LabelForm FormOfMetric(Metric metric, bool classes) {
+  switch (metric) {
+    case Metric::kSparseCategoricalAccuracy:
+    case Metric::kSparseTopKCategoricalAccuracy:
+      return LabelForm::kClasses;
+    case Metric::kCategoricalAccuracy:
+    case Metric::kTopKCategoricalAccuracy:
+    case Metric::kR2Score:
+      return LabelForm::kRows;
+    case Metric::kPerplexity:
+      return classes ? LabelForm::kClasses : LabelForm::kRows;
+    default:
+      return IsLoss(metric) ? FormOf(LossOf(metric)) : LabelForm::kValues;
+  }
+}
+
+Output AsFloat(Builder& b, Output condition) {
+  return Cast(b, condition, DType::kFloat32);
+}
+
+// Returns the classes [b, …] of labels of either form.
+Output ClassesOf(Builder& b, Output labels) {
+  return b.dtype(labels) == DType::kInt64 ? labels : ArgMax(b, labels, -1);
+}
+
+Output CategoricalAccuracy(Builder& b, Output p, Output y) {
+  return AsFloat(b, Equal(b, ArgMax(b, p, -1), ClassesOf(b, y)));
+}
+
+Output BinaryAccuracy(Builder& b, Output p, Output y) {
+  const Output positive = AsFloat(b, Greater(b, p, losses::Number(b, p, 0.5)));
+  return MeanOfLast(b, AsFloat(b, Equal(b, positive, LabelsLike(b, y, p))));
+}
+
+Output TopK(Builder& b, Output p, Output y) {
+  const Shape& shape = b.shape(p);
+  const int64_t count = shape.dim(-1);
+  Tensor numbers(DType::kInt64, Shape({count}));
+  for (int64_t i = 0; i < count; ++i) numbers.data<int64_t>()[static_cast<size_t>(i)] = i;
+  std::vector<int64_t> column = shape.dims();
+  column.back() = 1;
+  const Output classes = Reshape(b, ClassesOf(b, y), Shape(std::move(column)));
+  const Output chosen = AsFloat(b, Equal(b, classes, Const(b, std::move(numbers))));
+  const Output score = Sum(b, Mul(b, chosen, p), {-1}, true);
+  const Output better = Sum(b, AsFloat(b, Greater(b, p, score)), {-1});
+  return AsFloat(b, Less(b, better, losses::Number(b, better, kTopK)));
+}
+
+// Returns one value per place of a metric that is a mean, or a function of one.
+Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
+  switch (metric) {
+    case Metric::kBinaryAccuracy:
+      return BinaryAccuracy(b, p, y);
+    case Metric::kCategoricalAccuracy:
+    case Metric::kSparseCategoricalAccuracy:
+      return CategoricalAccuracy(b, p, y);
+    case Metric::kTopKCategoricalAccuracy:
+    case Metric::kSparseTopKCategoricalAccuracy:
+      return TopK(b, p, y);
+    case Metric::kRootMeanSquaredError:
+      return LossValues(b, {.kind = LossKind::kMeanSquaredError}, p, y);
+    default:
+      break;
+  }
+  Loss own{.kind = LossOf(metric), .from_logits = loss.from_logits};
+  if (metric == Metric::kPerplexity) {
+    own.kind = b.dtype(y) == DType::kInt64 ? LossKind::kSparseCategoricalCrossentropy
+                                           : LossKind::kCategoricalCrossentropy;
+  }
+  const Output values = LossValues(b, own, p, y);
+  return metric == Metric::kCosineSimilarity ? Neg(b, values) : values;
+}
+
+// Adds up the values, each divided by the number of places of an example.
+Output SumOfValues(Builder& b, Output values) {
+  const Shape& shape = b.shape(values);
+  const int64_t examples = shape.dim(0);
+  const Output sum = Sum(b, values, {});
+  if (shape.rank() == 1 || examples == 0) return sum;
+  return losses::Times(b, sum,
+                       static_cast<double>(examples) / static_cast<double>(shape.num_elements()));
+}
+
+}  // namespace
+
+StatusOr<Metric> ParseMetric(std::string_view name) {
+  std::vector<std::string> known;
+  for (int i = 0; i < kMetricCount; ++i) {
+    const auto metric = static_cast<Metric>(i);
+    if (Name(metric) == name) return metric;
+    known.emplace_back(Name(metric));
+  }
+  return InvalidArgument("metric ", name, " is not supported", DidYouMean(name, known));
+}
+
+std::string_view Name(Metric metric) {
+  return IsLoss(metric) ? Name(LossOf(metric)) : kOwnNames[static_cast<size_t>(metric)];
+}
+
+Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
+                   const Shape& label_shape) {
+  const std::string what = StrCat("metric ", Name(metric));
+  const bool classes = label_dtype == DType::kInt64;
+  const int64_t last = output.rank() == 0 ? 1 : output.dim(-1);
+  if (metric == Metric::kR2Score && output.rank() != 1) {
+    return InvalidArgument(what, " expects an output of one axis, got shape ", output.ToString());
+  }
+  return CheckLabels(what, FormOfMetric(Resolve(metric, last, classes), classes), output,
+                     label_dtype, label_shape);
+}
+
+int64_t SumsOf(Metric metric, int64_t elements) {
+  if (metric == Metric::kR2Score) return 3 * elements;
+  return IsCount(metric) ? counts::SumsOf(metric) : 1;
+}
+
+Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels) {
+  if (!b.ok()) return {};
+  if (metric == Metric::kR2Score || IsCount(metric))
+    return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction));
+  const Shape& shape = b.shape(prediction);
+  const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
+  metric = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
+  return SumOfValues(b, Values(b, metric, loss, prediction, labels));
+}
+
+double MetricValue(Metric metric, std::span<const double> sums, int64_t examples) {
+  if (examples == 0 || sums.empty()) return 0;
+  if (metric == Metric::kR2Score || IsCount(metric))
+    return counts::Value(metric, sums, static_cast<double>(examples));
+  const double mean = sums[0] / static_cast<double>(examples);
+  if (metric == Metric::kPerplexity) return std::exp(mean);
+  return metric == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
+}
+
+}  // namespace tfjob::model

@@ -1,0 +1,82 @@
+// Defines metrics, with their Keras names. A metric is a list of sums, which a graph computes for
+// each batch and which add up over batches, and a function from the totals to the metric's value.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/model/loss.h"
+
+namespace tfjob::model {
+
+// Most metrics are means over all places (loss.h): the accuracies, the losses, and kPerplexity and
+// kRootMeanSquaredError, which are functions of such a mean. kAccuracy is kBinaryAccuracy if the
+// output has one element, and otherwise kSparseCategoricalAccuracy or kCategoricalAccuracy, by the
+// form of the labels. The top-k metrics say whether fewer than 5 scores are above that of the
+// label's class. kCosineSimilarity is the negative of the loss of this name.
+//
+// The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
+// An element counts as positive if it is above 0.5. kAuc is the area under the ROC curve, by the
+// trapezoid rule, at 200 thresholds that are evenly distributed.
+enum class Metric {
+  kAccuracy,
+  kBinaryAccuracy,
+  kCategoricalAccuracy,
+  kSparseCategoricalAccuracy,
+  kTopKCategoricalAccuracy,
+  kSparseTopKCategoricalAccuracy,
+  kPerplexity,  // exp of the mean cross-entropy, sparse or not by the form of the labels
+  kRootMeanSquaredError,
+  kR2Score,  // 1 - residual / variance, the mean over the elements of the output
+  kPrecision,
+  kRecall,
+  kAuc,
+  kTruePositives,
+  kTrueNegatives,
+  kFalsePositives,
+  kFalseNegatives,
+  // The losses, in the order of LossKind.
+  kSparseCategoricalCrossentropy,
+  kCategoricalCrossentropy,
+  kClippedCrossentropy,
+  kBinaryCrossentropy,
+  kBinaryFocalCrossentropy,
+  kCategoricalFocalCrossentropy,
+  kMeanSquaredError,
+  kMeanAbsoluteError,
+  kMeanAbsolutePercentageError,
+  kMeanSquaredLogarithmicError,
+  kHuber,
+  kLogCosh,
+  kPoisson,
+  kKlDivergence,
+  kCosineSimilarity,
+  kHinge,
+  kSquaredHinge,
+  kCategoricalHinge,
+};
+inline constexpr int kMetricCount = static_cast<int>(Metric::kCategoricalHinge) + 1;
+
+// Parses a name such as "accuracy". For any other name, returns InvalidArgument with a message that
+// suggests or lists names.
+StatusOr<Metric> ParseMetric(std::string_view name);
+std::string_view Name(Metric metric);
+
+// Checks that the metric fits the output and the labels, like CheckLoss.
+Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
+
+// Returns the number of sums. `elements` is the number of elements of one example's output.
+int64_t SumsOf(Metric metric, int64_t elements);
+
+// Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
+// CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
+// the output's loss.
+graph::Output MetricSums(graph::Builder& b, Metric metric, const Loss& loss,
+                         graph::Output prediction, graph::Output labels);
+
+// Returns the metric's value. `sums` are the totals of SumsOf(metric) sums over `examples`
+// examples. Returns 0 if there are no examples, and where Keras divides without NaN.
+double MetricValue(Metric metric, std::span<const double> sums, int64_t examples);
+
+}  // namespace tfjob::model

@@ -1,0 +1,121 @@
+#include "runtime/model/metric_counts.h"
+
+#include <cmath>
+#include <utility>
+
+#include "runtime/graph/ops.h"
+#include "runtime/model/losses/losses.h"
+
+namespace tfjob::model::counts {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+using losses::OneMinus;
+
+constexpr size_t kThresholds = 200;
+
+// Keras' thresholds: evenly distributed, with the first and the last one moved outwards.
+Tensor Thresholds() {
+  Tensor tensor(DType::kFloat32, Shape({1, kThresholds}));
+  const auto values = tensor.data<float>();
+  for (size_t i = 0; i < kThresholds; ++i)
+    values[i] = static_cast<float>(static_cast<double>(i) / (kThresholds - 1));
+  values.front() = static_cast<float>(-losses::kEpsilon);
+  values.back() = static_cast<float>(1 + losses::kEpsilon);
+  return tensor;
+}
+
+Output Vector(Builder& b, Output x) {
+  return Reshape(b, x, {-1});
+}
+
+Output AucSums(Builder& b, Output p, Output y) {
+  const Output column = Reshape(b, ClipByValue(b, p, 0, 1), {-1, 1});
+  const Output above =
+      Cast(b, Greater(b, column, Const(b, Thresholds())), DType::kFloat32);  // [n, thresholds]
+  const Output yes = Reshape(b, y, {1, -1});
+  const Output no = OneMinus(b, yes);
+  return Concat(b,
+                {Vector(b, MatMul(b, yes, above)), Vector(b, MatMul(b, no, above)),
+                 Vector(b, Sum(b, yes, {})), Vector(b, Sum(b, no, {}))},
+                0);
+}
+
+Output R2Sums(Builder& b, Output p, Output y) {
+  return Concat(
+      b, {Sum(b, y, {0}), Sum(b, Square(b, y), {0}), Sum(b, Square(b, Sub(b, y, p)), {0})}, 0);
+}
+
+// Counts the elements at which both are 1.
+Output CountBoth(Builder& b, Output x, Output y) {
+  return Sum(b, Mul(b, x, y), {});
+}
+
+double Quotient(double a, double b) {
+  return b == 0 ? 0 : a / b;
+}
+
+double AreaUnderCurve(std::span<const double> sums) {
+  const double positives = sums[2 * kThresholds], negatives = sums[2 * kThresholds + 1];
+  const auto recall = [&](size_t i) { return Quotient(sums[i], positives); };
+  const auto false_rate = [&](size_t i) { return Quotient(sums[kThresholds + i], negatives); };
+  double area = 0;
+  for (size_t i = 0; i + 1 < kThresholds; ++i)
+    area += (false_rate(i) - false_rate(i + 1)) * (recall(i) + recall(i + 1)) / 2;
+  return area;
+}
+
+double R2(std::span<const double> sums, double examples) {
+  const size_t elements = sums.size() / 3;
+  double total = 0;
+  for (size_t i = 0; i < elements; ++i) {
+    const double sum = sums[i], variance = sums[elements + i] - sum * sum / examples;
+    const double score = 1 - sums[2 * elements + i] / variance;
+    total += std::isinf(score) ? 0 : score;
+  }
+  return total / static_cast<double>(elements);
+}
+
+}  // namespace
+
+int64_t SumsOf(Metric metric) {
+  if (metric == Metric::kAuc) return 2 * kThresholds + 2;
+  return metric == Metric::kPrecision || metric == Metric::kRecall ? 2 : 1;
+}
+
+Output Sums(Builder& b, Metric metric, Output p, Output y) {
+  if (metric == Metric::kR2Score) return R2Sums(b, p, y);
+  // As in Keras, every label but 0 is positive.
+  const Output yes = metric == Metric::kAuc
+                         ? y
+                         : OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));
+  if (metric == Metric::kAuc) return AucSums(b, p, yes);
+  const Output positive = Cast(b, Greater(b, p, losses::Number(b, p, 0.5)), b.dtype(p));
+  const Output no = OneMinus(b, yes), negative = OneMinus(b, positive);
+  const Output true_positives = CountBoth(b, yes, positive);
+  switch (metric) {
+    case Metric::kTruePositives:
+      return true_positives;
+    case Metric::kTrueNegatives:
+      return CountBoth(b, no, negative);
+    case Metric::kFalsePositives:
+      return CountBoth(b, no, positive);
+    case Metric::kFalseNegatives:
+      return CountBoth(b, yes, negative);
+    default:
+      break;
+  }
+  const Output wrong =
+      metric == Metric::kPrecision ? CountBoth(b, no, positive) : CountBoth(b, yes, negative);
+  return Concat(b, {Vector(b, true_positives), Vector(b, wrong)}, 0);
+}
+
+double Value(Metric metric, std::span<const double> sums, double examples) {
+  if (metric == Metric::kR2Score) return R2(sums, examples);
+  if (metric == Metric::kAuc) return AreaUnderCurve(sums);
+  const bool ratio = metric == Metric::kPrecision || metric == Metric::kRecall;
+  return ratio ? Quotient(sums[0], sums[0] + sums[1]) : sums[0];
+}
+
+}  // namespace tfjob::model::counts

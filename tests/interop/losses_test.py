@@ -1,0 +1,112 @@
+"""Compares losses and metrics with Keras 3. run.sh runs it."""
+import unittest
+
+from harness import as_json, tool
+
+import numpy as np
+import tensorflow as tf
+import keras
+
+RNG = np.random.default_rng(11)
+STEPS = (6, 3, 4)
+
+
+def softmax(x):
+    return (np.exp(x) / np.exp(x).sum(-1, keepdims=True)).astype(np.float32)
+
+
+def one_hot(classes):
+    return np.eye(STEPS[-1], dtype=np.float32)[classes]
+
+
+SCORES = RNG.standard_normal(STEPS).astype(np.float32)
+OTHERS = RNG.standard_normal(STEPS).astype(np.float32)
+ONES = (RNG.random(STEPS) > 0.5).astype(np.float32)
+CLASSES = RNG.integers(0, STEPS[-1], STEPS[:-1])
+ROWS, PROBABILITIES = one_hot(CLASSES), softmax(SCORES)
+
+# Name, arguments, prediction, labels.
+LOSSES = [
+    ("sparse_categorical_crossentropy", {}, PROBABILITIES, CLASSES),
+    ("sparse_categorical_crossentropy", {"from_logits": True}, SCORES, CLASSES),
+    ("categorical_crossentropy", {}, PROBABILITIES, ROWS),
+    ("categorical_crossentropy", {"from_logits": True, "label_smoothing": 0.2}, SCORES, ROWS),
+    ("binary_crossentropy", {}, PROBABILITIES, ONES),
+    ("binary_crossentropy", {"label_smoothing": 0.2}, PROBABILITIES, ONES),
+    ("binary_crossentropy", {"from_logits": True}, SCORES, ONES),
+    ("binary_focal_crossentropy", {}, PROBABILITIES, ONES),
+    ("binary_focal_crossentropy", {"from_logits": True, "gamma": 1.5, "alpha": 0.4, "apply_class_balancing": True,
+                                   "label_smoothing": 0.1}, SCORES, ONES),
+    ("categorical_focal_crossentropy", {}, PROBABILITIES, ROWS),
+    ("categorical_focal_crossentropy", {"from_logits": True, "gamma": 3.0, "alpha": 0.4, "label_smoothing": 0.1},
+     SCORES, ROWS),
+    ("mean_squared_error", {}, SCORES, OTHERS),
+    ("mean_absolute_error", {}, SCORES, OTHERS),
+    ("mean_absolute_percentage_error", {}, SCORES, OTHERS),
+    ("mean_squared_logarithmic_error", {}, SCORES, OTHERS),
+    ("huber", {}, SCORES, OTHERS),
+    ("huber", {"delta": 0.4}, SCORES, OTHERS),
+    ("log_cosh", {}, SCORES * 20, OTHERS),
+    ("poisson", {}, PROBABILITIES, np.abs(OTHERS)),
+    ("kl_divergence", {}, PROBABILITIES, softmax(OTHERS)),
+    ("cosine_similarity", {}, SCORES, OTHERS),
+    ("hinge", {}, SCORES, ONES),
+    ("hinge", {}, SCORES, OTHERS),
+    ("squared_hinge", {}, SCORES, 2 * ONES - 1),
+    ("categorical_hinge", {}, SCORES, ROWS),
+]
+METRICS = [
+    (keras.metrics.BinaryAccuracy, "accuracy", PROBABILITIES[..., :1], ONES[..., :1]),
+    (keras.metrics.SparseCategoricalAccuracy, "accuracy", PROBABILITIES, CLASSES),
+    (keras.metrics.CategoricalAccuracy, "accuracy", PROBABILITIES, ROWS),
+    (keras.metrics.BinaryAccuracy, "binary_accuracy", PROBABILITIES, ONES),
+    (keras.metrics.RootMeanSquaredError, "root_mean_squared_error", SCORES, OTHERS),
+    (keras.metrics.R2Score, "r2_score", SCORES[:, 0], OTHERS[:, 0]),
+    (keras.metrics.Precision, "precision", PROBABILITIES, ONES),
+    (keras.metrics.Recall, "recall", PROBABILITIES, ONES),
+    (keras.metrics.AUC, "auc", PROBABILITIES, ONES),
+    (keras.metrics.TruePositives, "true_positives", PROBABILITIES, ONES),
+    (keras.metrics.TrueNegatives, "true_negatives", PROBABILITIES, ONES),
+    (keras.metrics.FalsePositives, "false_positives", PROBABILITIES, ONES),
+    (keras.metrics.FalseNegatives, "false_negatives", PROBABILITIES, ONES),
+    (keras.metrics.CosineSimilarity, "cosine_similarity", SCORES, OTHERS),
+    (keras.metrics.BinaryCrossentropy, "binary_crossentropy", PROBABILITIES, ONES),
+    (keras.metrics.KLDivergence, "kl_divergence", PROBABILITIES, softmax(OTHERS)),
+]
+WIDE = RNG.standard_normal((20, 12)).astype(np.float32)
+LABELS = RNG.integers(0, 12, 20)
+METRICS += [
+    (keras.metrics.SparseTopKCategoricalAccuracy, "sparse_top_k_categorical_accuracy", WIDE, LABELS),
+    (keras.metrics.TopKCategoricalAccuracy, "top_k_categorical_accuracy", WIDE,
+     np.eye(12, dtype=np.float32)[LABELS]),
+]
+
+
+class Losses(unittest.TestCase):
+    def test_values_and_gradients_equal_keras(self):
+        for name, arguments, prediction, labels in LOSSES:
+            with self.subTest(loss=name, **arguments):
+                got = tool("loss", {"loss": {"name": name, **arguments}, "prediction": as_json(prediction),
+                                    "labels": as_json(labels)})
+                function = getattr(keras.losses, name)
+                x = tf.Variable(prediction)
+                with tf.GradientTape() as tape:
+                    values = function(tf.constant(labels), x, **arguments)
+                    mean = tf.reduce_mean(values)
+                size = max(1, np.abs(values).max())
+                np.testing.assert_allclose(np.float32(got["values"]).reshape(values.shape), values, rtol=0,
+                                           atol=2e-6 * size)
+                np.testing.assert_allclose(np.float32(got["gradient"]).reshape(x.shape), tape.gradient(mean, x),
+                                           rtol=1e-4, atol=2e-6 * size)
+
+
+class Metrics(unittest.TestCase):
+    def test_values_over_batches_equal_keras(self):
+        for make, name, prediction, labels in METRICS:
+            with self.subTest(metric=name, prediction=prediction.shape, labels=labels.shape):
+                metric, batches = make(), []
+                for part in (slice(0, 4), slice(4, None)):
+                    metric.update_state(labels[part], prediction[part])
+                    batches.append([as_json(prediction[part]), as_json(labels[part])])
+                got = tool("metric", {"metric": name, "batches": batches})
+                self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)

@@ -1,0 +1,281 @@
+// Compares losses and metrics with their formulas, in plain loops.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "runtime/exec/program.h"
+#include "runtime/graph/ops.h"
+#include "runtime/model/metric.h"
+
+namespace tfjob::model {
+namespace {
+
+using Row = std::vector<double>;
+constexpr int64_t kExamples = 4, kSteps = 2, kClasses = 3;
+
+// Applies `compute` on predictions and labels of these shapes.
+std::vector<float> Compute(
+    const std::vector<float>& p, const Shape& p_shape, const std::vector<float>& y,
+    const Shape& y_shape, bool classes,
+    const std::function<graph::Output(graph::Builder&, graph::Output, graph::Output)>& compute) {
+  graph::Builder b;
+  const graph::Output prediction = Placeholder(b, "p", DType::kFloat32, p_shape);
+  const graph::Output labels =
+      Placeholder(b, "y", classes ? DType::kInt64 : DType::kFloat32, y_shape);
+  b.AddFetch("result", compute(b, prediction, labels));
+  StatusOr<graph::Graph> graph = std::move(b).Finish();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  variables::VariableStore store(exec::CpuDevice().row_stride);
+  auto program = exec::Compile(*graph, store, exec::CpuDevice());
+  EXPECT_TRUE(program.ok()) << program.status();
+  const std::vector<int64_t> numbers(y.begin(), y.end());
+  const std::vector<exec::Feed> feeds = {exec::Feed::Of(std::span<const float>(p)),
+                                         classes ? exec::Feed::Of(std::span<const int64_t>(numbers))
+                                                 : exec::Feed::Of(std::span<const float>(y))};
+  EXPECT_EQ((*program)->Run(feeds), OkStatus());
+  const auto result = (*program)->Fetch<float>(0);
+  return {result.begin(), result.end()};
+}
+
+double MeanOf(size_t count, const std::function<double(size_t)>& term) {
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += term(i);
+  return sum / static_cast<double>(count);
+}
+
+double Clip(double p) {
+  return std::min(std::max(p, 1e-7), 1 - 1e-7);
+}
+
+struct LossCase {
+  Loss loss;
+  std::function<double(const Row& p, const Row& y)> reference;
+};
+
+LossCase Elements(Loss loss, double (*term)(double p, double y)) {
+  return {loss, [term](const Row& p, const Row& y) {
+            return MeanOf(p.size(), [&](size_t i) { return term(p[i], y[i]); });
+          }};
+}
+
+std::vector<LossCase> ElementwiseCases() {
+  return {
+      Elements({.kind = LossKind::kMeanSquaredError},
+               [](double p, double y) { return (p - y) * (p - y); }),
+      Elements({.kind = LossKind::kMeanAbsoluteError},
+               [](double p, double y) { return std::abs(p - y); }),
+      Elements({.kind = LossKind::kMeanAbsolutePercentageError},
+               [](double p, double y) { return 100 * std::abs(y - p) / std::max(y, 1e-7); }),
+      Elements({.kind = LossKind::kMeanSquaredLogarithmicError},
+               [](double p, double y) { return std::pow(std::log1p(p) - std::log1p(y), 2); }),
+      Elements({.kind = LossKind::kHuber, .delta = 0.2},
+               [](double p, double y) {
+                 const double d = std::abs(p - y);
+                 return d <= 0.2 ? d * d / 2 : 0.2 * d - 0.02;
+               }),
+      Elements({.kind = LossKind::kLogCosh},
+               [](double p, double y) { return std::log(std::cosh(p - y)); }),
+      Elements({.kind = LossKind::kPoisson},
+               [](double p, double y) { return p - y * std::log(p + 1e-7); }),
+      Elements({.kind = LossKind::kHinge},
+               [](double p, double y) { return std::max(1 - y * p, 0.0); }),
+      Elements({.kind = LossKind::kSquaredHinge},
+               [](double p, double y) { return std::pow(std::max(1 - y * p, 0.0), 2); }),
+      Elements({.kind = LossKind::kBinaryCrossentropy},
+               [](double p, double y) { return -y * std::log(p) - (1 - y) * std::log(1 - p); }),
+      Elements({.kind = LossKind::kBinaryCrossentropy, .from_logits = true, .label_smoothing = 0.1},
+               [](double x, double y) {
+                 y = 0.9 * y + 0.05;
+                 return std::log1p(std::exp(x)) - x * y;
+               }),
+      Elements({.kind = LossKind::kBinaryFocalCrossentropy,
+                .alpha = 0.3,
+                .gamma = 1.5,
+                .apply_class_balancing = true},
+               [](double p, double y) {
+                 const double q = y * p + (1 - y) * (1 - p);
+                 const double entropy = -y * std::log(p) - (1 - y) * std::log(1 - p);
+                 return (y * 0.3 + (1 - y) * 0.7) * std::pow(1 - q, 1.5) * entropy;
+               }),
+  };
+}
+
+double Dot(const Row& a, const Row& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+double SumOf(const Row& row) {
+  return Dot(row, Row(row.size(), 1));
+}
+
+std::vector<LossCase> RowCases() {
+  return {
+      {{.kind = LossKind::kCategoricalCrossentropy, .label_smoothing = 0.3},
+       [](const Row& p, const Row& y) {
+         double sum = 0;
+         for (size_t i = 0; i < p.size(); ++i)
+           sum -= (0.7 * y[i] + 0.1) * std::log(Clip(p[i] / SumOf(p)));
+         return sum;
+       }},
+      {{.kind = LossKind::kCategoricalFocalCrossentropy, .alpha = 0.4, .gamma = 3},
+       [](const Row& p, const Row& y) {
+         double sum = 0;
+         for (size_t i = 0; i < p.size(); ++i) {
+           const double q = Clip(p[i] / SumOf(p));
+           sum -= 0.4 * std::pow(1 - q, 3) * y[i] * std::log(q);
+         }
+         return sum;
+       }},
+      {{.kind = LossKind::kKlDivergence},
+       [](const Row& p, const Row& y) {
+         double sum = 0;
+         for (size_t i = 0; i < p.size(); ++i) sum += y[i] * std::log(y[i] / p[i]);
+         return sum;
+       }},
+      {{.kind = LossKind::kCosineSimilarity},
+       [](const Row& p, const Row& y) {
+         return -Dot(p, y) / std::sqrt(Dot(p, p)) / std::sqrt(Dot(y, y));
+       }},
+      {{.kind = LossKind::kCategoricalHinge},
+       [](const Row& p, const Row& y) {
+         double wrong = -1e9;
+         for (size_t i = 0; i < p.size(); ++i) wrong = std::max(wrong, (1 - y[i]) * p[i]);
+         return std::max(wrong - Dot(p, y) + 1, 0.0);
+       }},
+  };
+}
+
+TEST(Losses, FollowTheirFormulas) {
+  std::vector<float> p, y;
+  for (int i = 0; i < kExamples * kSteps * kClasses; ++i) {
+    p.push_back(0.5f + 0.45f * std::sin(static_cast<float>(2 * i)));
+    y.push_back(0.5f + 0.4f * std::cos(static_cast<float>(3 * i)));
+  }
+  std::vector<LossCase> cases = ElementwiseCases();
+  for (LossCase& rows : RowCases()) cases.push_back(std::move(rows));
+  // With and without steps.
+  for (const Shape& shape :
+       {Shape({kExamples * kSteps, kClasses}), Shape({kExamples, kSteps, kClasses})}) {
+    for (const LossCase& test : cases) {
+      ASSERT_EQ(CheckLoss(test.loss, shape, DType::kFloat32, shape), OkStatus());
+      const auto got =
+          Compute(p, shape, y, shape, false, [&](auto& b, auto prediction, auto labels) {
+            const graph::Output values = LossValues(b, test.loss, prediction, labels);
+            EXPECT_EQ(b.shape(values), PlacesOf(shape)) << Name(test.loss.kind);
+            return values;
+          });
+      ASSERT_EQ(got.size(), p.size() / kClasses);
+      for (size_t row = 0; row < got.size(); ++row) {
+        const auto at = static_cast<std::ptrdiff_t>(row * kClasses);
+        const double expected = test.reference(Row(p.begin() + at, p.begin() + at + kClasses),
+                                               Row(y.begin() + at, y.begin() + at + kClasses));
+        EXPECT_NEAR(got[row], expected, 1e-5 * (1 + std::abs(expected))) << Name(test.loss.kind);
+      }
+    }
+  }
+}
+
+TEST(Losses, HingesTakeZeroAndOneForSigns) {
+  const std::vector<float> p = {0.5f, -0.25f}, zeros_and_ones = {0, 1}, signs = {-1, 1};
+  for (const LossKind kind : {LossKind::kHinge, LossKind::kSquaredHinge}) {
+    const auto values = [&](const std::vector<float>& y) {
+      return Compute(p, {2, 1}, y, {2, 1}, false, [&](auto& b, auto prediction, auto labels) {
+        return LossValues(b, {.kind = kind}, prediction, labels);
+      });
+    };
+    EXPECT_EQ(values(zeros_and_ones), values(signs)) << Name(kind);
+  }
+}
+
+TEST(Losses, RefuseArgumentsOutOfRange) {
+  const auto error = [](const Loss& loss) {
+    return std::string(Message(CheckLoss(loss, {3}, DType::kFloat32, {3})));
+  };
+  EXPECT_EQ(error({.kind = LossKind::kHuber, .delta = 0}),
+            "loss: delta: expected a finite number above 0, got 0");
+  EXPECT_EQ(error({.kind = LossKind::kCategoricalCrossentropy, .label_smoothing = 1.5}),
+            "loss: label_smoothing: expected a number from 0 to 1, got 1.5");
+}
+
+// Returns the metric's value over batches of half the examples.
+double Measure(Metric metric, const std::vector<float>& p, const std::vector<float>& y,
+               int64_t last, bool classes = false) {
+  const auto examples = static_cast<int64_t>(p.size()) / last;
+  std::vector<double> totals;
+  for (int64_t half = 0; half < 2; ++half) {
+    const auto part = [&](const std::vector<float>& values) {
+      const auto size = static_cast<std::ptrdiff_t>(values.size() / 2);
+      return std::vector<float>(values.begin() + half * size, values.begin() + (half + 1) * size);
+    };
+    const Shape shape({examples / 2, last});
+    const auto sums = Compute(part(p), shape, part(y), classes ? Shape({examples / 2}) : shape,
+                              classes, [&](auto& b, auto prediction, auto labels) {
+                                return MetricSums(b, metric, {}, prediction, labels);
+                              });
+    EXPECT_EQ(static_cast<int64_t>(sums.size()), SumsOf(metric, last)) << Name(metric);
+    totals.resize(sums.size());
+    for (size_t i = 0; i < sums.size(); ++i) totals[i] += sums[i];
+  }
+  return MetricValue(metric, totals, examples);
+}
+
+TEST(Metrics, CountElements) {
+  const std::vector<float> p = {0.9f, 0.2f, 0.6f, 0.4f, 0.8f, 0.1f, 0.7f, 0.3f};
+  const std::vector<float> y = {1, 0, 0, 1, 1, 0, 1, 1};
+  EXPECT_EQ(Measure(Metric::kTruePositives, p, y, 1), 3);
+  EXPECT_EQ(Measure(Metric::kFalsePositives, p, y, 1), 1);
+  EXPECT_EQ(Measure(Metric::kTrueNegatives, p, y, 1), 2);
+  EXPECT_EQ(Measure(Metric::kFalseNegatives, p, y, 1), 2);
+  EXPECT_DOUBLE_EQ(Measure(Metric::kPrecision, p, y, 1), 3.0 / 4);
+  EXPECT_DOUBLE_EQ(Measure(Metric::kRecall, p, y, 1), 3.0 / 5);
+  EXPECT_NEAR(Measure(Metric::kBinaryAccuracy, p, y, 1), 5.0 / 8, 1e-6);
+  EXPECT_NEAR(Measure(Metric::kAccuracy, p, y, 1), 5.0 / 8, 1e-6) << "one output is binary";
+  // Of the 15 pairs of a positive and a negative, 13 are in the right order.
+  EXPECT_NEAR(Measure(Metric::kAuc, p, y, 1), 13.0 / 15, 1e-6);
+}
+
+TEST(Metrics, RankClasses) {
+  std::vector<float> p, y, rows;
+  for (int i = 0; i < 8; ++i) {
+    // Class c has the rank (c + i) % 7, so that 5 ranks of 7 are among the best 5.
+    for (int c = 0; c < 7; ++c) p.push_back(static_cast<float>(-((c + i) % 7)));
+    y.push_back(static_cast<float>(i % 3));
+    for (int c = 0; c < 7; ++c) rows.push_back(c == i % 3 ? 1.0f : 0.0f);
+  }
+  double best = 0, top = 0;
+  for (int i = 0; i < 8; ++i) {
+    const int rank = (i % 3 + i) % 7;
+    best += rank == 0 ? 1 : 0;
+    top += rank < 5 ? 1 : 0;
+  }
+  EXPECT_NEAR(Measure(Metric::kSparseCategoricalAccuracy, p, y, 7, true), best / 8, 1e-6);
+  EXPECT_NEAR(Measure(Metric::kAccuracy, p, y, 7, true), best / 8, 1e-6);
+  EXPECT_NEAR(Measure(Metric::kCategoricalAccuracy, p, rows, 7), best / 8, 1e-6);
+  EXPECT_NEAR(Measure(Metric::kAccuracy, p, rows, 7), best / 8, 1e-6);
+  EXPECT_NEAR(Measure(Metric::kSparseTopKCategoricalAccuracy, p, y, 7, true), top / 8, 1e-6);
+  EXPECT_NEAR(Measure(Metric::kTopKCategoricalAccuracy, p, rows, 7), top / 8, 1e-6);
+}
+
+TEST(Metrics, AreFunctionsOfMeans) {
+  const std::vector<float> p = {0.2f, 0.8f, 0.5f, 0.5f, 0.9f, 0.1f, 0.4f, 0.6f};
+  const std::vector<float> y = {0, 1, 1, 0, 1, 0, 0, 1};
+  double squares = 0, entropy = 0, variance = 0, residual[2] = {}, scatter[2] = {};
+  for (size_t i = 0; i < p.size(); ++i) {
+    squares += std::pow(p[i] - y[i], 2) / 8;
+    entropy -= y[i] * std::log(p[i]) / 4;
+    residual[i % 2] += std::pow(p[i] - y[i], 2);
+    scatter[i % 2] += std::pow(y[i] - 0.5, 2);
+  }
+  for (size_t i = 0; i < 2; ++i) variance += (1 - residual[i] / scatter[i]) / 2;
+  EXPECT_NEAR(Measure(Metric::kRootMeanSquaredError, p, y, 2), std::sqrt(squares), 1e-6);
+  EXPECT_NEAR(Measure(Metric::kPerplexity, p, y, 2), std::exp(entropy), 1e-5);
+  EXPECT_NEAR(Measure(Metric::kR2Score, p, y, 2), variance, 1e-5);
+  EXPECT_GT(Measure(Metric::kCosineSimilarity, p, y, 2), 0.5) << "not the negative of the loss";
+  EXPECT_EQ(MetricValue(Metric::kPerplexity, {}, 0), 0) << "no examples";
+}
+
+}  // namespace
+}  // namespace tfjob::model
