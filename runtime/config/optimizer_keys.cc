@@ -141,6 +141,11 @@ void AddCommonOptimizerKeys(std::vector<Key>& keys) {
                        "Update the variables only in every such step, with the mean of the "
                        "gradients since the last update. Not with asynchronous parameter servers, "
                        "and not with clipping."));
+  keys.push_back(
+      Hyper("lazy", Bind<kOf, &O::lazy>(), 0, {}, "false",
+            "Leave the rows of a table that a batch does not contain, and their slots, as "
+            "they are. Otherwise their gradient is zero, as in Keras. Neither with "
+            "use_ema nor with gradient_accumulation_steps."));
 }
 
 }  // namespace

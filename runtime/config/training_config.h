@@ -59,7 +59,7 @@ struct OptimizerConfig {
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon, learning_rate_power, l1_regularization_strength, l2_regularization_strength,
       l2_shrinkage_regularization_strength, beta, weight_decay, ema_momentum;
-  std::optional<bool> nesterov, centered, amsgrad, use_ema;
+  std::optional<bool> nesterov, centered, amsgrad, use_ema, lazy;
   std::optional<int64_t> ema_overwrite_frequency, gradient_accumulation_steps;
   std::vector<std::string> exclude_from_weight_decay;
   std::optional<double> clipvalue, clipnorm, global_clipnorm;  // at most one is set

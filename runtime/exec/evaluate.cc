@@ -27,6 +27,7 @@ StatusOr<std::vector<Tensor>> Evaluate(const kernels::KernelTable& table, const 
   Buffer workspace(kernel->workspace_bytes());
   kernels::Stream stream;
   kernel->Run(from.data(), to.data(), workspace.data(), stream);
+  RETURN_IF_ERROR(stream.TakeStatus());
   return outputs;
 }
 

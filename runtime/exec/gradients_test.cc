@@ -207,6 +207,28 @@ std::vector<Case> PartCases() {
   return cases;
 }
 
+std::vector<Case> RowCases() {
+  std::vector<Case> cases;
+  for (const Shape& table : {Shape{4, 3}, Shape{4}, Shape{4, 2, 2}}) {
+    cases.push_back({"Gather", {table}, [](Builder& b, const Inputs& in) {
+                       return Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2, 2}, {2, 0, 2, 3})));
+                     }});
+  }
+  // Two parts of one table, of which another op uses all rows.
+  cases.push_back({"Gather", {{4, 3}}, [](Builder& b, const Inputs& in) {
+                     const Output rows =
+                         Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2}, {2, 0})));
+                     const Output more =
+                         Gather(b, in[0], Const(b, Tensor::Of<int64_t>({2}, {3, 0})));
+                     return MatMul(b, Mul(b, rows, Exp(b, more)), in[0], false, true);
+                   }});
+  cases.push_back({"UnsortedSegmentSum", {{4, 3}}, [](Builder& b, const Inputs& in) {
+                     return UnsortedSegmentSum(b, in[0],
+                                               Const(b, Tensor::Of<int64_t>({4}, {2, 0, 2, 1})), 5);
+                   }});
+  return cases;
+}
+
 std::vector<Case> ImageCases() {
   // Strides, padding on one side, dilation; two groups.
   const Window window = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 2, 2, 1}};
@@ -232,6 +254,7 @@ std::vector<Case> ImageCases() {
 std::vector<Case> AllCases() {
   std::vector<Case> cases = ElementwiseCases();
   for (Case& test : PartCases()) cases.push_back(std::move(test));
+  for (Case& test : RowCases()) cases.push_back(std::move(test));
   for (Case& test : ImageCases()) cases.push_back(std::move(test));
   for (Case& test : LinearCases()) cases.push_back(std::move(test));
   for (Case& test : ShapeCases()) cases.push_back(std::move(test));

@@ -56,7 +56,7 @@ class Planner {
     if (node.op == "Const") return PlanConst(id);
     if (node.op == "ReadVariable") return PlanRead(id);
     if (node.op == "Identity" || node.op == "Reshape") return PlanView(id);
-    if (node.op == "ApplyOptimizer") return PlanApply(id);
+    if (node.op == "ApplyOptimizer" || node.op == "ApplyOptimizerRows") return PlanApply(id);
     if (node.op == "MatMulAccumulate") return PlanAccumulate(id);
     if (graph::FindOp(node.op)->effect == graph::Effect::kWrite) return PlanWrite(id);
     return PlanKernel(id);
@@ -110,16 +110,22 @@ class Planner {
     return OkStatus();
   }
 
+  // ApplyOptimizer(gradient, step), or ApplyOptimizerRows(indices, values, step).
   Status PlanApply(int id) {
     const Node& node = graph_.node(id);
     ASSIGN_OR_RETURN(Value variable, VariableOf(node));
-    RETURN_IF_ERROR(ExpectType(variable, graph_.type(node.inputs[0])));
+    const bool rows = node.op == "ApplyOptimizerRows";
+    TensorType expected = graph_.type(node.inputs[rows ? 1 : 0]);
+    if (rows && variable.operand.shape.rank() == 2)
+      expected.shape = {variable.operand.shape.dim(0), expected.shape.dim(1)};
+    RETURN_IF_ERROR(ExpectType(variable, expected));
     ASSIGN_OR_RETURN(optimizer::Optimizer optimizer, optimizer::FromAttributes(node.attributes));
     ASSIGN_OR_RETURN(std::vector<Variable*> slots,
                      FindOrCreateSlots(optimizer, *At(variable), store_));
     std::vector<Value> written{variable};
     for (Variable* slot : slots) written.push_back(ValueOf(slot));
-    std::vector<Value> inputs{Use(node.inputs[1]), Use(node.inputs[0])};
+    std::vector<Value> inputs{Use(node.inputs.back())};
+    for (size_t i = 0; i + 1 < node.inputs.size(); ++i) inputs.push_back(Use(node.inputs[i]));
     inputs.insert(inputs.end(), written.begin(), written.end());
     EmitWrite(node, std::move(inputs), std::move(written));
     return OkStatus();

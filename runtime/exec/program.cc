@@ -42,6 +42,10 @@ Status CheckFeeds(const std::vector<Port>& ports, std::span<const Feed> feeds) {
   return OkStatus();
 }
 
+void CountWrites(const Plan& plan) {
+  for (variables::Variable* variable : plan.written) variable->CountWrite();
+}
+
 }  // namespace
 
 Program::Program(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -80,10 +84,14 @@ Status Program::Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on
       Step& step = s.steps[static_cast<size_t>(i)];
       for (variables::Variable* variable : step.written) variable->BeforeWrite();
       step.kernel->Run(step.inputs.data(), step.outputs.data(), s.workspace, s.stream);
+      if (!s.stream.ok()) {
+        CountWrites(s.plan);
+        return Annotate(s.stream.TakeStatus(), s.plan.steps[static_cast<size_t>(i)].name);
+      }
     }
     for (int fetch : segment.announced) on_ready(fetch);
   }
-  for (variables::Variable* variable : s.plan.written) variable->CountWrite();
+  CountWrites(s.plan);
   return OkStatus();
 }
 

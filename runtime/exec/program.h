@@ -8,9 +8,10 @@
 //   float loss = program->Fetch<float>(program->FindFetch("loss"))[0];
 //
 // Compiling may be slow and may fail. Run allocates nothing (apart from packing buffers inside
-// oneDNN), and fails only if the feeds do not fit. A program borrows the store's variables and the
-// device's pool. Both must outlive the program. Programs over the same store share its variables,
-// so only one of them may run at a time, on any thread.
+// oneDNN), and fails only if the feeds do not fit, or contain values that an op cannot use. A
+// program borrows the store's variables and the device's pool. Both must outlive the program.
+// Programs over the same store share its variables, so only one of them may run at a time, on any
+// thread.
 #pragma once
 
 #include <memory>
@@ -89,6 +90,10 @@ class Program {
   // another dtype or size. Otherwise increments the version of every variable that the program
   // writes. A copy of a variable that is in progress (Variable::BeginCopy) is finished just before
   // the program first writes that variable.
+  //
+  // Returns the error of the first op that cannot use the values of its inputs (Gather: the number
+  // of a row that the table does not have), and runs no op after it: moving statistics that were
+  // assigned before it stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
   // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as an announced fetch has
   // been computed, where i is the fetch's position in fetches(). Fetches are announced in the order

@@ -73,6 +73,40 @@ TEST(Gradients, NameTheVariableThatTheLossDoesNotDependOn) {
   EXPECT_NE(Message(b.status()).find("the loss Sum does not depend on unused"), std::string::npos);
 }
 
+// Returns the gradient of a sum of rows of a table, in two batches of ids, and of the whole table
+// if `dense` is set.
+GradientOrRows OfTable(Builder& b, bool dense) {
+  const Output table = ReadVariable(b, "table", kF32, {9, 4});
+  const Output first = Placeholder(b, "first", DType::kInt32, {5});
+  const Output second = Placeholder(b, "second", DType::kInt64, {2, 3});
+  Output loss = Add(b, Sum(b, Gather(b, table, first), {}), Sum(b, Gather(b, table, second), {}));
+  if (dense) loss = Add(b, loss, Sum(b, Square(b, table), {}));
+  const std::vector<GradientOrRows> gradients = GradientsOrRows(b, loss, std::vector{table});
+  EXPECT_TRUE(b.ok()) << b.status();
+  return gradients[0];
+}
+
+TEST(GradientsOrRows, OfATableAreTheRowsOfAllItsUses) {
+  Builder b;
+  const GradientOrRows gradient = OfTable(b, false);
+  ASSERT_TRUE(gradient.by_rows());
+  EXPECT_EQ(b.type(gradient.rows.indices).ToString(), "int64[11]");
+  EXPECT_EQ(b.type(gradient.rows.values).ToString(), "float32[11,4]");
+  for (const Node& node : b.graph().nodes()) {
+    for (const TensorType& type : node.outputs) {
+      EXPECT_TRUE(type.shape != Shape({9, 4}) || node.op == "ReadVariable")
+          << node.name << " is as large as the table";
+    }
+  }
+}
+
+TEST(GradientsOrRows, AreDenseIfAnotherOpUsesTheTable) {
+  Builder b;
+  const GradientOrRows gradient = OfTable(b, true);
+  ASSERT_FALSE(gradient.by_rows());
+  EXPECT_EQ(b.type(gradient.dense).ToString(), "float32[9,4]");
+}
+
 TEST(Gradients, WantAFloatScalar) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {3});

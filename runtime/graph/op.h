@@ -9,6 +9,7 @@
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
 //   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
+//   ApplyOptimizerRows(indices, values, step)   likewise
 //   MatMulAccumulate(a, b)            variable; no outputs
 //   Fill, Random*                     dtype, shape; a kernel takes both from its output instead
 //   Cast                              dtype
@@ -34,6 +35,14 @@ struct InferenceContext {
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
+// A gradient of input `input`, a matrix: row indices[i] gets values[i], and rows that are listed
+// several times get the sum. `indices` is int32[n] or int64[n], `values` has n rows.
+struct IndexedSlices {
+  int input = 0;
+  Output indices;
+  Output values;
+};
+
 // The input of a gradient function. `gradients` holds one Output per output of the node, which is
 // invalid if no gradient flows through that output. The function appends nodes to `b`. It returns
 // one Output per input of the node, which is invalid if no gradient flows to that input.
@@ -42,6 +51,9 @@ struct GradientContext {
   const Node& node;               // a copy, so that appending does not invalidate it
   int id;                         // the position of the node
   std::vector<Output> gradients;  // d loss / d output
+
+  // Set by the function instead of a gradient that would be zero but for a few rows.
+  std::vector<IndexedSlices> slices = {};
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
   Output output(int index) const { return Output{id, index}; }

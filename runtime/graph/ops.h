@@ -29,6 +29,10 @@ void AssignAdd(Builder& b, std::string_view variable, Output value);
 // (optimizer::ToAttributes).
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
+// The same for a variable that is a matrix, if its gradient is zero but for the rows `indices`
+// (int64[n], as DeduplicateIndexedSlices returns them), which are `values` (n rows).
+void ApplyOptimizerRows(Builder& b, std::string_view variable, Output indices, Output values,
+                        Output step, Attributes optimizer);
 
 // Linear algebra. `x` is [m,k], or [k,m] with transpose_a; `y` is [k,n], or [n,k] with transpose_b.
 Output MatMul(Builder& b, Output x, Output y, bool transpose_a = false, bool transpose_b = false);
@@ -99,6 +103,21 @@ Output Concat(Builder& b, std::vector<Output> inputs, int64_t axis);
 Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64_t> size);
 // Adds this number of zeros before and after the elements of each axis.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
+
+// Rows by number. `indices` is int32 or int64. Gather returns `params` along its first axis at
+// these indices, which may have any shape: [indices…, params' other axes]. An index that is
+// negative or too large ends the run with an error.
+Output Gather(Builder& b, Output params, Output indices);
+// Returns the sums of the rows of `values` with equal indices ([n] and [n,d]): the distinct indices
+// in ascending order, as int64, and the sum for each, followed by -1 and zeros.
+struct DistinctRows {
+  Output indices;  // [n]
+  Output values;   // [n,d]
+};
+DistinctRows DeduplicateIndexedSlices(Builder& b, Output indices, Output values);
+// Returns a tensor of `num_segments` rows, in which row i is the sum of the rows of `data` [n,d]
+// whose index is i.
+Output UnsortedSegmentSum(Builder& b, Output data, Output indices, int64_t num_segments);
 
 // Convolutions and pooling. `image` is [images,height,width,channels], `filter` is
 // [height,width,channels / groups,outputs]. Channels and outputs are split into groups; each

@@ -1,8 +1,9 @@
 // Defines the interface between the package exec and a device. A kernel is prepared once for given
 // dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
-// many times on a stream, with the buffers of the execution plan. A run cannot fail and allocates
-// no memory (but oneDNN does: see cpu/gemm.h). ops.md documents the ops, their operands and their
-// attributes.
+// many times on a stream, with the buffers of the execution plan. A run allocates no memory (but
+// oneDNN does: see cpu/gemm.h). It fails only if the values of its inputs are impossible, and
+// reports that to the stream (Stream::Fail); its outputs are then undefined. ops.md documents the
+// ops, their operands and their attributes.
 #pragma once
 
 #include <cstddef>

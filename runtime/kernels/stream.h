@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
+#include "runtime/base/status.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/kernels/flush_denormals.h"
 
@@ -36,8 +38,19 @@ class Stream {
     pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference: does not allocate
   }
 
+  // Reports that a kernel cannot compute its outputs because the values of its inputs are
+  // impossible, such as the number of a row that a table does not have. Keeps the first error.
+  // Called on the thread that runs the kernel.
+  void Fail(Status error) {
+    if (status_.ok()) status_ = std::move(error);
+  }
+  bool ok() const { return status_.ok(); }
+  // Returns what Fail has kept, and forgets it.
+  Status TakeStatus() { return std::exchange(status_, OkStatus()); }
+
  private:
   ThreadPool* pool_;
+  Status status_;
 };
 
 }  // namespace tfjob::kernels

@@ -131,17 +131,26 @@ void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, con
   }
 }
 
-void Contribute(Builder& b, const BuildOptions& options, const Feeds& feeds, Change change,
-                const std::string& variable, Output value, BuiltGraph& built) {
-  if (!options.optimizer) {
-    built.contributions.push_back({variable, change, ContributionName(change, variable)});
-    b.AddFetch(built.contributions.back().fetch, value);
-  } else if (change == Change::kGradient) {
-    ApplyOptimizer(b, variable, value, feeds.step,
-                   optimizer::ToAttributes(optimizer::ForVariable(*options.optimizer, variable)));
-  } else {
-    Assign(b, variable, value);
+void Contribute(Builder& b, const BuildOptions& options, Change change, const std::string& variable,
+                Output value, Output indices, BuiltGraph& built) {
+  if (options.optimizer && change != Change::kGradientRows) return;
+  Contribution contribution{variable, change, ContributionName(change, variable), ""};
+  b.AddFetch(contribution.fetch, value);
+  if (change == Change::kGradientRows) {
+    contribution.indices = StrCat("indices/", variable);
+    b.AddFetch(contribution.indices, indices);
   }
+  built.contributions.push_back(std::move(contribution));
+}
+
+// Changes the variable by `value`, which has the given indices if it is a gradient's rows.
+void Update(Builder& b, const optimizer::Optimizer& optimizer, Change change,
+            const std::string& variable, Output value, Output indices, Output step) {
+  if (change == Change::kAssign) return Assign(b, variable, value);
+  Attributes attributes = ToAttributes(ForVariable(optimizer, variable));
+  if (change == Change::kGradient)
+    return ApplyOptimizer(b, variable, value, step, std::move(attributes));
+  ApplyOptimizerRows(b, variable, indices, value, step, std::move(attributes));
 }
 
 // Adds the gradient of every trainable variable, last layer first.
@@ -156,12 +165,26 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   }
   if (names.empty())
     return InvalidArgument("the model has no trainable variables: there is nothing to train");
-  std::vector<Output> gradients = Gradients(b, loss, wrt);
+  std::vector<graph::GradientOrRows> gradients;
+  if (options.gradient_rows) {
+    gradients = GradientsOrRows(b, loss, wrt);
+  } else {
+    for (const Output gradient : Gradients(b, loss, wrt))
+      gradients.push_back({.dense = gradient, .rows = {}});
+  }
   if (!b.ok()) return b.status();
-  gradients = ClipGradients(b, options.clipping, std::move(gradients));
+  std::vector<Output> values;
+  for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
+  // Rows that a gradient lacks are zero, and no kind of clipping changes zeros.
+  values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
-  for (size_t i = 0; i < names.size(); ++i)
-    Contribute(b, options, feeds, Change::kGradient, names[i], gradients[i], built);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Change change = gradients[i].by_rows() ? Change::kGradientRows : Change::kGradient;
+    const Output indices = gradients[i].rows.indices;
+    Contribute(b, options, change, names[i], values[i], indices, built);
+    if (options.optimizer)
+      Update(b, *options.optimizer, change, names[i], values[i], indices, feeds.step);
+  }
   return OkStatus();
 }
 
@@ -219,7 +242,7 @@ std::string PredictionName(const Model& model, size_t output) {
 }
 
 std::string ContributionName(Change change, const std::string& variable) {
-  return StrCat(change == Change::kGradient ? "gradients/" : "assignments/", variable);
+  return StrCat(change == Change::kAssign ? "assignments/" : "gradients/", variable);
 }
 
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options) {
@@ -259,8 +282,9 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
     built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {
       for (const LayerCall::Assignment& assignment : call.assignments) {
-        Contribute(b, options, feeds, Change::kAssign, built.variables[assignment.variable].name,
-                   assignment.value, built);
+        const std::string& name = built.variables[assignment.variable].name;
+        Contribute(b, options, Change::kAssign, name, assignment.value, {}, built);
+        if (options.optimizer) Assign(b, name, assignment.value);
       }
       RETURN_IF_ERROR(AddGradients(b, options, feeds, reads, loss, built));
     }
@@ -274,16 +298,14 @@ StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
   Builder b;
   const Output step = Placeholder(b, kStep, DType::kInt64, {});
   for (const Contribution& contribution : training.contributions) {
-    const graph::Fetch* fetch = training.graph.FindFetch(contribution.fetch);
-    const TensorType& type = training.graph.type(fetch->output);
-    const Output value = Placeholder(b, contribution.fetch, type.dtype, type.shape);
-    if (contribution.change == Change::kAssign) {
-      Assign(b, contribution.variable, value);
-    } else {
-      ApplyOptimizer(
-          b, contribution.variable, value, step,
-          optimizer::ToAttributes(optimizer::ForVariable(optimizer, contribution.variable)));
-    }
+    const auto feed = [&](const std::string& name) {
+      const TensorType& type = training.graph.type(training.graph.FindFetch(name)->output);
+      return Placeholder(b, name, type.dtype, type.shape);
+    };
+    const Output value = feed(contribution.fetch);
+    const bool rows = contribution.change == Change::kGradientRows;
+    Update(b, optimizer, contribution.change, contribution.variable, value,
+           rows ? feed(contribution.indices) : Output(), step);
   }
   return std::move(b).Finish();
 }

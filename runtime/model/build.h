@@ -55,10 +55,13 @@ struct BuildOptions {
   // kTrain, kEval: one per output of the model.
   std::vector<Objective> objectives = {};
   int64_t replica = 0;  // kTrain: index among the tasks that share a seed, so that dropout differs
-  // For kTrain. If set, the graph itself updates the variables, with ApplyOptimizer and Assign ops.
+  // For kTrain. If set, the graph itself updates the variables, with ApplyOptimizer,
+  // ApplyOptimizerRows and Assign ops.
   // Training on one device needs this. If unset, the graph has one fetch per contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
   optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
+  // kTrain: whether gradients of tables may be kGradientRows. If not, all are dense.
+  bool gradient_rows = true;
 };
 
 // Return the names of the feeds of an output's labels and sample weights, and of the fetch of its
@@ -70,14 +73,18 @@ std::string PredictionName(const Model& model, size_t output);
 
 // Says how a task's step changes a variable, besides reading it.
 enum class Change {
-  kGradient,  // the value is a gradient, for the optimizer
-  kAssign,    // the value replaces the variable's: a moving statistic
+  kGradient,      // the value is a gradient, for the optimizer
+  kGradientRows,  // likewise, but only some rows of the gradient, which is zero elsewhere
+  kAssign,        // the value replaces the variable's: a moving statistic
 };
 // A training graph's contribution to one variable.
 struct Contribution {
   std::string variable;  // "dense/kernel"
   Change change = Change::kGradient;
   std::string fetch;  // "gradients/dense/kernel", "assignments/batch_normalization/moving_mean"
+  // kGradientRows: "indices/embedding/embeddings", the rows of the variable of which `fetch` has
+  // the gradients; see DeduplicateIndexedSlices (graph/ops.h). It is ready when `fetch` is.
+  std::string indices;
 };
 // Returns the name of a contribution, as a fetch or a feed.
 std::string ContributionName(Change change, const std::string& variable);
@@ -96,7 +103,8 @@ struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
   // kTrain without optimizer: what a step contributes to the variables, in the order in which it is
-  // computed: assignments, then gradients, last layer first. A frozen variable has none.
+  // computed: assignments, then gradients, last layer first. A frozen variable has none. With
+  // optimizer: only those of kGradientRows, so that they can be checked.
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum

@@ -8,6 +8,7 @@
 #include "runtime/model/argument_writer.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/layer_table.h"
+#include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
 
@@ -31,6 +32,8 @@ Status CheckName(const std::string& name, const JsonField& field) {
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   RETURN_IF_ERROR(arguments.ReadBatchShape("batch_input_shape", layer.stated_input));
   RETURN_IF_ERROR(arguments.ReadShape("input_shape", layer.stated_input));
+  // An Embedding's own argument of this name is the size of its table.
+  if (layer.config.As<layers::Embedding>() != nullptr) return OkStatus();
   int64_t dim = 0;
   RETURN_IF_ERROR(arguments.Read("input_dim", dim));
   if (dim > 0) layer.stated_input = Shape({dim});

@@ -3,6 +3,7 @@
 #include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/noise.h"
@@ -19,6 +20,7 @@ std::vector<LayerConfig> AllLayers() {
   using namespace layers;  // NOLINT: the table lists most of what is in there
   return {InputLayer{},
           Dense{},
+          Embedding{},
           Flatten{},
           Reshape{},
           Activation{},

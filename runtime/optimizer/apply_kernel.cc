@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "runtime/optimizer/apply_rows_kernel.h"
 #include "runtime/optimizer/update.h"
 
 namespace tfjob::optimizer {
@@ -102,14 +103,14 @@ StatusOr<std::unique_ptr<Kernel>> PrepareApply(const KernelRequest& request) {
 
 const kernels::KernelTable& CpuKernels() {
   using kernels::InPlace;
-  static const kernels::KernelTable table("CPU", {{"ApplyOptimizer",
-                                                   {PrepareApply,
-                                                    {{0, kVariable, InPlace::kAlways},
-                                                     {1, kFirstSlot, InPlace::kAlways},
-                                                     {2, kFirstSlot + 1, InPlace::kAlways},
-                                                     {3, kFirstSlot + 2, InPlace::kAlways},
-                                                     {4, kFirstSlot + 3, InPlace::kAlways},
-                                                     {5, kFirstSlot + 4, InPlace::kAlways}}}}});
+  const auto in_place = [](int variable) {
+    std::vector<InPlace> rules;
+    for (int i = 0; i <= kMaxSlots; ++i) rules.push_back({i, variable + i, InPlace::kAlways});
+    return rules;
+  };
+  static const kernels::KernelTable table(
+      "CPU", {{"ApplyOptimizer", {PrepareApply, in_place(kVariable)}},
+              {"ApplyOptimizerRows", {PrepareApplyRows, in_place(kVariableOfRows)}}});
   return table;
 }
 

@@ -42,6 +42,7 @@ constexpr HyperParameter kHyperParameters[] = {
     {"ema_overwrite_frequency", &O::ema_overwrite_frequency, kEveryKind, Range::kNotNegative, true},
     {"gradient_accumulation_steps", &O::gradient_accumulation_steps, kEveryKind,
      Range::kNotNegative, true},
+    {"lazy", &O::lazy, kEveryKind, Range::kAny, true},
 };
 
 }  // namespace

@@ -99,6 +99,11 @@ Status Validate(const Optimizer& o) {
     return InvalidArgument(
         "optimizer: gradient_accumulation_steps is 1: it must be 2 or more, or 0 for none");
   }
+  if (o.lazy && (o.use_ema || o.gradient_accumulation_steps > 0)) {
+    return InvalidArgument("optimizer: lazy is true, but ",
+                           o.use_ema ? "use_ema" : "gradient_accumulation_steps",
+                           " changes all rows of a variable: set only one of the two");
+  }
   return OkStatus();
 }
 
@@ -109,6 +114,12 @@ Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable) {
   }
   own.exclude_from_weight_decay.clear();
   return own;
+}
+
+bool KeepsRows(const Optimizer& o) {
+  if (o.lazy) return true;
+  const bool rests = o.kind == Kind::kAdagrad || (o.kind == Kind::kSgd && o.momentum == 0);
+  return rests && o.weight_decay == 0 && !o.use_ema && o.gradient_accumulation_steps == 0;
 }
 
 Attributes ToAttributes(const Optimizer& o) {

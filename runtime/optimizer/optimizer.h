@@ -104,6 +104,10 @@ struct Optimizer {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
+  // If a gradient has only some rows of a variable, the other rows and their slots keep their
+  // values. Otherwise their gradient is zero, as in Keras: momentum goes on moving them. Neither
+  // with use_ema nor with gradient_accumulation_steps.
+  bool lazy = false;
 
   // Returns Keras 3's defaults.
   static Optimizer Default(Kind kind);
@@ -158,6 +162,28 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
 void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            std::span<const double> gradient, std::span<const std::span<double>> slots,
            kernels::Stream& stream, double gradient_scale = 1);
+
+// Returns whether rows that a gradient lacks keep their values and slots, so that ApplyRows need
+// not visit them: because the optimizer is lazy, or because a gradient of zero changes nothing.
+bool KeepsRows(const Optimizer& optimizer);
+
+// The rows of a gradient that is zero elsewhere. The variable is a matrix, or consecutive rows of
+// one, of which the first has the index `first_index`. values[i] is the row indices[i].
+template <typename T>
+struct GradientRows {
+  std::span<const int64_t> indices;  // ascending, distinct, of rows that the variable has
+  std::span<const T> values;         // dense, one row per index
+  int64_t first_index = 0;
+  int64_t cols = 0;
+};
+
+// Like Apply, for such a gradient. Visits only the rows that change.
+void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<float> variable,
+               const GradientRows<float>& gradient, std::span<const std::span<float>> slots,
+               kernels::Stream& stream, float gradient_scale = 1);
+void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<double> variable,
+               const GradientRows<double>& gradient, std::span<const std::span<double>> slots,
+               kernels::Stream& stream, double gradient_scale = 1);
 
 // Convert an optimizer, as it applies to one variable (ForVariable), to and from the attributes of
 // the op ApplyOptimizer. FromAttributes returns InvalidArgument if the attributes do not describe a

@@ -2,7 +2,9 @@
 // whose elements are not contiguous use it directly (apply_kernel.cc).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 #include "runtime/optimizer/optimizer.h"
 
@@ -51,5 +53,25 @@ struct Update {
 
 template <typename T>
 Update<T> MakeUpdate(const Optimizer& optimizer, int64_t step, T gradient_scale);
+
+// A variable that is a matrix, its slots, and the rows of its gradient that are not zero. Strides
+// count elements.
+template <typename T>
+struct RowsToUpdate {
+  int64_t rows = 0, cols = 0;
+  T* variable = nullptr;
+  int64_t stride = 0;
+  std::array<T*, kMaxSlots> slots{};
+  std::array<int64_t, kMaxSlots> slot_strides{};
+  std::span<const int64_t> indices;  // ascending, distinct
+  int64_t first_index = 0;           // the index of the variable's first row
+  const T* values = nullptr;
+  int64_t value_stride = 0;
+};
+
+// Updates the rows that have a gradient, and, unless KeepsRows(optimizer), all others.
+template <typename T>
+void UpdateRows(const Optimizer& optimizer, const Update<T>& update, const RowsToUpdate<T>& rows,
+                kernels::Stream& stream);
 
 }  // namespace tfjob::optimizer::internal

@@ -60,7 +60,18 @@ Json ToJson(const Definition& definition) {
   if (clipping.kind != optimizer::ClipKind::kNone) {
     json["clipping"] = {{"kind", static_cast<int>(clipping.kind)}, {"limit", clipping.limit}};
   }
+  if (!definition.row_gradients.empty()) json["row_gradients"] = definition.row_gradients;
   return json;
+}
+
+StatusOr<std::vector<int>> ParseRowGradients(const JsonField& json) {
+  std::vector<int> variables;
+  if (!json.present()) return variables;
+  ASSIGN_OR_RETURN(auto elements, json.Elements());
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(variables.emplace_back(), element.Int32());
+  }
+  return variables;
 }
 
 StatusOr<std::vector<TaskId>> ParseTasks(const JsonField& json) {
@@ -107,6 +118,7 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
   result.placement = static_cast<Placement>(placement);
   ASSIGN_OR_RETURN(result.max_shard_bytes, root["max_shard_bytes"].Int());
+  ASSIGN_OR_RETURN(result.row_gradients, ParseRowGradients(root["row_gradients"]));
   RETURN_IF_ERROR(Validate(result));
   return result;
 }
@@ -213,7 +225,39 @@ Status ValidateSizes(const Definition& definition) {
                          " shards: expected 0 or at least ", LeastShardBytes(definition));
 }
 
+Status ValidateRowGradients(const Definition& definition) {
+  const std::vector<state::Variable>& variables = definition.state.variables;
+  int last = -1;
+  for (const int index : definition.row_gradients) {
+    if (index <= last || index >= static_cast<int>(variables.size())) {
+      return InvalidArgument("row_gradients: expected ascending indices below ", variables.size(),
+                             ", got ", index);
+    }
+    last = index;
+    const state::Variable& variable = variables[static_cast<size_t>(index)];
+    if (variable.update != state::Update::kGradient || variable.shape.rank() != 2 ||
+        variable.shape.num_elements() == 0) {
+      return InvalidArgument("row_gradients: variable ", variable.name,
+                             " is no matrix that an optimizer changes");
+    }
+    if (RowBytes(variable) > definition.max_shard_bytes) {
+      return InvalidArgument(
+          "strategy.shard_bytes: ", definition.max_shard_bytes, " is less than a row of ",
+          variable.name, ", which cannot be split: expected 0 or at least ", RowBytes(variable));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+bool HasRowGradient(const Definition& definition, int variable) {
+  return std::ranges::binary_search(definition.row_gradients, variable);
+}
+
+int64_t RowBytes(const state::Variable& variable) {
+  return variable.shape.dim(1) * static_cast<int64_t>(SizeOf(variable.dtype));
+}
 
 size_t NormsOf(const Definition& definition) {
   if (definition.clipping.kind == optimizer::ClipKind::kGlobalNorm) return 1;
@@ -233,7 +277,8 @@ Status Validate(const Definition& definition) {
   RETURN_IF_ERROR(ValidateTasks(definition));
   RETURN_IF_ERROR(ValidateClipping(definition));
   RETURN_IF_ERROR(ValidateOptimizer(definition));
-  return ValidateSizes(definition);
+  RETURN_IF_ERROR(ValidateSizes(definition));
+  return ValidateRowGradients(definition);
 }
 
 std::string Serialize(const Assignment& assignment) {

@@ -44,9 +44,17 @@ struct Definition {
   // A variable with more bytes than this is split by rows (its first axis) into shards of at most
   // this many bytes. A shard is the unit of placement and transfer.
   int64_t max_shard_bytes = int64_t{4} << 20;
+  // The variables whose gradients arrive as rows, by their index in `state`, ascending. They are
+  // matrices, and a row has at most max_shard_bytes.
+  std::vector<int> row_gradients;
 
   bool operator==(const Definition&) const = default;
 };
+
+// Returns whether the gradient of this variable arrives as rows.
+bool HasRowGradient(const Definition& definition, int variable);
+// Returns the number of bytes of a row of a variable that is a matrix.
+int64_t RowBytes(const state::Variable& variable);
 
 // Returns how many norms a step's mean is clipped by: 0, one per variable, or 1.
 size_t NormsOf(const Definition& definition);
@@ -61,8 +69,8 @@ inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for an invalid
 // state, replicas_to_aggregate < 1, max_shard_bytes < 1, clipping in asynchronous mode or to an
-// impossible limit, and for a variable, a number of shards or tasks, a task's name or a timeout
-// that exceeds its limit.
+// impossible limit, gradients by rows of a variable that has none, and for a variable, a number of
+// shards or tasks, a task's name or a timeout that exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers

@@ -132,6 +132,36 @@ TEST(Definition, RefusesWhatCannotBeServed) {
   EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }
 
+TEST(Definition, ListsTheVariablesWhoseGradientsArriveAsRows) {
+  Definition definition = TwoLayers();
+  const uint64_t without = Fingerprint(definition);
+  definition.row_gradients = {0, 2};
+  definition.state.optimizer.lazy = true;
+  const auto read = ParseAssignment(Serialize(Assignment{definition, {"a:1"}}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->definition, definition);
+  EXPECT_NE(Fingerprint(definition), without);
+  const auto error = [](std::vector<int> variables, int64_t shard_bytes = 4 << 20) {
+    Definition refused = TwoLayers();
+    refused.state.variables[2].update = state::Update::kAssign;
+    refused.row_gradients = std::move(variables);
+    refused.max_shard_bytes = shard_bytes;
+    return std::string(Message(Validate(refused)));
+  };
+  EXPECT_EQ(error({0}), "");
+  EXPECT_EQ(error({1}),
+            "row_gradients: variable dense/bias is no matrix that an optimizer changes");
+  EXPECT_EQ(error({2}),
+            "row_gradients: variable dense_1/kernel is no matrix that an optimizer changes");
+  EXPECT_EQ(error({0, 0}), "row_gradients: expected ascending indices below 4, got 0");
+  EXPECT_EQ(error({4}), "row_gradients: expected ascending indices below 4, got 4");
+  EXPECT_EQ(error({-1}), "row_gradients: expected ascending indices below 4, got -1");
+  EXPECT_EQ(error({0}, 2047),
+            "strategy.shard_bytes: 2047 is less than a row of dense/kernel, which cannot be split: "
+            "expected 0 or at least 2048");
+  EXPECT_EQ(error({0}, 2048), "");
+}
+
 // A server gets only the ledger lines that it needs, because the ledgers of all servers together
 // may exceed the size of a frame.
 TEST(Placement, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {

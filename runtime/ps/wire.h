@@ -47,7 +47,11 @@ enum Type : uint16_t {
 
   // A contribution: `step`, which is not negative, is the step of the values it was computed from,
   // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment
-  // if there is no update for it. The first frame has the flag kFirst. To ps 0, it may have an
+  // if there is no update for it. If the definition says that the variable's gradient arrives as
+  // rows, then instead of all bytes: an empty segment with the flag kRowCount, whose offset is the
+  // number n of rows, and n indices (int64, ascending, of rows of the variable that the shard has)
+  // followed by the n rows, with offsets that count from the first index. The first frame has the
+  // flag kFirst. To ps 0, it may have an
   // empty segment with the index kDrawn, whose offset says how many batches the task has drawn,
   // with the one that this contribution was computed from.
   kPush = 20,  // D
@@ -69,6 +73,9 @@ enum Type : uint16_t {
 };
 
 inline constexpr uint32_t kDrawn = 0xFFFFFFFF;
+
+// A flag of a segment of kPush.
+inline constexpr uint32_t kRowCount = 1;
 
 enum Flag : uint16_t {
   kFirst = 1,

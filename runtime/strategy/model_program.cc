@@ -1,5 +1,7 @@
 #include "runtime/strategy/model_program.h"
 
+#include <algorithm>
+
 namespace tfjob::strategy {
 
 StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinition& definition,
@@ -15,12 +17,12 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinit
   } else {
     options.fetches = {model::kLossSum};
     for (const model::MetricFetch& metric : built.metrics) options.fetches.push_back(metric.fetch);
-    if (!with_updates) {
-      for (const model::Contribution& contribution : built.contributions)
-        options.announced.push_back(contribution.fetch);
-      options.fetches.insert(options.fetches.end(), options.announced.begin(),
-                             options.announced.end());
+    for (const model::Contribution& contribution : built.contributions) {
+      if (!with_updates) options.announced.push_back(contribution.fetch);
+      if (!contribution.indices.empty()) options.fetches.push_back(contribution.indices);
     }
+    options.fetches.insert(options.fetches.end(), options.announced.begin(),
+                           options.announced.end());
   }
   std::unique_ptr<ModelProgram> program(new ModelProgram());
   ASSIGN_OR_RETURN(program->program_, exec::Compile(built.graph, store, device, options));
@@ -39,14 +41,16 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   for (const model::MetricFetch& metric : built.metrics)
     metric_sums_.push_back(program_->FindFetch(metric.fetch));
   contribution_of_variable_.assign(definition.variables.size(), -1);
+  indices_of_variable_.assign(definition.variables.size(), -1);
   variable_of_fetch_.assign(program_->fetches().size(), -1);
   for (const model::Contribution& contribution : built.contributions) {
+    const auto spec =
+        std::ranges::find(definition.variables, contribution.variable, &model::VariableSpec::name);
+    const auto v = static_cast<size_t>(spec - definition.variables.begin());
     const int fetch = program_->FindFetch(contribution.fetch);
-    for (size_t v = 0; fetch >= 0 && v < definition.variables.size(); ++v) {
-      if (definition.variables[v].name != contribution.variable) continue;
-      contribution_of_variable_[v] = fetch;
-      variable_of_fetch_[static_cast<size_t>(fetch)] = static_cast<int>(v);
-    }
+    contribution_of_variable_[v] = fetch;
+    indices_of_variable_[v] = program_->FindFetch(contribution.indices);
+    if (fetch >= 0) variable_of_fetch_[static_cast<size_t>(fetch)] = static_cast<int>(v);
   }
 }
 
@@ -86,6 +90,12 @@ std::span<const std::byte> ModelProgram::Contribution(int v) const {
   const int fetch = contribution_of_variable_[static_cast<size_t>(v)];
   if (fetch < 0) return {};
   return program_->FetchBytes(fetch);
+}
+
+std::span<const int64_t> ModelProgram::Indices(int v) const {
+  const int fetch = indices_of_variable_[static_cast<size_t>(v)];
+  if (fetch < 0) return {};
+  return program_->Fetch<int64_t>(fetch);
 }
 
 StatusOr<ModelProgram*> ProgramCache::ForBatchSize(int64_t batch_size) {

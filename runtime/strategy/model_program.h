@@ -43,6 +43,10 @@ class ModelProgram {
   // Returns the contribution to variable `v` (a gradient, or a value to assign), or an empty span
   // if there is none. The address stays the same across runs.
   std::span<const std::byte> Contribution(int v) const;
+  // If the contribution to variable `v` is rows of a gradient (model::Change::kGradientRows),
+  // returns their indices, at most as many as rows, followed by -1. Otherwise returns an empty
+  // span. The address stays the same across runs.
+  std::span<const int64_t> Indices(int v) const;
 
   const exec::Program& program() const { return *program_; }
 
@@ -56,6 +60,7 @@ class ModelProgram {
   int loss_sum_ = -1;          // index of the fetch
   std::vector<int> metric_sums_;
   std::vector<int> contribution_of_variable_;  // index of the fetch, or -1
+  std::vector<int> indices_of_variable_;       // index of the fetch, or -1
   std::vector<int> variable_of_fetch_;         // variable, or -1
   int64_t examples_ = 0;
   int64_t step_value_ = 0, seed_value_ = 0;

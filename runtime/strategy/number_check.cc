@@ -69,6 +69,21 @@ void NumberCheck::Updated(size_t v, const variables::Variable& variable) {
   updated_ = true;
 }
 
+void NumberCheck::UpdatedRows(size_t v, const variables::Variable& variable,
+                              std::span<const int64_t> indices) {
+  if (!enabled() || first_ < variables_.size()) return;
+  const auto cols = static_cast<size_t>(variable.shape().dim(-1));
+  const int64_t stride = variable.row_stride() * static_cast<int64_t>(SizeOf(variable.dtype()));
+  for (const int64_t index : indices) {
+    if (index < 0) return;
+    const auto* row = static_cast<const std::byte*>(variable.data()) + index * stride;
+    if (FiniteBytes(variable.dtype(), row, cols, nullptr)) continue;
+    first_ = v;
+    updated_ = true;
+    return;
+  }
+}
+
 std::string NumberCheck::Culprit(double loss) const {
   if (std::isnan(loss)) return "the loss is NaN";
   if (std::isinf(loss)) return "the loss is infinite";

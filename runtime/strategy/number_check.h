@@ -40,6 +40,9 @@ class NumberCheck {
   // The same for variable `v` after its update, for programs in which the gradient never exists in
   // memory: an optimizer turns a gradient that is not finite into a variable that is not.
   void Updated(size_t v, const variables::Variable& variable);
+  // The same if the gradient had only some rows, with these indices and perhaps -1 after them. The
+  // other rows are not checked.
+  void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
   // Returns true if the batch may be applied, and false if it is to be skipped. Returns
   // state::RunFailure, with a message that names the step and the first tensor that is not finite

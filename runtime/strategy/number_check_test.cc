@@ -95,5 +95,22 @@ TEST(NumberCheck, LooksAtUpdatedVariablesButNotAtTheirPadding) {
   }
 }
 
+TEST(NumberCheck, ChecksTheRowsThatAnUpdateHasChanged) {
+  variables::VariableStore store([](DType, const Shape& shape) { return shape.dim(-1) + 3; });
+  variables::Variable* table =
+      *store.Create("a", DType::kFloat32, {4, 2}, variables::Kind::kTrainable);
+  ASSERT_TRUE(table->FromTensor(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, kNaN, 7, 8})).ok());
+  NumberCheck check(OnNonFinite::kFail, "", Variables(), nullptr);
+  const auto verdict = [&](std::vector<int64_t> indices) {
+    check.Begin();
+    check.UpdatedRows(0, *table, indices);
+    return std::string(Message(check.Verdict(1, 7).status()));
+  };
+  EXPECT_EQ(verdict({0, 1, 3}), "");
+  EXPECT_EQ(verdict({0, -1, -1}), "");
+  EXPECT_TRUE(
+      verdict({0, 2, -1}).starts_with("step 7: a contains NaN or infinity after its update"));
+}
+
 }  // namespace
 }  // namespace tfjob::strategy

@@ -27,11 +27,13 @@ class Updates {
     ASSIGN_OR_RETURN(updates->program_, exec::Compile(graph, store, device));
     updates->feeds_.resize(updates->program_->feeds().size());
     updates->feed_of_variable_.assign(definition.variables.size(), -1);
+    updates->indices_of_variable_.assign(definition.variables.size(), -1);
     for (const model::Contribution& contribution : training.contributions) {
-      const auto v = std::ranges::find(definition.variables, contribution.variable,
-                                       &model::VariableSpec::name);
-      updates->feed_of_variable_[static_cast<size_t>(v - definition.variables.begin())] =
-          updates->program_->FindFeed(contribution.fetch);
+      const auto spec = std::ranges::find(definition.variables, contribution.variable,
+                                          &model::VariableSpec::name);
+      const auto v = static_cast<size_t>(spec - definition.variables.begin());
+      updates->feed_of_variable_[v] = updates->program_->FindFeed(contribution.fetch);
+      updates->indices_of_variable_[v] = updates->program_->FindFeed(contribution.indices);
     }
     return updates;
   }
@@ -46,6 +48,9 @@ class Updates {
       const auto feed = static_cast<size_t>(feed_of_variable_[v]);
       feeds_[feed] = {.dtype = program_->feeds()[feed].type.dtype,
                       .bytes = program.Contribution(static_cast<int>(v))};
+      if (indices_of_variable_[v] < 0) continue;
+      feeds_[static_cast<size_t>(indices_of_variable_[v])] =
+          exec::Feed::Of(program.Indices(static_cast<int>(v)));
     }
     return program_->Run(feeds_);
   }
@@ -55,7 +60,8 @@ class Updates {
 
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  std::vector<int> feed_of_variable_;  // -1: it does not change
+  std::vector<int> feed_of_variable_;     // -1: it does not change
+  std::vector<int> indices_of_variable_;  // -1: it has no gradient by rows
   int64_t step_ = 0;
 };
 
@@ -175,10 +181,13 @@ class OneDevice : public Strategy {
   StatusOr<bool> Apply(const ModelProgram& program) {
     check_.Begin();
     for (size_t v = 0; v < variables_.size(); ++v) {
-      if (updates_ == nullptr) {
+      const std::span<const int64_t> indices = program.Indices(static_cast<int>(v));
+      if (updates_ != nullptr) {
+        check_.Contribution(v, program.Contribution(static_cast<int>(v)));
+      } else if (indices.empty()) {
         check_.Updated(v, *variables_[v]);
       } else {
-        check_.Contribution(v, program.Contribution(static_cast<int>(v)));
+        check_.UpdatedRows(v, *variables_[v], indices);
       }
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));

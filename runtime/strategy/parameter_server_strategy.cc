@@ -1,5 +1,6 @@
 #include "runtime/strategy/parameter_server_strategy.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -49,9 +50,12 @@ class ParameterServerStrategy : public Strategy {
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
     contributions_.clear();
-    for (size_t v = 0; v < variables_.size(); ++v)
-      contributions_.push_back(program->Contribution(static_cast<int>(v)));
-    if (sends_early_) RETURN_IF_ERROR(client_->BeginStep(contributions_, values_, drawn_ + 1));
+    indices_.clear();
+    for (int v = 0; v < static_cast<int>(variables_.size()); ++v) {
+      contributions_.push_back(program->Contribution(v));
+      indices_.push_back(program->Indices(v));
+    }
+    if (sends_early_) RETURN_IF_ERROR(BeginStep());
     check_.Begin();
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
       const auto v = static_cast<size_t>(variable);
@@ -60,7 +64,7 @@ class ParameterServerStrategy : public Strategy {
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program->loss_sum(), global_step_ + 1));
     if (!fine) return Skipped();
     program->AddTotals(totals);
-    if (!sends_early_) RETURN_IF_ERROR(client_->BeginStep(contributions_, values_, drawn_ + 1));
+    if (!sends_early_) RETURN_IF_ERROR(BeginStep());
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
     return Outcome(result);
@@ -74,6 +78,8 @@ class ParameterServerStrategy : public Strategy {
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
  private:
+  Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
+
   // Copies the received values into the variables. The values are first received into separate
   // buffers, because they arrive while the backward pass still reads the old values.
   Status TakeValues() {
@@ -108,6 +114,7 @@ class ParameterServerStrategy : public Strategy {
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;               // views of received_
   std::vector<std::span<const std::byte>> contributions_;  // of the current step
+  std::vector<std::span<const int64_t>> indices_;          // of those that are rows
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data
@@ -188,12 +195,29 @@ ps::Definition DefineParameters(const config::StrategyConfig& config,
       .max_shard_bytes = config.shard_bytes > 0 ? config.shard_bytes : int64_t{1} << 62};
 }
 
+// Returns the variables whose gradients arrive as rows.
+StatusOr<std::vector<int>> RowGradientsOf(const ModelDefinition& definition) {
+  ASSIGN_OR_RETURN(const model::BuiltGraph training,
+                   BuildGraph(definition, model::Mode::kTrain, definition.build.batch_size,
+                              /*with_updates=*/false));
+  std::vector<int> variables;
+  for (const model::Contribution& contribution : training.contributions) {
+    if (contribution.change != model::Change::kGradientRows) continue;
+    const auto spec =
+        std::ranges::find(definition.variables, contribution.variable, &model::VariableSpec::name);
+    variables.push_back(static_cast<int>(spec - definition.variables.begin()));
+  }
+  std::ranges::sort(variables);
+  return variables;
+}
+
 StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions options) {
   // The servers clip the mean of a synchronous step; asynchronous contributions are clipped by the
   // graph that computes them.
   if (options.parameters.mode == ps::Mode::kSynchronous) {
     options.parameters.clipping = std::exchange(options.common.definition.build.clipping, {});
   }
+  ASSIGN_OR_RETURN(options.parameters.row_gradients, RowGradientsOf(options.common.definition));
   ps::ClientOptions client{
       .servers = options.servers,
       .identity = options.identity,

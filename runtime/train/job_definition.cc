@@ -56,6 +56,7 @@ void SetGiven(const config::OptimizerConfig& config, optimizer::Optimizer& made)
   set(made.weight_decay, config.weight_decay);
   made.exclude_from_weight_decay = config.exclude_from_weight_decay;
   set(made.use_ema, config.use_ema);
+  set(made.lazy, config.lazy);
   set(made.ema_momentum, config.ema_momentum);
   set(made.ema_overwrite_frequency, config.ema_overwrite_frequency);
   set(made.gradient_accumulation_steps, config.gradient_accumulation_steps);

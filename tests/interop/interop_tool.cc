@@ -287,8 +287,9 @@ StatusOr<Json> Predict(const Json& request) {
   return outputs;
 }
 
-// {…, "labels": [{"values", "shape"}, …], "learning_rate": r} → the variables by name, after one
-// step of plain SGD with the sum of the outputs' mean squared errors
+// {…, "labels": [{"values", "shape"}, …], "learning_rate": r or "optimizer": {kind, …}, "steps": n}
+// → the variables by name, after a step (or n) of the optimizer, which is plain SGD by default,
+// with the sum of the outputs' mean squared errors
 StatusOr<Json> TrainStep(const Json& request) {
   ASSIGN_OR_RETURN(auto loaded, Load(request));
   model::BuildOptions options{.mode = model::Mode::kTrain,
@@ -298,8 +299,8 @@ StatusOr<Json> TrainStep(const Json& request) {
     options.objectives.push_back({.loss = {.kind = model::LossKind::kMeanSquaredError},
                                   .labels = {DType::kFloat32, ExampleOf(labels)}});
   }
-  options.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
-  options.optimizer->learning_rate = request["learning_rate"].get<double>();
+  Json sgd = {{"kind", "sgd"}, {"learning_rate", request.value("learning_rate", 0.0)}};
+  ASSIGN_OR_RETURN(options.optimizer, ToOptimizer(request.value("optimizer", sgd)));
   ASSIGN_OR_RETURN(const model::BuiltGraph built, model::Build(loaded->model, options));
   ASSIGN_OR_RETURN(auto program, exec::Compile(built.graph, loaded->store, exec::CpuDevice()));
   auto values = FloatsOf(request["inputs"]);
@@ -307,9 +308,10 @@ StatusOr<Json> TrainStep(const Json& request) {
   std::vector<exec::Feed> feeds;
   for (const std::vector<float>& value : values)
     feeds.push_back(exec::Feed::Of(std::span<const float>(value)));
-  const int64_t step = 0, seed = 1;
+  const int64_t seed = 1;
+  int64_t step = 0;
   feeds.insert(feeds.end(), {exec::Feed::Of(step), exec::Feed::Of(seed)});
-  RETURN_IF_ERROR(program->Run(feeds));
+  for (; step < request.value("steps", 1); ++step) RETURN_IF_ERROR(program->Run(feeds));
   Json variables = Json::object();
   for (const model::VariableSpec& spec : built.variables) {
     const Tensor value = loaded->store.Find(spec.name)->ToTensor();

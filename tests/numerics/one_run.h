@@ -50,8 +50,9 @@ class OneRun {
     EXPECT_EQ(program_->Run(feeds), OkStatus());
   }
 
-  Values Get(const std::string& fetch) const {
-    const auto values = program_->Fetch<float>(program_->FindFetch(fetch));
+  template <typename T = float>
+  std::vector<T> Get(const std::string& fetch) const {
+    const auto values = program_->Fetch<T>(program_->FindFetch(fetch));
     return {values.begin(), values.end()};
   }
 

@@ -26,6 +26,7 @@ std::vector<Op> LinearOps();
 std::vector<Op> ElementwiseOps();
 std::vector<Op> ShapeOps();
 std::vector<Op> SliceOps();
+std::vector<Op> GatherOps();
 std::vector<Op> ImageOps();
 
 bool IsFloat(DType dtype);

@@ -55,6 +55,18 @@ InferResult InferApplyOptimizer(InferenceContext& context) {
   return std::vector<TensorType>();
 }
 
+InferResult InferApplyOptimizerRows(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::string variable, VariableOf(context));
+  const TensorType &indices = context.inputs[0], &values = context.inputs[1];
+  if (!IsFloat(values.dtype) || values.shape.rank() != 2)
+    return InvalidArgument("expected values of float32 or float64, a matrix");
+  if (indices != TensorType{DType::kInt64, {values.shape.dim(0)}})
+    return InvalidArgument("expected one int64 index per row of the values");
+  if (context.inputs[2] != TensorType{DType::kInt64, {}})
+    return InvalidArgument("expected the step as int64[]");
+  return std::vector<TensorType>();
+}
+
 // ---- builder functions
 
 Output Random(Builder& b, std::string_view op, Output step, Output seed, Attributes attributes,
@@ -86,6 +98,7 @@ std::vector<Op> SourceOps() {
       {"Assign", 1, 1, InferWrite, nullptr, Effect::kWrite},
       {"AssignAdd", 1, 1, InferWrite, nullptr, Effect::kWrite},
       {"ApplyOptimizer", 2, 2, InferApplyOptimizer, nullptr, Effect::kWrite},
+      {"ApplyOptimizerRows", 3, 3, InferApplyOptimizerRows, nullptr, Effect::kWrite},
       {"RandomUniform", 2, 2, InferRandom, NoGradient},
       {"RandomNormal", 2, 2, InferRandom, NoGradient},
       {"TruncatedNormal", 2, 2, InferRandom, NoGradient},
@@ -140,6 +153,13 @@ void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Outp
                     Attributes optimizer) {
   optimizer.Set("variable", std::string(variable));
   b.Add("ApplyOptimizer", {gradient, step}, std::move(optimizer), StrCat(variable, "/Apply"));
+}
+
+void ApplyOptimizerRows(Builder& b, std::string_view variable, Output indices, Output values,
+                        Output step, Attributes optimizer) {
+  optimizer.Set("variable", std::string(variable));
+  b.Add("ApplyOptimizerRows", {indices, values, step}, std::move(optimizer),
+        StrCat(variable, "/Apply"));
 }
 
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,

@@ -126,8 +126,14 @@ class ParameterClient {
   // task has drawn, with the one of these gradients; 0: it does not count them. With max_staleness,
   // call this function once the gradients are there, since it decides whether they are sent; it may
   // then wait as EndStep does, with the same errors.
+  //
+  // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i] holds
+  // rows, and indices[i] their indices: distinct, ascending, of rows of the variable, and then -1
+  // for each row of gradients[i] that does not count. The indices are read, and must stay the same,
+  // as gradients[i]. They may be empty for other variables, and missing if there are only such.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
-                           std::span<const std::span<std::byte>> values, int64_t drawn) = 0;
+                           std::span<const std::span<std::byte>> values, int64_t drawn,
+                           std::span<const std::span<const int64_t>> indices = {}) = 0;
   virtual void MarkReady(int variable) = 0;
   // Marks the remaining gradients ready and waits until every server has answered.
   virtual StatusOr<StepResult> EndStep() = 0;

@@ -29,6 +29,7 @@ struct Step {
   // this one. ps 0 therefore gets no gradient; its values are only read.
   bool rewound = false;
   std::vector<std::span<const std::byte>> gradients;
+  std::vector<std::span<const int64_t>> indices;  // see ParameterClient::BeginStep
   std::vector<std::span<std::byte>> values;
   std::vector<bool> marked;
   size_t unmarked = 0;
@@ -175,6 +176,18 @@ class Link : public rpc::ConnectionHandler {
     size_t offset = 0;
     bool ended = false;
   };
+  // The update of a shard. If it has rows, `count` of them, the bytes are their indices and their
+  // values.
+  struct Update {
+    int shard = 0;
+    bool by_rows = false;
+    uint64_t count = 0;
+    std::span<const std::byte> indices = {}, values = {};
+
+    size_t bytes() const { return indices.size() + values.size(); }
+    // Returns up to `most` bytes from `offset` on, of the indices or of the values.
+    std::span<const std::byte> Piece(size_t offset, size_t most) const;
+  };
   struct Pending {  // a request
     uint64_t number = 0;
     bool done = false;
@@ -190,6 +203,7 @@ class Link : public rpc::ConnectionHandler {
   bool NextFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  Update UpdateOf(int shard) const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
   // Returns whether this step sends the server no gradient, and only reads its values.
   bool Pulls() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -250,9 +264,10 @@ class Link : public rpc::ConnectionHandler {
   bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  // Marked shards in sending order. The first `sent_` have been sent, and `offset_` bytes of
-  // the next one.
-  std::vector<int> ready_ ABSL_GUARDED_BY(context_.mutex);
+  // Updates of the marked shards in sending order. The first `sent_` have been sent, and `offset_`
+  // bytes of the next one, after the number of its rows.
+  std::vector<Update> ready_ ABSL_GUARDED_BY(context_.mutex);
+  bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the number of its rows has been sent
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;
   size_t offset_ ABSL_GUARDED_BY(context_.mutex) = 0;
   size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // marked and not yet sent

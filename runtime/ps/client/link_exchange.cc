@@ -28,6 +28,7 @@ void Link::Start(int64_t epoch) {
   epoch_ = epoch;
   ready_.clear();
   sent_ = offset_ = 0;
+  counted_ = false;
   ready_bytes_ = 0;
   // After a restart of the exchange, all values are sent again, so the count starts over.
   bytes_to_come_ = bytes_;
@@ -50,8 +51,42 @@ void Link::Start(int64_t epoch) {
 
 void Link::Mark(int shard) {
   if (!started_) return;
-  ready_.push_back(shard);
-  ready_bytes_ += static_cast<size_t>(context_.shards[static_cast<size_t>(shard)].size);
+  ready_.push_back(UpdateOf(shard));
+  ready_bytes_ += ready_.back().bytes();
+}
+
+Link::Update Link::UpdateOf(int index) const {
+  const Shard& shard = context_.shards[static_cast<size_t>(index)];
+  const auto variable = static_cast<size_t>(shard.variable);
+  const std::span<const std::byte> gradient = context_.step.gradients[variable];
+  if (gradient.empty()) return {.shard = index};
+  const Definition& definition = context_.options.definition;
+  if (!HasRowGradient(definition, shard.variable)) {
+    return {.shard = index,
+            .values = gradient.subspan(static_cast<size_t>(shard.offset),
+                                       static_cast<size_t>(shard.size))};
+  }
+  const int64_t row_bytes = RowBytes(definition.state.variables[variable]);
+  const std::span<const int64_t> indices = context_.step.indices[variable];
+  // The rows of a shard are consecutive. Behind the last row of all, there may be -1.
+  const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
+  const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
+  const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
+  const auto begin = static_cast<size_t>(first - indices.begin());
+  const auto count = static_cast<size_t>(last - first);
+  const auto bytes = static_cast<size_t>(row_bytes);
+  return {.shard = index,
+          .by_rows = true,
+          .count = count,
+          .indices = std::as_bytes(indices.subspan(begin, count)),
+          .values = gradient.subspan(begin * bytes, count * bytes)};
+}
+
+std::span<const std::byte> Link::Update::Piece(size_t offset, size_t most) const {
+  const bool of_indices = offset < indices.size();
+  const std::span<const std::byte> part = of_indices ? indices : values;
+  if (!of_indices) offset -= indices.size();
+  return part.subspan(offset, std::min(most, part.size() - offset));
 }
 
 void Link::Wake() {
@@ -99,31 +134,28 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   return true;
 }
 
+// Appends the number of an update's rows, or the next piece of it. Returns the number of bytes.
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
-  const int index = ready_[sent_];
-  const Shard& shard = context_.shards[static_cast<size_t>(index)];
-  std::span<const std::byte> gradient =
-      context_.step.gradients[static_cast<size_t>(shard.variable)];
+  const Update& update = ready_[sent_];
+  const auto index = static_cast<uint32_t>(update.shard);
   size_t bytes = 0;
-  // An empty segment tells the server not to wait for this shard.
-  if (gradient.empty()) {  // no update for this shard
-    ready_bytes_ -= static_cast<size_t>(shard.size);
+  if (update.by_rows && !std::exchange(counted_, true)) {
+    frame.segments.push_back(
+        {.index = index, .flags = wire::kRowCount, .offset = update.count, .bytes = {}});
   } else {
-    const size_t left = static_cast<size_t>(shard.size) - offset_;
-    bytes = std::min(left, rpc::kFrameTargetBytes);
-    gradient = gradient.subspan(static_cast<size_t>(shard.offset) + offset_, bytes);
-    ready_bytes_ -= bytes;
+    // An empty segment tells the server not to wait for this shard.
+    const std::span<const std::byte> piece = update.Piece(offset_, rpc::kFrameTargetBytes);
+    bytes = piece.size();
+    Lend();
+    frame.segments.push_back(
+        {.index = index, .offset = offset_, .bytes = piece, .release = Released, .argument = this});
   }
-  Lend();
-  frame.segments.push_back({.index = static_cast<uint32_t>(index),
-                            .offset = offset_,
-                            .bytes = gradient,
-                            .release = Released,
-                            .argument = this});
+  ready_bytes_ -= bytes;
   offset_ += bytes;
-  if (bytes == 0 || offset_ == static_cast<size_t>(shard.size)) {
+  if (offset_ == update.bytes()) {
     ++sent_;
     offset_ = 0;
+    counted_ = false;
   }
   return bytes;
 }

@@ -91,18 +91,32 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
   return Result();
 }
 
+Status RemoteClient::CheckGradient(size_t variable, std::span<const std::byte> gradient,
+                                   std::span<const int64_t> indices) const {
+  const Definition& definition = context_.options.definition;
+  const state::Variable& v = definition.state.variables[variable];
+  const bool by_rows = HasRowGradient(definition, static_cast<int>(variable));
+  const size_t bytes = by_rows ? indices.size() * static_cast<size_t>(RowBytes(v))
+                               : static_cast<size_t>(v.shape.num_elements()) * SizeOf(v.dtype);
+  if (gradient.empty() || gradient.size() == bytes) return OkStatus();
+  return InvalidArgument(v.name, ": the gradient has ", gradient.size(), " bytes, ",
+                         by_rows ? StrCat("its ", indices.size(), " rows ") : "the variable ",
+                         bytes);
+}
+
 Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradients,
-                               std::span<const std::span<std::byte>> values, int64_t drawn) {
+                               std::span<const std::span<std::byte>> values, int64_t drawn,
+                               std::span<const std::span<const int64_t>> indices) {
   RETURN_IF_ERROR(CheckValues(values));
   if (gradients.size() != values.size()) {
     return InvalidArgument("expected ", values.size(), " gradients, got ", gradients.size());
   }
+  if (!indices.empty() && indices.size() != values.size()) {
+    return InvalidArgument("expected ", values.size(), " lists of indices, got ", indices.size());
+  }
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!gradients[i].empty() && gradients[i].size() != values[i].size()) {
-      return InvalidArgument(context_.options.definition.state.variables[i].name,
-                             ": the gradient has ", gradients[i].size(), " bytes, the variable ",
-                             values[i].size());
-    }
+    RETURN_IF_ERROR(
+        CheckGradient(i, gradients[i], indices.empty() ? std::span<const int64_t>() : indices[i]));
   }
   ASSIGN_OR_RETURN(too_stale_, TooStale());
   MutexLock lock(context_.mutex);
@@ -118,6 +132,8 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   step.rewound = position_ && drawn > 0;
   step.drawn = position_ ? 0 : drawn;
   step.gradients.assign(gradients.begin(), gradients.end());
+  step.indices.assign(indices.begin(), indices.end());
+  step.indices.resize(values.size());
   step.values.assign(values.begin(), values.end());
   step.marked.assign(values.size(), false);
   step.unmarked = step.pull ? 0 : values.size();

@@ -24,7 +24,8 @@ class RemoteClient : public ParameterClient {
 
   StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) override;
   Status BeginStep(std::span<const std::span<const std::byte>> gradients,
-                   std::span<const std::span<std::byte>> values, int64_t drawn) override;
+                   std::span<const std::span<std::byte>> values, int64_t drawn,
+                   std::span<const std::span<const int64_t>> indices) override;
   void MarkReady(int variable) override;
   StatusOr<StepResult> EndStep() override;
   StatusOr<state::Snapshot> TakeSnapshot() override;
@@ -40,6 +41,8 @@ class RemoteClient : public ParameterClient {
   static Deadline Now() { return SteadyNow(); }
   static constexpr Deadline kTold = Deadline::max();
 
+  Status CheckGradient(size_t variable, std::span<const std::byte> gradient,
+                       std::span<const int64_t> indices) const;
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
   // Returns whether the step's gradients exceed max_staleness.
   StatusOr<bool> TooStale();

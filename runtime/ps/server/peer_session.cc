@@ -284,60 +284,6 @@ void PeerSession::Resume() {
   if (sequence) Refuse(*sequence, Aborted("the copy that this server waited for was not taken"));
 }
 
-Status PeerSession::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
-  if (segment.index == wire::kDrawn) {
-    if (segment.length > 0 || segment.offset > static_cast<uint64_t>(kMostDrawn)) {
-      return InvalidArgument("position: expected up to ", kMostDrawn, " batches");
-    }
-    push_.drawn = static_cast<int64_t>(segment.offset);
-    return OkStatus();
-  }
-  Store& store = *push_.store;
-  const auto shard = static_cast<int>(segment.index);
-  const bool goes_on = push_.received > 0 && shard == push_.shard;
-  if (!store.Owns(segment.index) || push_.remaining == 0 || (push_.received > 0 && !goes_on)) {
-    return InvalidArgument("shard ", segment.index, " is not expected in this contribution now");
-  }
-  const size_t bytes = store.bytes_of(shard);
-  if (segment.offset != push_.received || segment.length > bytes - push_.received) {
-    return InvalidArgument("shard ", shard, ": expected bytes from ", push_.received, " to ", bytes,
-                           ", got ", segment.length, " from ", segment.offset);
-  }
-  // An empty segment stands for the whole shard, so it must be the shard's only one.
-  if (segment.length == 0 && goes_on) return InvalidArgument("shard ", shard, ": no bytes");
-  push_.shard = shard;
-  push_.received += segment.length;
-  if (segment.length == 0 || push_.received == bytes) {
-    push_.received = 0;
-    --push_.remaining;
-  }
-  TakeGradient(frame, segment);
-  return OkStatus();
-}
-
-// Stages or applies the segment. push_.received is 0 if the segment completes the shard.
-void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
-  const int shard = push_.shard;
-  if (push_.staging != nullptr) {
-    return push_.staging->Take(frame, shard, segment.offset, segment.length);
-  }
-  if (push_.synchronous) return frame.Skip(segment.length);  // not needed
-  Store& store = *push_.store;
-  const size_t bytes = store.bytes_of(shard);
-  if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
-  frame.Read(push_.update->bytes(bytes).subspan(segment.offset, segment.length));
-  // A gradient is applied only when it is complete, so a task that dies while sending one leaves
-  // no trace.
-  if (push_.received > 0) return;
-  store.Apply(shard, push_.name, push_.update->bytes(segment.offset + segment.length), store.step(),
-              stream_);
-  push_.update = nullptr;
-  MutexLock lock(mutex_);
-  // The fresh value can be sent while further shards are still arriving.
-  reply_.shards.push_back(shard);
-  reply_.bytes += bytes;
-}
-
 void PeerSession::EndPush() {
   std::shared_ptr<Store> store = std::move(push_.store);
   if (push_.synchronous) {

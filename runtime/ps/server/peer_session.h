@@ -64,9 +64,11 @@ class PeerSession : public rpc::ConnectionHandler {
     int64_t drawn = 0;                 // see wire::kDrawn
     size_t remaining = 0;              // shards still to come
     std::shared_ptr<Staging> staging;  // synchronous; null if the bytes are not needed
-    // The shard in progress, of which the first `received` bytes have arrived.
+    // The shard in progress (-1: none). Of its update, the first `received` of `expected` bytes
+    // have arrived. If it arrives as rows, it has `rows` of them.
     int shard = -1;
-    size_t received = 0;
+    size_t received = 0, expected = 0;
+    int64_t rows = 0;
     rpc::OwnedLease update;  // asynchronous: its gradient
   };
   // The answer being sent. Used by the reader thread, the writing thread and callers of Answer.
@@ -118,7 +120,15 @@ class PeerSession : public rpc::ConnectionHandler {
   bool BeginExchange(const rpc::FrameHeader& header);
   bool BeginPush(const rpc::FrameHeader& header);
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
-  void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  // Begins with the update of a shard, as its first segment says.
+  Status BeginShard(const rpc::SegmentInfo& segment);
+  Status BeginRows(const ShardRows& rows, const rpc::SegmentInfo& segment);
+  void TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  // The shard's update is complete: checks its rows, if it has any, and applies it in asynchronous
+  // mode.
+  Status EndShard();
+  // Applies the update in push_, in asynchronous mode.
+  Status ApplyNow(Store& store, int shard);
   void EndPush();
   void PutOff(uint64_t sequence);
 

@@ -23,6 +23,12 @@ class Staging {
   // `slot` is null if the contribution is so small that any number may arrive at once.
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
           protocol::Name name, std::unique_ptr<Intake::Slot> slot);
+  // The shard's update has this many rows. Called before Take, if the shard's gradient arrives as
+  // rows and the contribution has an update for it.
+  void BeginRows(int shard, int64_t rows);
+  // Returns InvalidArgument unless the rows that have arrived are rows of the shard. Must be called
+  // before the staging is used in any other way.
+  Status CheckRows(int shard) const;
   // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
   // the contribution has no update for the shard.
   void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
@@ -30,6 +36,8 @@ class Staging {
   void EndIntake() { slot_ = nullptr; }
   // Returns null if there is no update for the shard.
   const std::byte* update(int shard) const;
+  // Returns the number of rows in update(shard), if the shard's gradient arrives as rows.
+  int64_t rows(int shard) const { return rows_[store_->PlaceOf(shard)]; }
   // Returns the number of contributions that are summed in update(shard).
   int count(int shard) const;
   // If the shard's updates are gradients: replaces their sum by their mean, clipped by value, which
@@ -43,9 +51,14 @@ class Staging {
   void DropApplied();
   // Adds the updates of `other` to these, and frees them.
   void Absorb(Staging& other);
+  // The same for one shard.
+  void Absorb(int shard, Staging& other);
 
  private:
-  std::span<std::byte> Bytes(int shard);
+  // Return the update, and its values: all of it but the indices of rows.
+  std::span<std::byte> Bytes(int shard) const;
+  std::span<std::byte> Values(int shard) const;
+  void AddRowsOf(int shard, const Staging& other);
 
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<rpc::BufferPool> buffers_;
@@ -54,6 +67,7 @@ class Staging {
   bool checked_ = false;  // DropApplied was called
   std::vector<rpc::OwnedLease> updates_;
   std::vector<int> counts_;
+  std::vector<int64_t> rows_;
 };
 
 // Adds the contributions of a commit as the merge tree pairs them, whether or not the merges were

@@ -33,6 +33,21 @@ void Optimize(const optimizer::Optimizer& optimizer, std::span<std::byte> value,
                    stream, static_cast<T>(scale));
 }
 
+template <typename T>
+void OptimizeRows(const optimizer::Optimizer& optimizer, std::span<std::byte> value,
+                  std::span<const std::span<std::byte>> slot_bytes, const ShardRows& shard,
+                  const RowUpdate<const std::byte>& update, int64_t step, double scale,
+                  kernels::Stream& stream) {
+  std::span<T> slots[optimizer::kMaxSlots];
+  for (size_t i = 0; i < slot_bytes.size(); ++i) slots[i] = As<T>(slot_bytes[i]);
+  const optimizer::GradientRows<T> gradient{.indices = update.indices,
+                                            .values = As<T>(update.values),
+                                            .first_index = shard.first,
+                                            .cols = shard.bytes / static_cast<int64_t>(sizeof(T))};
+  optimizer::ApplyRows(optimizer, step, As<T>(value), gradient, {slots, slot_bytes.size()}, stream,
+                       static_cast<T>(scale));
+}
+
 // Computes value = keep * value + scale * update, with keep 0 or 1.
 template <typename T>
 void Blend(std::span<std::byte> value, std::span<const std::byte> update, bool keep, double scale) {
@@ -134,6 +149,10 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
                                          SlotsFor(definition_, variable));
     entry->variable = shard.variable;
     entry->optimizer = optimizer::ForVariable(definition_.state.optimizer, variable.name);
+    if (HasRowGradient(definition_, shard.variable)) {
+      const int64_t bytes = RowBytes(variable);
+      entry->rows = {shard.offset / bytes, shard.size / bytes, bytes, variable.dtype};
+    }
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
     own_.push_back(i);
@@ -165,6 +184,37 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
   auto* optimize = entry.dtype == DType::kFloat64 ? &Optimize<double> : &Optimize<float>;
   optimize(entry.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
+}
+
+void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
+                            int64_t step, double scale, kernels::Stream& stream) {
+  std::span<std::byte> slots[optimizer::kMaxSlots];
+  const auto count = static_cast<size_t>(entry.slots);
+  for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
+  auto* optimize = entry.dtype == DType::kFloat64 ? &OptimizeRows<double> : &OptimizeRows<float>;
+  optimize(entry.optimizer, entry.Part(0), {slots, count}, entry.rows,
+           RowUpdate<const std::byte>::Of(update, rows), step, scale, stream);
+}
+
+bool Store::ApplyRows(int shard, const protocol::Name& name, std::span<const std::byte> update,
+                      int64_t rows, int64_t step, kernels::Stream& stream) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  if (entry.ledger.Contains(name)) return false;
+  entry.ledger.Record(name);
+  ApplyRowsLocked(entry, update, rows, step, 1, stream);
+  return true;
+}
+
+void Store::ApplyMeanOfRows(int shard, std::span<const protocol::Name> names,
+                            std::span<const std::byte> update, int64_t rows, int count,
+                            int64_t step, kernels::Stream& stream, double factor) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  for (const protocol::Name& name : names) entry.ledger.Record(name);
+  if (count == 0) return;
+  const double scale = (count == 1 ? 1 : 1.0 / count) * factor;
+  ApplyRowsLocked(entry, update, rows, step, scale, stream);
 }
 
 bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::byte> update,

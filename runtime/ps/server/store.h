@@ -15,6 +15,7 @@
 #include "runtime/ps/definition.h"
 #include "runtime/ps/placement.h"
 #include "runtime/ps/protocol/ledger.h"
+#include "runtime/ps/server/row_update.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::ps {
@@ -42,6 +43,10 @@ class Store {
     return static_cast<size_t>(local_[static_cast<size_t>(shard)]);
   }
   size_t bytes_of(int shard) const { return At(shard).bytes; }
+  // Returns null unless the shard's gradient arrives as rows.
+  const ShardRows* rows_of(int shard) const {
+    return At(shard).rows.count == 0 ? nullptr : &At(shard).rows;
+  }
   int slots_of(int shard) const { return At(shard).slots; }
   // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
@@ -66,6 +71,15 @@ class Store {
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream, std::span<const int> counts = {}, double factor = 1);
+  // The same for a shard whose gradient arrives as rows. `update` has `rows` rows, which CheckRows
+  // accepts.
+  bool ApplyRows(int shard, const protocol::Name& name, std::span<const std::byte> update,
+                 int64_t rows, int64_t step, kernels::Stream& stream);
+  // Applies the mean of `count` contributions, whose sum is `update`; 0: none has an update for the
+  // shard. Records all of `names`, of which the caller has left out those that the ledger contains.
+  void ApplyMeanOfRows(int shard, std::span<const protocol::Name> names,
+                       std::span<const std::byte> update, int64_t rows, int count, int64_t step,
+                       kernels::Stream& stream, double factor = 1);
   // Returns whether the ledger contains this contribution to the shard.
   bool Applied(int shard, const protocol::Name& name);
   // Adds one update of the shard to another, as ApplyMean would.
@@ -123,6 +137,7 @@ class Store {
     optimizer::Optimizer optimizer;  // as it applies to the variable
     size_t bytes = 0;
     int slots = 0;
+    ShardRows rows;  // count 0: the gradient does not arrive as rows
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const;
 
@@ -137,6 +152,8 @@ class Store {
   void DerivePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter_mutex_);
   void ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                    kernels::Stream& stream);
+  void ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows, int64_t step,
+                       double scale, kernels::Stream& stream);
 
   const Definition definition_;
   const int servers_;

@@ -402,6 +402,10 @@ void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
   std::vector<const std::byte*> updates(work.updates.size());
   std::vector<int> counts(work.updates.size());
   for (int shard : store.shards()) {
+    if (store.rows_of(shard) != nullptr) {
+      ApplyRows(work, commit, shard, by_value);
+      continue;
+    }
     if (by_value) work.updates[0]->ClipMean(shard);
     for (size_t i = 0; i < updates.size(); ++i) {
       updates[i] = work.updates[i]->update(shard);
@@ -415,6 +419,22 @@ void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
   }
   // Set after all shards, so that a reader who sees the new step finds every update applied.
   store.step() = commit.step + 1;
+}
+
+void Synchronizer::ApplyRows(const Work& work, const protocol::Commit& commit, int shard,
+                             bool by_value) {
+  Store& store = *work.store;
+  Staging& sum = *work.updates[0];
+  for (size_t i = 1; i < work.updates.size(); ++i) sum.Absorb(shard, *work.updates[i]);
+  if (by_value) sum.ClipMean(shard);
+  const int count = sum.count(shard);
+  std::span<const std::byte> update;
+  if (count > 0) {
+    update = {sum.update(shard), store.rows_of(shard)->UpdateBytes(sum.rows(shard))};
+  }
+  store.ApplyMeanOfRows(shard, commit.set, update, sum.rows(shard), count, commit.step, stream_,
+                        store.FactorOf(shard, work.squares));
+  sum.Free(shard);
 }
 
 }  // namespace tfjob::ps

@@ -107,6 +107,8 @@ class Synchronizer {
   void ApplyLoop();
   void CarryOut(const Work& work);
   void Apply(const Work& work, const protocol::Commit& commit);
+  // Applies the commit to a shard whose gradient arrives as rows.
+  void ApplyRows(const Work& work, const protocol::Commit& commit, int shard, bool by_value);
 
   Service& service_;
   const int index_;

@@ -1,0 +1,25 @@
+// Defines layers that look up rows of a table.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Replaces each number i of its input by row i of the variable embeddings [input_dim,output_dim],
+// so that the output has one more axis. Inputs that are not integers are truncated. A number that
+// is negative or not below input_dim ends the run with an error. The gradient of the table has only
+// the rows that a batch contains.
+struct Embedding {
+  static constexpr std::string_view kClass = "Embedding";
+  int64_t input_dim = 0;
+  int64_t output_dim = 0;
+  bool mask_zero = false;
+  Initializer embeddings_initializer = {.kind = Initializer::Kind::kRandomUniform};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
+  graph::Output Apply(LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,303 @@
+// Tests that tables, whose gradients have only some rows, take the steps that dense gradients would
+// take.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/data/pipeline.h"
+#include "runtime/model/keras.h"
+#include "runtime/ps/server/server.h"
+#include "runtime/rpc/pipe_connector.h"
+#include "runtime/state/run_failure.h"
+#include "runtime/strategy/one_device_strategy.h"
+#include "runtime/strategy/parameter_server_strategy.h"
+
+namespace tfjob::strategy {
+namespace {
+
+using optimizer::Kind;
+
+constexpr int64_t kRows = 40, kLength = 3, kSteps = 12, kBatch = 8;
+
+ModelDefinition Pooled(const optimizer::Optimizer& optimizer, bool rows) {
+  ModelDefinition definition;
+  const Json layers = *ParseJson(
+      R"([{"Embedding": {"input_dim": 40, "output_dim": 5}}, "GlobalAveragePooling1D",
+          {"Dense": {"units": 1}}])",
+      "layers");
+  definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
+  definition.build.batch_size = kBatch;
+  definition.build.features = model::Features({kLength});
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
+  definition.build.gradient_rows = rows;
+  definition.state.optimizer = optimizer;
+  definition.seed = 5;
+  EXPECT_TRUE(DefineVariables(definition).ok());
+  return definition;
+}
+
+StrategyOptions Options(const ModelDefinition& definition) {
+  return {.definition = definition,
+          .device = exec::CpuDevice(),
+          .provide_state = [definition]() -> StatusOr<state::Snapshot> {
+            return InitialState(definition);
+          }};
+}
+
+// A batch of lists of ids, of which many come several times. Each label follows from its ids.
+data::Batch BatchOf(int64_t step) {
+  Tensor ids(DType::kFloat32, {kBatch, kLength}), labels(DType::kFloat32, {kBatch});
+  for (int64_t i = 0; i < kBatch * kLength; ++i) {
+    const int64_t id = (step * 7 + i * i) % kRows;
+    ids.data<float>()[static_cast<size_t>(i)] = static_cast<float>(id);
+    labels.data<float>()[static_cast<size_t>(i / kLength)] += std::sin(static_cast<float>(id));
+  }
+  return {.tensors = {{"features", ids}, {"labels", labels}}, .position = {}};
+}
+
+// Returns the examples of a batch that belong to a task.
+data::Batch PartOf(const data::Batch& batch, int task, int tasks) {
+  const auto size = static_cast<size_t>(kBatch / tasks);
+  Tensor ids(DType::kFloat32, {kBatch / tasks, kLength}), labels(DType::kFloat32, {kBatch / tasks});
+  const auto cut = [&](const Tensor& from, Tensor& to, size_t width) {
+    const auto values = from.data<float>().subspan(static_cast<size_t>(task) * size * width);
+    std::copy_n(values.begin(), size * width, to.data<float>().begin());
+  };
+  cut(batch.tensors[0].value, ids, kLength);
+  cut(batch.tensors[1].value, labels, 1);
+  return {.tensors = {{"features", ids}, {"labels", labels}}, .position = {}};
+}
+
+std::vector<float> ValuesOf(const state::Snapshot& snapshot) {
+  std::vector<float> values;
+  for (const state::VariableState& variable : snapshot.variables) {
+    std::vector<Tensor> tensors = variable.slots;
+    tensors.push_back(variable.value);
+    for (const Tensor& tensor : tensors) {
+      const auto span = tensor.data<float>();
+      values.insert(values.end(), span.begin(), span.end());
+    }
+  }
+  return values;
+}
+
+// Returns variables and slots after some steps.
+std::vector<float> Train(const StrategyOptions& options) {
+  auto strategy = MakeOneDevice({.task_type = "chief", .incarnation = 1}, options);
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_TRUE((*strategy)->Start().ok());
+  MetricTotals totals;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const StatusOr<StepOutcome> outcome = (*strategy)->Step(BatchOf(step), totals);
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+  }
+  return ValuesOf(*(*strategy)->TakeSnapshot());
+}
+
+void ExpectNear(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << "element " << i;
+}
+
+std::vector<optimizer::Optimizer> Optimizers() {
+  std::vector<optimizer::Optimizer> all;
+  for (Kind kind : {Kind::kSgd, Kind::kAdagrad, Kind::kAdam, Kind::kRmsprop}) {
+    all.push_back(optimizer::Optimizer::Default(kind));
+    all.back().learning_rate = 0.05;
+  }
+  all.push_back(all[0]);
+  all.back().momentum = 0.9;
+  return all;
+}
+
+TEST(Embedding, TakesTheStepsOfDenseGradients) {
+  for (const optimizer::Optimizer& optimizer : Optimizers()) {
+    SCOPED_TRACE(StrCat(Name(optimizer.kind), " ", optimizer.momentum));
+    const std::vector<float> dense = Train(Options(Pooled(optimizer, false)));
+    ExpectNear(Train(Options(Pooled(optimizer, true))), dense);
+    StrategyOptions skips = Options(Pooled(optimizer, true));
+    skips.on_non_finite = config::OnNonFinite::kSkip;
+    ExpectNear(Train(skips), dense);
+  }
+}
+
+TEST(Embedding, ClipsByTheNormOfTheSumsOfEqualRows) {
+  for (const auto kind : {optimizer::ClipKind::kValue, optimizer::ClipKind::kNorm,
+                          optimizer::ClipKind::kGlobalNorm}) {
+    ModelDefinition dense = Pooled(Optimizers()[0], false), rows = Pooled(Optimizers()[0], true);
+    dense.build.clipping = rows.build.clipping = {.kind = kind, .limit = 0.02};
+    const std::vector<float> clipped = Train(Options(dense));
+    ExpectNear(Train(Options(rows)), clipped);
+    EXPECT_NE(clipped, Train(Options(Pooled(Optimizers()[0], false)))) << "the limit has an effect";
+  }
+}
+
+TEST(Embedding, LazyOptimizersLeaveTheRowsThatABatchLacks) {
+  optimizer::Optimizer lazy = optimizer::Optimizer::Default(Kind::kAdam);
+  lazy.lazy = true;
+  const ModelDefinition definition = Pooled(lazy, true);
+  auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1}, Options(definition));
+  ASSERT_TRUE(strategy->Start().ok());
+  MetricTotals totals;
+  ASSERT_TRUE(strategy->Step(BatchOf(0), totals).ok());
+  const state::Snapshot before = *strategy->TakeSnapshot();
+  const data::Batch batch = BatchOf(1);
+  ASSERT_TRUE(strategy->Step(batch, totals).ok());
+  const state::Snapshot after = *strategy->TakeSnapshot();
+  std::vector<bool> used(kRows);
+  for (const float id : batch.tensors[0].value.data<float>()) used[static_cast<size_t>(id)] = true;
+  for (int64_t i = 0; i < kRows * 5; ++i) {
+    const auto at = static_cast<size_t>(i);
+    EXPECT_EQ(
+        before.variables[0].value.data<float>()[at] == after.variables[0].value.data<float>()[at],
+        !used[at / 5])
+        << "element " << i;
+  }
+}
+
+// Two servers, between which the table is cut into shards of a few rows, and `count` tasks.
+class Tasks {
+ public:
+  Tasks(const ModelDefinition& definition, ps::Mode mode, int count)
+      : definition_(definition), mode_(mode), count_(count) {
+    for (int i = 0; i < 2; ++i) {
+      const rpc::Identity identity{.task_type = "ps", .task_index = i, .incarnation = 1};
+      servers_.push_back(
+          *ps::ParameterServer::Create({.identity = identity, .connector = &pipes_}));
+      pipes_.Listen(kServers[static_cast<size_t>(i)], ps::kParameterService, identity,
+                    *servers_.back());
+    }
+    for (int i = 0; i < count; ++i) tasks_.push_back(*MakeParameterServer(OptionsOf(i)));
+  }
+  ~Tasks() {
+    tasks_.clear();
+    for (const std::string& server : kServers) pipes_.Close(server);
+  }
+
+  // Trains each task on its part of the batches, and returns variables and slots.
+  std::vector<float> Run() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count_; ++i) {
+      threads.emplace_back([this, i] {
+        Strategy& task = *tasks_[static_cast<size_t>(i)];
+        ASSERT_TRUE(task.Start().ok());
+        MetricTotals totals;
+        for (int64_t step = 0; step < kSteps; ++step) {
+          const auto outcome = task.Step(PartOf(BatchOf(step), i, count_), totals);
+          ASSERT_TRUE(outcome.ok()) << outcome.status();
+          ASSERT_FALSE(outcome->dropped);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return ValuesOf(*tasks_[0]->TakeSnapshot());
+  }
+
+ private:
+  ParameterServerOptions OptionsOf(int index) {
+    ParameterServerOptions options{.common = Options(definition_),
+                                   .parameters = {.state = definition_.state,
+                                                  .mode = mode_,
+                                                  .replicas_to_aggregate = count_,
+                                                  .start_timeout = 30s,
+                                                  .max_shard_bytes = 7 * 5 * sizeof(float)},
+                                   .servers = kServers,
+                                   .identity = {.task_type = index == 0 ? "chief" : "worker",
+                                                .task_index = index == 0 ? 0 : index - 1,
+                                                .incarnation = 1},
+                                   .chief = index == 0,
+                                   .patience = 30s,
+                                   .connector = &pipes_};
+    for (int i = 0; i < count_; ++i)
+      options.parameters.tasks.push_back({i == 0 ? "chief" : "worker", i == 0 ? 0 : i - 1});
+    return options;
+  }
+
+  const std::vector<std::string> kServers = {"ps-0", "ps-1"};
+  const ModelDefinition definition_;
+  const ps::Mode mode_;
+  const int count_;
+  rpc::PipeConnector pipes_;
+  std::vector<std::unique_ptr<ps::ParameterServer>> servers_;
+  std::vector<std::unique_ptr<Strategy>> tasks_;
+};
+
+ModelDefinition WithBatchSize(ModelDefinition definition, int64_t batch_size) {
+  definition.build.batch_size = batch_size;
+  return definition;
+}
+
+TEST(Embedding, AsynchronousServersTakeTheStepsOfOneDevice) {
+  for (const optimizer::Optimizer& optimizer : Optimizers()) {
+    SCOPED_TRACE(StrCat(Name(optimizer.kind), " ", optimizer.momentum));
+    const ModelDefinition definition = Pooled(optimizer, true);
+    ExpectNear(Tasks(definition, ps::Mode::kAsynchronous, 1).Run(), Train(Options(definition)));
+  }
+}
+
+TEST(Embedding, SynchronousTasksTakeTheStepsOfOneDeviceWithTheWholeBatch) {
+  for (const optimizer::Optimizer& optimizer : Optimizers()) {
+    SCOPED_TRACE(StrCat(Name(optimizer.kind), " ", optimizer.momentum));
+    const ModelDefinition definition = Pooled(optimizer, true);
+    const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
+    const std::vector<float> got = Tasks(part, ps::Mode::kSynchronous, 4).Run();
+    ExpectNear(got, Train(Options(definition)));
+    EXPECT_EQ(got, Tasks(part, ps::Mode::kSynchronous, 4).Run()) << "two runs differ";
+  }
+}
+
+TEST(Embedding, SynchronousServersClipTheMeanOfRows) {
+  for (const auto kind : {optimizer::ClipKind::kValue, optimizer::ClipKind::kNorm,
+                          optimizer::ClipKind::kGlobalNorm}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    ModelDefinition definition = Pooled(Optimizers()[1], true);
+    definition.build.clipping = {.kind = kind, .limit = 0.02};
+    const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
+    ExpectNear(Tasks(part, ps::Mode::kSynchronous, 4).Run(), Train(Options(definition)));
+  }
+}
+
+// Returns the error of a step on a batch with this id.
+Status StepWith(float id) {
+  auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1},
+                                 Options(Pooled(Optimizers()[0], true)));
+  EXPECT_TRUE(strategy->Start().ok());
+  const std::vector<float> before = ValuesOf(*strategy->TakeSnapshot());
+  data::Batch batch = BatchOf(0);
+  batch.tensors[0].value.data<float>()[4] = id;
+  MetricTotals totals;
+  Status status = strategy->Step(batch, totals).status();
+  if (!status.ok()) {
+    EXPECT_EQ(before, ValuesOf(*strategy->TakeSnapshot())) << "half a step";
+  }
+  return status;
+}
+
+TEST(Embedding, RefusesIdsThatAreNoRows) {
+  EXPECT_EQ(StepWith(39.9f), OkStatus()) << "truncated, as in Keras";
+  EXPECT_EQ(Message(StepWith(40)),
+            "embedding/Gather: id 40 at position 4 of the batch is no row of embedding/embeddings: "
+            "expected 0 to 39");
+  EXPECT_EQ(StepWith(-1).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(StepWith(std::numeric_limits<float>::infinity()).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Embedding, EndsTheRunWhenARowIsNotFinite) {
+  ModelDefinition definition = Pooled(Optimizers()[0], true);
+  definition.state.optimizer.learning_rate = 1e38;
+  auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1}, Options(definition));
+  ASSERT_TRUE(strategy->Start().ok());
+  MetricTotals totals;
+  Status status;
+  for (int64_t step = 0; step < 5 && status.ok(); ++step)
+    status = strategy->Step(BatchOf(step), totals).status();
+  EXPECT_TRUE(state::IsRunFailure(status)) << status;
+}
+
+}  // namespace
+}  // namespace tfjob::strategy

@@ -1,0 +1,112 @@
+"""Compares tables (Embedding) with Keras: outputs, masks, and the variables after steps of each optimizer.
+
+Keras on TensorFlow treats the gradients of a row that a batch contains several times one by one, unlike Keras on its
+other backends. The steps therefore use dense gradients, in which TensorFlow has added them."""
+import json
+import os
+import tempfile
+import unittest
+
+from harness import as_json, tool
+from interop_test import values, variables
+
+import numpy as np
+import tensorflow as tf
+import keras
+import tf_keras
+
+
+def ids(rng, *shape):
+    return rng.integers(0, 23, shape).astype(np.float32)
+
+
+def texts(library, mask_zero=False):
+    """Returns a classifier of texts."""
+    L = library.layers
+    x = library.Input((6,), name="words")
+    h = L.Embedding(23, 5, mask_zero=mask_zero, name="table")(x)
+    return library.Model(x, L.Dense(3, name="logits")(L.GlobalAveragePooling1D()(h)), name="texts")
+
+
+def pairs(library):
+    """Returns a model that uses one table for two inputs, and another table of single ids."""
+    L = library.layers
+    a, b, c = library.Input((4,), name="a"), library.Input((3,), name="b"), library.Input((1,), name="c")
+    shared = L.Embedding(23, 4, name="shared", embeddings_initializer="random_normal")
+    h = L.Concatenate()([L.GlobalAveragePooling1D()(shared(a)), L.GlobalMaxPooling1D()(shared(b)),
+                         L.Flatten()(L.Embedding(23, 2, name="single")(c))])
+    return library.Model([a, b, c], L.Dense(2, name="out")(h), name="pairs")
+
+
+OPTIMIZERS = [
+    ({"kind": "sgd", "learning_rate": 0.1}, lambda: keras.optimizers.SGD(0.1)),
+    ({"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9}, lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
+    ({"kind": "adagrad", "learning_rate": 0.1}, lambda: keras.optimizers.Adagrad(0.1)),
+    ({"kind": "adam", "learning_rate": 0.01}, lambda: keras.optimizers.Adam(0.01)),
+    ({"kind": "rmsprop", "learning_rate": 0.01}, lambda: keras.optimizers.RMSprop(0.01)),
+]
+
+
+class Tables(unittest.TestCase):
+    def request(self, folder, model, inputs):
+        prefix = os.path.join(folder, "weights")
+        tool("write-checkpoint", {"prefix": prefix, "tensors": {k: as_json(v) for k, v in variables(model).items()}})
+        return {"model": model.to_json(), "prefix": prefix, "inputs": [values(x) for x in inputs]}
+
+    def check_outputs(self, model, inputs):
+        with tempfile.TemporaryDirectory() as folder:
+            got = tool("predict", self.request(folder, model, inputs))
+        wanted = np.asarray(model(inputs if len(inputs) > 1 else inputs[0]))
+        np.testing.assert_allclose(np.float32(got[0]).reshape(wanted.shape), wanted, rtol=0, atol=1e-6)
+
+    def check_steps(self, make_model, inputs, ours, optimizer, steps=3):
+        model = make_model(keras)
+        inputs_of = inputs if len(inputs) > 1 else inputs[0]
+        labels = np.random.default_rng(1).random(tuple(model(inputs_of).shape), dtype=np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            request = self.request(folder, model, inputs) | {"labels": [values(labels)], "optimizer": ours}
+            got = tool("train-step", request | {"steps": steps})
+        for _ in range(steps):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(model(inputs_of, training=True) - labels))
+            gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+            optimizer.apply([tf.convert_to_tensor(g) for g in gradients], model.trainable_variables)
+        for name, value in variables(model).items():
+            with self.subTest(variable=name):
+                np.testing.assert_allclose(np.float32(got[name]).reshape(value.shape), value, rtol=0, atol=2e-5)
+
+    def test_outputs(self):
+        rng = np.random.default_rng(3)
+        for library in (keras, tf_keras):
+            with self.subTest(library=library.__name__):
+                self.check_outputs(texts(library), [ids(rng, 8, 6)])
+                self.check_outputs(texts(library), [ids(rng, 8, 6) + 0.75])
+                self.check_outputs(pairs(library), [ids(rng, 8, 4), ids(rng, 8, 3), ids(rng, 8, 1)])
+
+    def test_masks(self):
+        words = ids(np.random.default_rng(4), 8, 6)
+        words[:, 3:] = 0
+        words[:, 0] = 5
+        for library in (keras, tf_keras):
+            with self.subTest(library=library.__name__):
+                self.check_outputs(texts(library, mask_zero=True), [words])
+
+    def test_steps_of_each_optimizer(self):
+        rng = np.random.default_rng(5)
+        words, inputs = [ids(rng, 8, 6)], [ids(rng, 8, 4), ids(rng, 8, 3), ids(rng, 8, 1)]
+        for ours, make in OPTIMIZERS:
+            with self.subTest(**ours):
+                self.check_steps(texts, words, ours, make())
+                self.check_steps(pairs, inputs, ours, make())
+
+    def test_keras_reads_what_we_write(self):
+        model = pairs(keras)
+        again = keras.models.model_from_json(json.dumps(tool("rewrite", {"model": model.to_json()})))
+        again.set_weights(model.get_weights())
+        rng = np.random.default_rng(6)
+        inputs = [ids(rng, 8, 4), ids(rng, 8, 3), ids(rng, 8, 1)]
+        np.testing.assert_array_equal(again(inputs), model(inputs))
+
+
+if __name__ == "__main__":
+    unittest.main()
