@@ -30,10 +30,15 @@ Status CheckName(const std::string& name, const JsonField& field) {
 
 // Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
+  if (layer.config.As<layers::Embedding>() != nullptr) {
+    // Takes lists of any length, which tf.keras 2 writes as null. Its own argument input_dim is the
+    // size of its table.
+    arguments.Ignore("batch_input_shape");
+    arguments.Ignore("input_shape");
+    return OkStatus();
+  }
   RETURN_IF_ERROR(arguments.ReadBatchShape("batch_input_shape", layer.stated_input));
   RETURN_IF_ERROR(arguments.ReadShape("input_shape", layer.stated_input));
-  // An Embedding's own argument of this name is the size of its table.
-  if (layer.config.As<layers::Embedding>() != nullptr) return OkStatus();
   int64_t dim = 0;
   RETURN_IF_ERROR(arguments.Read("input_dim", dim));
   if (dim > 0) layer.stated_input = Shape({dim});

@@ -205,8 +205,10 @@ TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefused) {
 TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- Dens: {units: 3}"),
             "layers[0]: layer class Dens is not supported; did you mean \"Dense\"?");
+  EXPECT_EQ(Error("- Qwerty: {filters: 3}").substr(0, 62),
+            "layers[0]: layer class Qwerty is not supported; known: InputLa");
   EXPECT_EQ(Error("- Lambda: {filters: 3}").substr(0, 62),
-            "layers[0]: layer class Lambda is not supported; known: InputLa");
+            "layers[0]: a Lambda layer holds Python code, which is not run;");
   EXPECT_EQ(Error("- Dense: {unit: 3, units: 3}"),
             "layer dense (Dense): layers[0].Dense.unit: unknown argument; did you mean \"units\"?");
   EXPECT_EQ(Error("- Dense: {units: 0}"),
