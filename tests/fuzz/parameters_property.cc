@@ -38,8 +38,8 @@ void CheckPlacement(const ps::Definition& definition, const std::vector<ps::Shar
       expected = 0;
     }
     ENFORCE(shard.offset == expected && shard.size >= 0, "shards follow each other");
-    if (HasRowGradient(definition, variable)) {
-      const int64_t row = RowBytes(definition.state.variables[static_cast<size_t>(variable)]);
+    if (ps::HasRowGradient(definition, variable)) {
+      const int64_t row = ps::RowBytes(definition.state.variables[static_cast<size_t>(variable)]);
       ENFORCE(shard.offset % row == 0 && shard.size % row == 0, "shards have whole rows");
     }
     expected += shard.size;
