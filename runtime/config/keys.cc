@@ -102,6 +102,13 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                       "Patterns such as `logits/*`, as in a shell: matching variables keep their "
                       "initial values, and matching tensors of the file are ignored.",
                   .unset_doc = "none"});
+  keys.push_back({.path = "model.frozen",
+                  .type = KeyType::kStrings,
+                  .binding = Bind<&C::model, &ModelConfig::frozen>(),
+                  .doc = "Patterns such as `conv_*` or `encoder/*`, as in a shell: layers whose "
+                         "name matches are not trained, like those with `trainable: false`. The "
+                         "name of a layer of a nested model begins with the nested model's.",
+                  .unset_doc = "none"});
 }
 
 void AddModelKeys(std::vector<Key>& keys) {

@@ -8,6 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/model/freeze.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
@@ -148,6 +149,7 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   strategy::ModelDefinition definition;
   definition.seed = config.seed;
   ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
+  RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
   ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, dataset));
   ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, definition.model));
   for (const config::TrainingConfig& output : outputs) {

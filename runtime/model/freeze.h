@@ -1,0 +1,19 @@
+// Freezes layers of a model by the patterns of the training file (`model.frozen`).
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+
+// Makes the layers that match one of the patterns not trainable, as Keras' `layer.trainable =
+// False` does: their variables keep their values, and a BatchNormalization normalises with its
+// moving statistics. A pattern is matched as in a shell (fnmatch) against the layer's name, which
+// begins with the names of the nested models around it: "encoder/dense_1". `*` matches any text,
+// with slashes. Returns InvalidArgument, and leaves the model unchanged, if a pattern matches no
+// layer.
+Status Freeze(Model& model, std::span<const std::string> patterns);
+
+}  // namespace tfjob::model
