@@ -37,9 +37,12 @@ StatusOr<std::vector<Variable*>> FindOrCreateSlots(const optimizer::Optimizer& o
     Variable* found = store.Find(name);
     if (found == nullptr) {
       ASSIGN_OR_RETURN(found, store.Create(name, dtype, variable.shape(), Kind::kSlot));
-      RETURN_IF_ERROR(found->FromTensor(slot.starts_as_variable
-                                            ? variable.ToTensor()
-                                            : Filled(dtype, variable.shape(), slot.initial_value)));
+      // A new variable contains zeros, in memory that nobody has touched.
+      if (slot.starts_as_variable) {
+        RETURN_IF_ERROR(found->FromTensor(variable.ToTensor()));
+      } else if (slot.initial_value != 0) {
+        RETURN_IF_ERROR(found->FromTensor(Filled(dtype, variable.shape(), slot.initial_value)));
+      }
     }
     if (found->kind() != Kind::kSlot || found->dtype() != dtype ||
         found->shape() != variable.shape()) {

@@ -7,9 +7,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "runtime/base/status.h"
 #include "runtime/tensor/tensor.h"
+
+namespace tfjob {
+class ThreadPool;
+}  // namespace tfjob
 
 namespace tfjob::io {
 
@@ -41,6 +46,10 @@ class BundleReader {
   // for strings, other unsupported element types and partitioned variables; and DataLoss for
   // a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
+  // Like Read, but reads into the memory of `to`, also with the threads of `pool`, unless that is
+  // null. Returns InvalidArgument if `to` has another dtype or shape. After an error, the content
+  // of `to` is undefined.
+  Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
   // Returns a tensor that is a single string of at most 64 MiB. Returns the errors of Read.
   StatusOr<std::string> ReadString(const std::string& name) const;
 
@@ -51,6 +60,8 @@ class BundleReader {
   Status ReadIndexEntry(const std::string& path, const std::string& name, const std::string& value);
   StatusOr<int64_t> DataFileSize(int shard) const;
   Status CheckDataFiles() const;
+  // Returns the tensor's entry and its dtype if the tensor can be read.
+  StatusOr<std::pair<BundleEntry, DType>> FindTensor(const std::string& name) const;
 
   const std::string prefix_;
   int shards_ = 0;

@@ -4,6 +4,7 @@
 #include <leveldb/options.h>
 #include <leveldb/table_builder.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -28,6 +29,9 @@ class TableText : public leveldb::WritableFile {
 
   std::string text;
 };
+
+// Bytes that are written at once, while they are still in the cache from their checksum.
+constexpr size_t kBytesPerAppend = 256 << 10;
 
 std::string Header() {
   BundleHeaderProto header;
@@ -75,18 +79,24 @@ Status BundleWriter::Add(const std::string& name, DType dtype, const Shape& shap
   ENFORCE(bytes.size() == static_cast<size_t>(shape.num_elements()) * SizeOf(dtype),
           "as many bytes as the shape holds");
   if (name.empty()) return InvalidArgument("a tensor of a checkpoint needs a name");
+  if (entries_.contains(name))
+    return AlreadyExists("checkpoint ", prefix_, ": two tensors are named ", name);
   BundleEntryProto entry;
   entry.set_dtype(static_cast<int>(dtype));
   entry.mutable_shape();  // written even when empty
   for (int64_t dim : shape.dims()) entry.mutable_shape()->add_dim()->set_size(dim);
   entry.set_offset(size_);
   entry.set_size(static_cast<int64_t>(bytes.size()));
-  entry.set_crc32c(MaskCrc(Crc32c(bytes)));
-  if (!entries_.emplace(name, entry.SerializeAsString()).second) {
-    return AlreadyExists("checkpoint ", prefix_, ": two tensors are named ", name);
+  uint32_t crc = 0;
+  while (!bytes.empty()) {
+    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kBytesPerAppend));
+    crc = ExtendCrc32c(crc, piece);
+    RETURN_IF_ERROR(data_->Append({reinterpret_cast<const char*>(piece.data()), piece.size()}));
+    size_ += static_cast<int64_t>(piece.size());
+    bytes = bytes.subspan(piece.size());
   }
-  RETURN_IF_ERROR(data_->Append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-  size_ += static_cast<int64_t>(bytes.size());
+  entry.set_crc32c(MaskCrc(crc));
+  entries_.emplace(name, entry.SerializeAsString());
   return OkStatus();
 }
 

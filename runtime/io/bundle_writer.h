@@ -32,7 +32,8 @@ class BundleWriter {
                                                         FileSystem& files = RealFileSystem());
   ~BundleWriter();
 
-  // `bytes` contains the dense values. Returns AlreadyExists if the name was added before.
+  // `bytes` contains the dense values. Returns AlreadyExists if the name was added before. After
+  // another error, the checkpoint cannot be finished.
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);

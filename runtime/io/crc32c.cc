@@ -74,6 +74,28 @@ __attribute__((target("sse4.2"))) uint32_t ExtendHardware(uint32_t crc, const ui
   return static_cast<uint32_t>(state);
 }
 
+// Bits of a reflected polynomial of degree below 32: the highest bit is the coefficient of x^0.
+constexpr uint32_t kOne = 1u << 31;
+constexpr uint32_t kX = 1u << 30;
+
+// Returns the product modulo the polynomial.
+uint32_t Multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t term = kOne; term != 0; term >>= 1) {
+    if ((a & term) != 0) product ^= b;
+    b = (b >> 1) ^ ((b & 1) ? kPolynomial : 0);  // times x
+  }
+  return product;
+}
+
+uint32_t PowerOfX(uint64_t exponent) {
+  uint32_t power = kOne;
+  for (uint32_t square = kX; exponent != 0; exponent >>= 1, square = Multiply(square, square)) {
+    if ((exponent & 1) != 0) power = Multiply(power, square);
+  }
+  return power;
+}
+
 uint32_t ExtendTable(uint32_t crc, const uint8_t* data, size_t size) {
   for (; size > 0; --size) crc = (crc >> 8) ^ kByteTable[(crc ^ *data++) & 0xff];
   return crc;
@@ -86,6 +108,11 @@ uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(data.data());
   return ~(hardware ? ExtendHardware(~crc, bytes, data.size())
                     : ExtendTable(~crc, bytes, data.size()));
+}
+
+// The inversions before and after the division cancel out, as in zlib's crc32_combine.
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes) {
+  return Multiply(first, PowerOfX(8 * second_bytes)) ^ second;
 }
 
 uint32_t Crc32c(std::string_view data) {

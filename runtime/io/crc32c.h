@@ -15,6 +15,9 @@ inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);
 }
 uint32_t Crc32c(std::string_view data);
+// Returns the checksum of some bytes followed by others, from the checksums of both and the number
+// of the others. Takes the time of a few hundred instructions.
+uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 
 // A checksum stored beside its data is masked: rotated right by 15 bits, plus a constant.
 constexpr uint32_t MaskCrc(uint32_t crc) {

@@ -29,5 +29,15 @@ TEST(Crc32c, PartsGiveTheSameAsTheWholeAcrossTheStreamsBorders) {
   EXPECT_EQ(ExtendCrc32c(Crc32c(bytes.first(3073)), bytes.subspan(3073)), bytewise);
 }
 
+TEST(Crc32c, ChecksumsOfPartsJoinToThatOfTheWhole) {
+  std::string text;
+  for (int i = 0; i < 10000; ++i) text += static_cast<char>(i * 31 + i / 7);
+  for (size_t cut : {0, 1, 7, 4096, 9999, 10000}) {
+    const std::string second = text.substr(cut);
+    EXPECT_EQ(JoinCrc32c(Crc32c(text.substr(0, cut)), Crc32c(second), second.size()), Crc32c(text))
+        << cut;
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::io

@@ -24,14 +24,16 @@ Status CheckTensor(const Variable& variable, const std::string& what, const Tens
 
 }  // namespace
 
+Tensor InitialSlot(const Variable& variable, const optimizer::Slot& slot, const Tensor& value) {
+  if (slot.starts_as_variable) return value.Clone();
+  return Filled(variable.dtype, variable.shape, slot.initial_value);
+}
+
 VariableState VariableState::Initial(const Variable& variable,
                                      const optimizer::Optimizer& optimizer, Tensor value) {
   VariableState state{.value = std::move(value), .slots = {}};
-  for (const optimizer::Slot& slot : SlotsOf(variable, optimizer)) {
-    state.slots.push_back(slot.starts_as_variable
-                              ? state.value.Clone()
-                              : Filled(variable.dtype, variable.shape, slot.initial_value));
-  }
+  for (const optimizer::Slot& slot : SlotsOf(variable, optimizer))
+    state.slots.push_back(InitialSlot(variable, slot, state.value));
   return state;
 }
 

@@ -10,6 +10,9 @@
 
 namespace tfjob::state {
 
+// Returns the initial value of a slot of a variable that has this value.
+Tensor InitialSlot(const Variable& variable, const optimizer::Slot& slot, const Tensor& value);
+
 struct VariableState {
   Tensor value;
   std::vector<Tensor> slots;  // in the order of SlotsOf

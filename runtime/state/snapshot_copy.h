@@ -10,7 +10,7 @@ namespace tfjob::state {
 
 class SnapshotCopy {
  public:
-  // A snapshot that holds its values already.
+  // For a snapshot that holds its values already.
   SnapshotCopy(Snapshot whole) : snapshot_(std::move(whole)) {}  // NOLINT: converts
   // `finish` returns once the tensors of `snapshot` hold the values of its step. It is called on
   // any thread, on several at a time, and again.

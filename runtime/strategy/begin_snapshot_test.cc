@@ -37,13 +37,14 @@ class Task {
   explicit Task(optimizer::Kind kind,
                 config::OnNonFinite on_non_finite = config::OnNonFinite::kFail)
       : definition_(TwoLayers(kind)) {
-    strategy_ = *MakeOneDevice({.task_type = "chief", .incarnation = 1},
-                               {.definition = definition_,
-                                .device = exec::CpuDevice(),
-                                .on_non_finite = on_non_finite,
-                                .provide_state = [this]() -> StatusOr<state::Snapshot> {
-                                  return InitialState(definition_);
-                                }});
+    strategy_ = *MakeOneDevice(
+        {.task_type = "chief", .incarnation = 1},
+        {.definition = definition_,
+         .device = exec::CpuDevice(),
+         .on_non_finite = on_non_finite,
+         .provide_state = [this](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+           return InitialState(definition_);
+         }});
     auto dataset = std::make_shared<const data::Dataset>(
         *data::MakeLinear({.weights = std::vector<double>(kFeatures, 0.5), .examples = 64}));
     batches_ = *data::Pipeline::Create(

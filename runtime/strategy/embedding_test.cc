@@ -43,7 +43,7 @@ ModelDefinition Pooled(const optimizer::Optimizer& optimizer, bool rows) {
 StrategyOptions Options(const ModelDefinition& definition) {
   return {.definition = definition,
           .device = exec::CpuDevice(),
-          .provide_state = [definition]() -> StatusOr<state::Snapshot> {
+          .provide_state = [definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
             return InitialState(definition);
           }};
 }

@@ -108,27 +108,33 @@ class OneDevice : public Strategy {
 
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
-    // Programs with updates also create the slots.
     ASSIGN_OR_RETURN(training_, programs_.ForBatchSize(batch_size));
-    for (const state::Variable& variable : options_.definition.state.variables)
-      variables_.push_back(store_.Find(variable.name));
-    if (!check_.skips()) return OkStatus();
-    ASSIGN_OR_RETURN(updates_, Updates::Compile(options_.definition, store_, options_.device));
+    if (check_.skips()) {
+      ASSIGN_OR_RETURN(updates_, Updates::Compile(options_.definition, store_, options_.device));
+    }
+    // The program with the updates has created the slots.
+    const state::TrainingState& training = options_.definition.state;
+    for (const state::Variable& variable : training.variables) {
+      std::vector<variables::Variable*> held{store_.Find(variable.name)};
+      for (const optimizer::Slot& slot : state::SlotsOf(variable, training.optimizer)) {
+        ASSIGN_OR_RETURN(variables::Variable * found,
+                         store_.Get(StrCat(variable.name, "/", slot.suffix)));
+        held.push_back(found);
+      }
+      held_.push_back(std::move(held));
+    }
     return OkStatus();
   }
 
   StatusOr<StepOutcome> Start() override {
-    ASSIGN_OR_RETURN(state::Snapshot snapshot, options_.provide_state());
-    const state::TrainingState& training = options_.definition.state;
-    RETURN_IF_ERROR(state::CheckFits(snapshot, training));
-    RETURN_IF_ERROR(LoadValues(options_.definition, snapshot, store_));
-    for (size_t v = 0; v < training.variables.size(); ++v) {
-      const std::vector<optimizer::Slot> slots =
-          state::SlotsOf(training.variables[v], training.optimizer);
-      for (size_t s = 0; s < slots.size(); ++s) {
-        ASSIGN_OR_RETURN(variables::Variable * slot, SlotOf(training.variables[v], slots[s]));
-        RETURN_IF_ERROR(slot->FromTensor(snapshot.variables[v].slots[s]));
-      }
+    const state::Snapshot memory = Collect(&variables::Variable::Memory);
+    ASSIGN_OR_RETURN(const state::Snapshot snapshot, options_.provide_state(&memory));
+    RETURN_IF_ERROR(state::CheckFits(snapshot, options_.definition.state));
+    for (size_t v = 0; v < held_.size(); ++v) {
+      const state::VariableState& state = snapshot.variables[v];
+      RETURN_IF_ERROR(held_[v][0]->FromTensor(state.value));
+      for (size_t s = 0; s < state.slots.size(); ++s)
+        RETURN_IF_ERROR(held_[v][1 + s]->FromTensor(state.slots[s]));
     }
     global_step_ = snapshot.global_step;
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
@@ -154,19 +160,12 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<state::SnapshotCopy> BeginSnapshot() override {
-    state::Snapshot snapshot{.global_step = global_step_};
+    Copies copies(Written());
+    state::Snapshot snapshot =
+        Collect([&](variables::Variable& variable) { return copies.Begin(variable); });
+    snapshot.global_step = global_step_;
     if (drawn_ != global_step_)
       snapshot.ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
-    const state::TrainingState& training = options_.definition.state;
-    Copies copies(Written());
-    for (const state::Variable& variable : training.variables) {
-      state::VariableState state{.value = copies.Begin(*store_.Find(variable.name))};
-      for (const optimizer::Slot& slot : state::SlotsOf(variable, training.optimizer)) {
-        ASSIGN_OR_RETURN(variables::Variable * found, SlotOf(variable, slot));
-        state.slots.push_back(copies.Begin(*found));
-      }
-      snapshot.variables.push_back(std::move(state));
-    }
     return state::SnapshotCopy(std::move(snapshot), std::move(copies).Finisher());
   }
 
@@ -180,14 +179,14 @@ class OneDevice : public Strategy {
   // false if the batch is skipped.
   StatusOr<bool> Apply(const ModelProgram& program) {
     check_.Begin();
-    for (size_t v = 0; v < variables_.size(); ++v) {
+    for (size_t v = 0; v < held_.size(); ++v) {
       const std::span<const int64_t> indices = program.Indices(static_cast<int>(v));
       if (updates_ != nullptr) {
         check_.Contribution(v, program.Contribution(static_cast<int>(v)));
       } else if (indices.empty()) {
-        check_.Updated(v, *variables_[v]);
+        check_.Updated(v, *held_[v][0]);
       } else {
-        check_.UpdatedRows(v, *variables_[v], indices);
+        check_.UpdatedRows(v, *held_[v][0], indices);
       }
     }
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));
@@ -200,9 +199,17 @@ class OneDevice : public Strategy {
     return updates_ != nullptr ? updates_->program().written() : training_->program().written();
   }
 
-  StatusOr<variables::Variable*> SlotOf(const state::Variable& variable,
-                                        const optimizer::Slot& slot) const {
-    return store_.Get(StrCat(variable.name, "/", slot.suffix));
+  // Returns a snapshot of the tensors that `tensor_of` returns for the variables and slots.
+  template <typename TensorOf>
+  state::Snapshot Collect(TensorOf tensor_of) {
+    state::Snapshot snapshot;
+    for (const std::vector<variables::Variable*>& held : held_) {
+      state::VariableState state{.value = std::invoke(tensor_of, *held[0]), .slots = {}};
+      for (size_t s = 1; s < held.size(); ++s)
+        state.slots.push_back(std::invoke(tensor_of, *held[s]));
+      snapshot.variables.push_back(std::move(state));
+    }
+    return snapshot;
   }
 
   const rpc::Identity self_;
@@ -212,7 +219,7 @@ class OneDevice : public Strategy {
   ProgramCache programs_;
   ModelProgram* training_ = nullptr;  // of the usual batch size
   std::unique_ptr<Updates> updates_;  // null: the programs update the variables themselves
-  std::vector<variables::Variable*> variables_;
+  std::vector<std::vector<variables::Variable*>> held_;  // each variable, then its slots
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // batches, with those that were skipped
 };

@@ -123,10 +123,11 @@ class ParameterServerStrategy : public Strategy {
 // Returns `provide_state` for a job with these tasks: a checkpoint of a job with one task has only
 // one position.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
-    std::function<StatusOr<state::Snapshot>()> provide_state, std::vector<ps::TaskId> tasks) {
+    std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
+    std::vector<ps::TaskId> tasks) {
   return [provide_state = std::move(provide_state),
           tasks = std::move(tasks)]() -> StatusOr<state::Snapshot> {
-    ASSIGN_OR_RETURN(state::Snapshot snapshot, provide_state());
+    ASSIGN_OR_RETURN(state::Snapshot snapshot, provide_state(/*into=*/nullptr));
     const std::optional<int64_t> part = DealOut(tasks, snapshot.ledger);
     if (part) {
       kStrategyLog.Warning(

@@ -18,8 +18,9 @@ struct StrategyOptions {
   config::OnNonFinite on_non_finite = config::OnNonFinite::kFail;
   int64_t replica = 0;  // rank among the training tasks, so that their dropout differs
   // Provides the values with which the chief fills empty variables: the last checkpoint, or
-  // initial values.
-  std::function<StatusOr<state::Snapshot>()> provide_state;
+  // initial values. `into` is null, or contains tensors into whose memory the values may be put
+  // instead of into new ones: that of the variables themselves.
+  std::function<StatusOr<state::Snapshot>(const state::Snapshot* into)> provide_state;
 };
 
 }  // namespace tfjob::strategy

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/pipeline.h"
@@ -47,7 +48,7 @@ std::unique_ptr<data::Pipeline> Batches() {
 StrategyOptions Options(const ModelDefinition& definition) {
   return {.definition = definition,
           .device = exec::CpuDevice(),
-          .provide_state = [definition]() -> StatusOr<state::Snapshot> {
+          .provide_state = [definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
             return InitialState(definition);
           }};
 }
@@ -88,7 +89,9 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->global_step, 400);
   StrategyOptions again = Options(definition);
-  again.provide_state = [&]() -> StatusOr<state::Snapshot> { return *snapshot; };
+  again.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+    return *snapshot;
+  };
   auto restored = *MakeOneDevice(Chief(), std::move(again));
   ASSERT_EQ(restored->Start()->global_step, 400);
   EXPECT_EQ(restored->Start()->drawn, 400);
@@ -98,6 +101,25 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   pipeline = Batches();
   ASSERT_TRUE(restored->Step(*pipeline->Next(), ignored).ok());
   EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot()), ValuesOf(*restored->TakeSnapshot()));
+}
+
+TEST(OneDevice, TakesValuesThatArePutIntoTheVariables) {
+  const ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
+  StrategyOptions options = Options(definition);
+  options.provide_state = [](const state::Snapshot* into) -> StatusOr<state::Snapshot> {
+    state::Snapshot filled = *into;
+    filled.global_step = 7;
+    for (state::VariableState& state : filled.variables) {
+      std::ranges::fill(state.value.data<float>(), 3.0f);
+      for (Tensor& slot : state.slots) std::ranges::fill(slot.data<float>(), 0.5f);
+    }
+    return filled;
+  };
+  auto strategy = *MakeOneDevice(Chief(), std::move(options));
+  ASSERT_EQ(strategy->Start()->global_step, 7);
+  const state::Snapshot snapshot = *strategy->TakeSnapshot();
+  EXPECT_EQ(snapshot.variables[0].value.data<float>()[1], 3);
+  EXPECT_EQ(snapshot.variables[0].slots[1].data<float>()[1], 0.5f);
 }
 
 // A layer that normalises, whose moving statistics no optimizer changes, and a frozen layer.
@@ -269,7 +291,9 @@ TEST(OneDevice, GoesOnBehindTheBatchesThatItHasSkipped) {
   state::Snapshot snapshot = *skipping->TakeSnapshot();
   EXPECT_EQ(snapshot.ledger, "-3 chief 0 0 22\n");
 
-  options.provide_state = [&]() -> StatusOr<state::Snapshot> { return snapshot; };
+  options.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+    return snapshot;
+  };
   auto restored = *MakeOneDevice(Chief(), options);
   const StatusOr<StepOutcome> start = restored->Start();
   ASSERT_TRUE(start.ok()) << start.status();
@@ -361,7 +385,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
 TEST(ParameterServer, TasksShareTheBatchesThatOneDeviceHasDrawn) {
   const ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
   StrategyOptions options = Options(definition);
-  options.provide_state = [&]() -> StatusOr<state::Snapshot> {
+  options.provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
     state::Snapshot snapshot = InitialState(definition);
     snapshot.global_step = 20;
     snapshot.ledger = "-3 chief 0 0 22\n";

@@ -47,7 +47,7 @@ ModelDefinition TwoLayers(const Training& training, int batch_size) {
 StrategyOptions Options(const ModelDefinition& definition) {
   return {.definition = definition,
           .device = exec::CpuDevice(),
-          .provide_state = [definition]() -> StatusOr<state::Snapshot> {
+          .provide_state = [definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
             return InitialState(definition);
           }};
 }

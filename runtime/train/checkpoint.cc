@@ -63,12 +63,6 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
                          shape.ToString(), "; use another model_dir, or the model that wrote it");
 }
 
-StatusOr<Tensor> ReadAs(const io::BundleReader& reader, const std::string& prefix,
-                        const std::string& name, DType dtype, const Shape& shape) {
-  RETURN_IF_ERROR(CheckIs(reader, prefix, name, dtype, shape));
-  return reader.Read(name);
-}
-
 // Returns the name under which the checkpoint has a slot of the variable; "" if it has none.
 std::string SlotName(const io::BundleReader& reader, std::string_view record,
                      const state::Variable& variable, const optimizer::Slot& slot,
@@ -101,21 +95,60 @@ Status CheckCheckpoint(const std::string& prefix, const state::TrainingState& tr
   return OkStatus();
 }
 
-StatusOr<state::VariableState> ReadVariable(const io::BundleReader& reader,
-                                            const std::string& prefix, std::string_view record,
-                                            const state::Variable& variable,
-                                            const state::TrainingState& training) {
-  ASSIGN_OR_RETURN(Tensor value,
-                   ReadAs(reader, prefix, variable.name, variable.dtype, variable.shape));
-  state::VariableState state =
-      state::VariableState::Initial(variable, training.optimizer, std::move(value));
-  const std::vector<optimizer::Slot> slots = state::SlotsOf(variable, training.optimizer);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const std::string name = SlotName(reader, record, variable, slots[i], training);
-    if (name.empty()) continue;
-    ASSIGN_OR_RETURN(state.slots[i], ReadAs(reader, prefix, name, variable.dtype, variable.shape));
+// Reads the variables of a checkpoint.
+class VariableReader {
+ public:
+  VariableReader(const io::BundleReader& reader, const std::string& prefix, std::string record,
+                 const state::TrainingState& training, const LoadOptions& options)
+      : reader_(reader),
+        prefix_(prefix),
+        record_(std::move(record)),
+        training_(training),
+        options_(options) {}
+
+  StatusOr<state::VariableState> Read(size_t v) const {
+    const state::Variable& variable = training_.variables[v];
+    const state::VariableState* into =
+        options_.into == nullptr ? nullptr : &options_.into->variables[v];
+    state::VariableState state;
+    ASSIGN_OR_RETURN(state.value,
+                     ReadTensor(variable.name, variable, into ? &into->value : nullptr));
+    const std::vector<optimizer::Slot> slots = state::SlotsOf(variable, training_.optimizer);
+    for (size_t s = 0; s < slots.size(); ++s) {
+      const std::string name = SlotName(reader_, record_, variable, slots[s], training_);
+      if (name.empty()) {
+        state.slots.push_back(state::InitialSlot(variable, slots[s], state.value));
+        continue;
+      }
+      ASSIGN_OR_RETURN(Tensor slot, ReadTensor(name, variable, into ? &into->slots[s] : nullptr));
+      state.slots.push_back(std::move(slot));
+    }
+    return state;
   }
-  return state;
+
+ private:
+  StatusOr<Tensor> ReadTensor(const std::string& name, const state::Variable& variable,
+                              const Tensor* into) const {
+    RETURN_IF_ERROR(CheckIs(reader_, prefix_, name, variable.dtype, variable.shape));
+    Tensor tensor =
+        into ? *into : Tensor(variable.dtype, variable.shape, Buffer::Contents::kUndefined);
+    RETURN_IF_ERROR(reader_.ReadInto(name, tensor, options_.pool));
+    return tensor;
+  }
+
+  const io::BundleReader& reader_;
+  const std::string& prefix_;
+  const std::string record_;  // what the slots mean (slot_record.h)
+  const state::TrainingState& training_;
+  const LoadOptions& options_;
+};
+
+StatusOr<int64_t> ReadStep(const io::BundleReader& reader, const std::string& prefix) {
+  RETURN_IF_ERROR(CheckIs(reader, prefix, kGlobalStep, DType::kInt64, Shape()));
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kGlobalStep));
+  const int64_t step = tensor.data<int64_t>()[0];
+  if (step < 0) return DataLoss("checkpoint ", prefix, ": global_step is ", step);
+  return step;
 }
 
 }  // namespace
@@ -139,18 +172,16 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
 }
 
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
-                                         const state::TrainingState& training) {
+                                         const state::TrainingState& training,
+                                         const LoadOptions& options) {
+  if (options.into != nullptr) RETURN_IF_ERROR(state::CheckFits(*options.into, training));
   ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(prefix));
   state::Snapshot snapshot;
-  ASSIGN_OR_RETURN(Tensor step, ReadAs(*reader, prefix, kGlobalStep, DType::kInt64, Shape()));
-  snapshot.global_step = step.data<int64_t>()[0];
-  if (snapshot.global_step < 0)
-    return DataLoss("checkpoint ", prefix, ": global_step is ", snapshot.global_step);
-  ASSIGN_OR_RETURN(const std::string record,
-                   ReadText(*reader, prefix, kOptimizer, kMaxRecordBytes));
-  for (const state::Variable& variable : training.variables) {
-    ASSIGN_OR_RETURN(state::VariableState state,
-                     ReadVariable(*reader, prefix, record, variable, training));
+  ASSIGN_OR_RETURN(snapshot.global_step, ReadStep(*reader, prefix));
+  ASSIGN_OR_RETURN(std::string record, ReadText(*reader, prefix, kOptimizer, kMaxRecordBytes));
+  const VariableReader variables(*reader, prefix, std::move(record), training, options);
+  for (size_t v = 0; v < training.variables.size(); ++v) {
+    ASSIGN_OR_RETURN(state::VariableState state, variables.Read(v));
     snapshot.variables.push_back(std::move(state));
   }
   ASSIGN_OR_RETURN(snapshot.ledger, ReadText(*reader, prefix, kLedger, kMaxLedgerBytes));
@@ -167,11 +198,12 @@ Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingSta
   return status;
 }
 
-StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(
-    const std::string& folder, const state::TrainingState& training) {
+StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
+                                                              const state::TrainingState& training,
+                                                              const LoadOptions& options) {
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return std::optional<state::Snapshot>();
-  StatusOr<state::Snapshot> snapshot = LoadCheckpoint(latest->prefix, training);
+  StatusOr<state::Snapshot> snapshot = LoadCheckpoint(latest->prefix, training, options);
   if (!absl::IsDataLoss(snapshot.status())) {
     RETURN_IF_ERROR(snapshot.status());
     return std::optional<state::Snapshot>(*std::move(snapshot));
@@ -181,7 +213,7 @@ StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(
     if (older->prefix == latest->prefix) continue;
     kCheckpointLog.Warning("a checkpoint is damaged; trying an older one",
                            {{"error", snapshot.status()}, {"older", older->prefix}});
-    StatusOr<state::Snapshot> next = LoadCheckpoint(older->prefix, training);
+    StatusOr<state::Snapshot> next = LoadCheckpoint(older->prefix, training, options);
     if (next.ok()) return std::optional<state::Snapshot>(*std::move(next));
   }
   return snapshot.status();

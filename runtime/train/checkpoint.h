@@ -17,6 +17,10 @@
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/state/snapshot.h"
 
+namespace tfjob {
+class ThreadPool;
+}  // namespace tfjob
+
 namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
@@ -25,18 +29,29 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem());
 
+// What a load may use.
+struct LoadOptions {
+  // The values are read into the memory of these tensors, which are then those of the snapshot that
+  // is returned. Must fit the model. After an error, their content is undefined. Null: the values
+  // are read into new tensors.
+  const state::Snapshot* into = nullptr;
+  ThreadPool* pool = nullptr;  // its threads read, too
+};
+
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
 // missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
 // the message names the variable or slot. Missing slots get their initial values, and so do slots
 // that an optimizer with other options has saved with another meaning.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
-                                         const state::TrainingState& training);
+                                         const state::TrainingState& training,
+                                         const LoadOptions& options = {});
 
 // Returns the snapshot of the newest checkpoint, or nullopt if the folder has none. If the
 // newest checkpoint is damaged, logs a warning and returns the newest intact one, or DataLoss
 // if none is intact.
 StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
-                                                              const state::TrainingState& training);
+                                                              const state::TrainingState& training,
+                                                              const LoadOptions& options = {});
 
 // Returns the error that LoadLatestCheckpoint would return, as far as it can be found without
 // reading the values of the newest checkpoint. If its index or the size of a data file shows

@@ -63,6 +63,48 @@ TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
   EXPECT_EQ(loaded->variables[0].slots.size(), 2u);
 }
 
+TEST_F(TrainCheckpointTest, ReadsIntoGivenMemory) {
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(12, training_), 5, Time(1s)).ok());
+  const state::Snapshot into = SnapshotAt(0, training_);
+  const auto loaded = LoadLatestCheckpoint(folder_, training_, {.into = &into});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->variables[0].value.bytes().data(), into.variables[0].value.bytes().data());
+  EXPECT_EQ(into.variables[0].value.data<float>()[0], 12);
+  EXPECT_EQ((*loaded)->variables[1].slots[1].bytes().data(),
+            into.variables[1].slots[1].bytes().data());
+}
+
+TEST_F(TrainCheckpointTest, SlotsThatItLacksAreNotThoseOfTheGivenMemory) {
+  state::TrainingState sgd = training_;
+  sgd.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
+  state::Snapshot saved = SnapshotAt(3, training_);
+  for (state::VariableState& state : saved.variables) state.slots.clear();
+  ASSERT_TRUE(SaveCheckpoint(folder_, sgd, saved, 5, Time(1s)).ok());
+  const state::Snapshot into = SnapshotAt(0, training_);
+  const auto loaded = LoadLatestCheckpoint(folder_, training_, {.into = &into});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->variables[0].slots[1].data<float>()[0], 0);
+}
+
+TEST_F(TrainCheckpointTest, MemoryOfADamagedCheckpointTakesAnOlderOne) {
+  for (int64_t step : {3, 4}) {
+    ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(step, training_), 5, Time(1s)).ok());
+  }
+  const std::string data = io::DataFileName(io::CheckpointPrefix(folder_, 4), 0, 1);
+  std::string bytes = *ReadFile(data);
+  bytes[20] = static_cast<char>(bytes[20] ^ 1);
+  ASSERT_TRUE(WriteFileAtomically(data, bytes).ok());
+  const state::Snapshot into = SnapshotAt(0, training_);
+  const auto loaded = LoadLatestCheckpoint(folder_, training_, {.into = &into});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->global_step, 3);
+  EXPECT_EQ(into.variables[0].value.data<float>()[0], 3);
+  state::Snapshot other = into;
+  other.variables.pop_back();
+  EXPECT_EQ(Message(LoadLatestCheckpoint(folder_, training_, {.into = &other}).status()),
+            "the state has 1 variables, the job 2");
+}
+
 TEST_F(TrainCheckpointTest, NamesAVariableOfAnotherShapeOrNone) {
   ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(3, training_), 5, Time(1s)).ok());
   state::TrainingState wider = training_;

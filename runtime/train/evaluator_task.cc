@@ -135,7 +135,8 @@ class Evaluator {
     });
     evaluated_ = checkpoint.step;
     StatusOr<state::Snapshot> snapshot =
-        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state);
+        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state,
+                       {.into = nullptr, .pool = context_.pool()});
     if (!snapshot.ok()) return OnUnreadable(checkpoint, snapshot.status(), last);
     warned_.clear();
     context_.board().ShowProblem("checkpoints", "");

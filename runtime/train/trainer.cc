@@ -80,15 +80,16 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); }};
-  return strategy::MakeStrategy(std::move(task),
-                                {.definition = *definition_,
-                                 .device = exec::CpuDevice(context_.pool()),
-                                 .on_non_finite = context_.config().on_non_finite,
-                                 .replica = rank_,
-                                 .provide_state = [this] { return ProvideState(); }});
+  return strategy::MakeStrategy(
+      std::move(task),
+      {.definition = *definition_,
+       .device = exec::CpuDevice(context_.pool()),
+       .on_non_finite = context_.config().on_non_finite,
+       .replica = rank_,
+       .provide_state = [this](const state::Snapshot* into) { return ProvideState(into); }});
 }
 
-StatusOr<std::optional<state::Snapshot>> Trainer::SavedState() {
+StatusOr<std::optional<state::Snapshot>> Trainer::SavedState(const state::Snapshot* into) {
   if (observer_ != nullptr) {
     if (std::optional<state::Snapshot> newer = observer_->OnRestore()) {
       kTrainLog.Info("restored the state that is being saved", {{"step", newer->global_step}});
@@ -97,18 +98,19 @@ StatusOr<std::optional<state::Snapshot>> Trainer::SavedState() {
   }
   const std::string& folder = context_.config().model_dir;
   if (folder.empty()) return std::nullopt;
-  ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
-                   LoadLatestCheckpoint(folder, definition_->state));
+  ASSIGN_OR_RETURN(
+      std::optional<state::Snapshot> saved,
+      LoadLatestCheckpoint(folder, definition_->state, {.into = into, .pool = context_.pool()}));
   if (saved) {
     kTrainLog.Info("restored a checkpoint", {{"model_dir", folder}, {"step", saved->global_step}});
   }
   return saved;
 }
 
-StatusOr<state::Snapshot> Trainer::ProvideState() {
+StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   const std::string& folder = context_.config().model_dir;
   const bool again = std::exchange(filled_, true) || joined_;
-  ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved, SavedState());
+  ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved, SavedState(into));
   if (saved) {
     if (joined_) {
       kTrainLog.Warning(

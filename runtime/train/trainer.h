@@ -73,10 +73,11 @@ class Trainer {
   // before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
-  // Returns the newest state that was saved or is being saved; nullopt if there is none.
-  StatusOr<std::optional<state::Snapshot>> SavedState();
-  // Returns what the parameter servers are filled with.
-  StatusOr<state::Snapshot> ProvideState();
+  // Returns the newest state that was saved or is being saved; nullopt if there is none. May put it
+  // into the memory of `into`, if that is not null.
+  StatusOr<std::optional<state::Snapshot>> SavedState(const state::Snapshot* into);
+  // Returns what the parameter servers, or the variables of this task, are filled with.
+  StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
   // Returns whether a worker should stop waiting for others, because it was asked to stop or
   // the run is over.
   bool ShouldNotWait();

@@ -50,12 +50,18 @@ Variable::Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_
       rows_(Rows(shape_)),
       cols_(Cols(shape_)),
       row_stride_(row_stride),
-      buffer_(static_cast<size_t>(rows_ * row_stride_) * SizeOf(dtype)) {
+      memory_(dtype, row_stride_ == cols_ ? shape_ : Shape({rows_, row_stride_})) {
   ENFORCE(row_stride_ >= cols_, "a row stride of at least a row");
 }
 
 Variable::~Variable() {
   BeforeWrite();
+}
+
+Tensor Variable::Memory() {
+  BeforeWrite();
+  if (memory_.shape() == shape_) return memory_;
+  return Tensor(dtype_, shape_, Buffer::Contents::kUndefined);
 }
 
 std::shared_ptr<ValueCopy> Variable::BeginCopy(Tensor to) {
@@ -99,7 +105,7 @@ void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
 
 Status Variable::CopyOut(size_t offset, std::span<std::byte> part) const {
   RETURN_IF_ERROR(CheckRange(offset, part.size()));
-  const std::byte* from = buffer_.data();
+  const std::byte* from = memory_.bytes().data();
   ForEachPiece(offset, part.size(), [&](size_t into, size_t at, size_t size) {
     std::memcpy(part.data() + into, from + at, size);
   });
@@ -109,7 +115,7 @@ Status Variable::CopyOut(size_t offset, std::span<std::byte> part) const {
 Status Variable::CopyIn(size_t offset, std::span<const std::byte> part) {
   RETURN_IF_ERROR(CheckRange(offset, part.size()));
   BeforeWrite();
-  std::byte* to = buffer_.data();
+  std::byte* to = memory_.bytes().data();
   ForEachPiece(offset, part.size(), [&](size_t from, size_t at, size_t size) {
     std::memcpy(to + at, part.data() + from, size);
   });
@@ -145,7 +151,9 @@ Status Variable::FromTensor(const Tensor& value) {
     return InvalidArgument("variable ", name_, " is ", Name(dtype_), shape_.ToString(), ", got ",
                            Name(value.dtype()), value.shape().ToString());
   }
-  return CopyIn(value.bytes());
+  if (value.bytes().data() != data()) return CopyIn(value.bytes());
+  CountWrite();  // the value is in place (Memory)
+  return OkStatus();
 }
 
 int64_t DenseRowStride(DType, const Shape& shape) {

@@ -50,8 +50,8 @@ class Variable {
   // dimension. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
-  void* data() { return buffer_.data(); }
-  const void* data() const { return buffer_.data(); }
+  void* data() { return memory_.bytes().data(); }
+  const void* data() const { return memory_.bytes().data(); }
 
   // Returns the size of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
@@ -68,6 +68,11 @@ class Variable {
   // dtype or shape differs from the variable's.
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
+
+  // Returns the variable's memory as a tensor, so that a new value can be put into it directly:
+  // FromTensor of this tensor then copies nothing. If the rows have padding, returns a new tensor,
+  // whose content is undefined. Finishes a copy in progress.
+  Tensor Memory();
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
   // at once. Whoever wants the copy calls Finish, on any thread; until then, the content of `to` is
@@ -97,7 +102,7 @@ class Variable {
   int64_t rows_;
   int64_t cols_;
   int64_t row_stride_;
-  Buffer buffer_;
+  Tensor memory_;                    // with the padding
   std::shared_ptr<ValueCopy> copy_;  // since the last write; null: none
   std::atomic<int64_t> version_{0};
 };

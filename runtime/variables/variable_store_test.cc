@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 namespace tfjob::variables {
@@ -78,6 +79,37 @@ TEST(Variable, RefusesOtherSizesAndChangesNothing) {
   EXPECT_FALSE(w->CopyIn(4, std::span<const std::byte>(wrong).first(8)).ok());
   EXPECT_FALSE(w->FromTensor(Tensor::Of<double>({2}, {1, 2})).ok());
   EXPECT_EQ(w->version(), 0);
+}
+
+TEST(Variable, ItsMemoryTakesAValueWithoutACopy) {
+  VariableStore store;
+  Variable* w = *store.Create("w", DType::kFloat32, {2, 2}, Kind::kTrainable);
+  Tensor memory = w->Memory();
+  EXPECT_EQ(memory.bytes().data(), w->data());
+  memory.data<float>()[3] = 7;
+  ASSERT_EQ(w->FromTensor(memory), OkStatus());
+  EXPECT_EQ(w->version(), 1);
+  EXPECT_EQ(w->ToTensor().data<float>()[3], 7);
+}
+
+TEST(Variable, PaddedMemoryTakesAValueThroughATensor) {
+  VariableStore store(PaddedByThree);
+  Variable* w = *store.Create("w", DType::kFloat32, {2, 2}, Kind::kTrainable);
+  Tensor memory = w->Memory();
+  EXPECT_EQ(memory.shape(), w->shape());
+  std::ranges::fill(memory.data<float>(), 7.0f);
+  ASSERT_EQ(w->FromTensor(memory), OkStatus());
+  EXPECT_EQ(w->ToTensor().data<float>()[3], 7);
+}
+
+TEST(Variable, ACopyThatIsInProgressKeepsTheOldValueOfItsMemory) {
+  VariableStore store;
+  Variable* w = *store.Create("w", DType::kFloat32, {2}, Kind::kTrainable);
+  ASSERT_EQ(w->FromTensor(Tensor::Of<float>({2}, {1, 2})), OkStatus());
+  const Tensor copy(DType::kFloat32, {2});
+  w->BeginCopy(copy);
+  w->Memory().data<float>()[0] = 7;
+  EXPECT_EQ(copy.data<float>()[0], 1);
 }
 
 TEST(Variable, CountsWrites) {

@@ -66,13 +66,15 @@ struct Rule {
 Status TrainSteps(const std::string& optimizer, const Rule& rule, const Options& options) {
   strategy::ModelDefinition definition = Define(optimizer, options, rule.clipping);
   RETURN_IF_ERROR(strategy::DefineVariables(definition));
-  ASSIGN_OR_RETURN(auto strategy, strategy::MakeOneDevice(
-                                      {}, {.definition = definition,
-                                           .device = exec::CpuDevice(),
-                                           .on_non_finite = rule.on_non_finite,
-                                           .provide_state = [&]() -> StatusOr<state::Snapshot> {
-                                             return strategy::InitialState(definition);
-                                           }}));
+  ASSIGN_OR_RETURN(
+      auto strategy,
+      strategy::MakeOneDevice(
+          {}, {.definition = definition,
+               .device = exec::CpuDevice(),
+               .on_non_finite = rule.on_non_finite,
+               .provide_state = [&](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+                 return strategy::InitialState(definition);
+               }}));
   RETURN_IF_ERROR(strategy->Start().status());
   ASSIGN_OR_RETURN(data::Dataset data,
                    data::MakeLinear({.weights = std::vector<double>(784, 0.01), .examples = 2048}));

@@ -1,0 +1,99 @@
+// Reads tensors into memory that exists already, on several threads.
+#include "runtime/io/bundle_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/io/bundle_writer.h"
+
+namespace tfjob::io {
+namespace {
+
+// A tensor of several shares, the last of which is not full.
+Tensor Large() {
+  Tensor tensor(DType::kUInt8, {(9 << 20) + 12345});
+  uint32_t state = 1;
+  for (uint8_t& value : tensor.data<uint8_t>())
+    value = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  return tensor;
+}
+
+class BundleReaderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    ASSERT_TRUE(MakeDirectories(folder_).ok());
+    auto writer = *BundleWriter::Create(prefix_);
+    ASSERT_EQ(writer->Add("before", Tensor::Of<float>({2}, {1, 2})), OkStatus());
+    ASSERT_EQ(writer->Add("large", large_), OkStatus());
+    ASSERT_EQ(writer->Add("empty", Tensor(DType::kFloat32, {0})), OkStatus());
+    ASSERT_EQ(writer->Finish(), OkStatus());
+  }
+  // Changes one byte of the tensor `large` in the file.
+  void Damage(size_t at) {
+    const std::string path = DataFileName(prefix_, 0, 1);
+    std::string bytes = *ReadFile(path);
+    bytes[8 + at] = static_cast<char>(bytes[8 + at] ^ 1);
+    ASSERT_EQ(WriteFileAtomically(path, bytes), OkStatus());
+  }
+
+  const std::string folder_ = testing::TempDir() + "/bundle_reader_test";
+  const std::string prefix_ = folder_ + "/model.ckpt-1";
+  const Tensor large_ = Large();
+  ThreadPool pool_{"reader", 2};
+};
+
+TEST_F(BundleReaderTest, ReadsIntoGivenMemory) {
+  const auto reader = *BundleReader::Open(prefix_);
+  for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &pool_}) {
+    const Tensor to(DType::kUInt8, large_.shape());
+    ASSERT_EQ(reader->ReadInto("large", to, pool), OkStatus());
+    EXPECT_TRUE(std::ranges::equal(to.bytes(), large_.bytes()));
+    const Tensor before(DType::kFloat32, {2});
+    ASSERT_EQ(reader->ReadInto("before", before, pool), OkStatus());
+    EXPECT_EQ(before.data<float>()[1], 2);
+    EXPECT_EQ(reader->ReadInto("empty", Tensor(DType::kFloat32, {0}), pool), OkStatus());
+  }
+}
+
+TEST_F(BundleReaderTest, NamesATensorThatDoesNotFit) {
+  const auto reader = *BundleReader::Open(prefix_);
+  EXPECT_EQ(Message(reader->ReadInto("before", Tensor(DType::kFloat32, {3}))),
+            StrCat("checkpoint ", prefix_, ": before is float32[2], expected float32[3]"));
+  EXPECT_TRUE(absl::IsInvalidArgument(reader->ReadInto("before", Tensor(DType::kInt32, {2}))));
+  EXPECT_TRUE(absl::IsNotFound(reader->ReadInto("after", Tensor(DType::kFloat32, {2}))));
+}
+
+TEST_F(BundleReaderTest, FindsDamageInEveryThreadsShare) {
+  const size_t last = large_.num_bytes() - 1;
+  for (size_t at : {size_t{0}, size_t{4} << 20, (size_t{8} << 20) - 1, last}) {
+    Damage(at);
+    const auto reader = *BundleReader::Open(prefix_);
+    const Tensor to(DType::kUInt8, large_.shape());
+    for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &pool_}) {
+      EXPECT_EQ(Message(reader->ReadInto("large", to, pool)),
+                StrCat("checkpoint ", prefix_, ": the checksum of large is wrong"))
+          << at;
+    }
+    Damage(at);  // repairs it
+  }
+}
+
+// The file may be cut after the index was checked.
+TEST_F(BundleReaderTest, NamesAFileThatEndsTooSoon) {
+  const auto reader = *BundleReader::Open(prefix_);
+  std::filesystem::resize_file(DataFileName(prefix_, 0, 1), 5 << 20);
+  const Tensor to(DType::kUInt8, large_.shape());
+  for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &pool_}) {
+    const Status status = reader->ReadInto("large", to, pool);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_NE(Message(status).find("ends before byte"), std::string::npos) << status;
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::io
