@@ -146,6 +146,16 @@ std::vector<Case> LinearCases() {
            [ta, tb](Builder& b, const Inputs& in) { return MatMul(b, in[0], in[1], ta, tb); }});
     }
   }
+  // Leading axes that count as rows.
+  for (const bool tb : {false, true}) {
+    cases.push_back(
+        {"MatMul", {{2, 3, 4}, tb ? Shape{5, 4} : Shape{4, 5}}, [tb](Builder& b, const Inputs& in) {
+           return MatMul(b, in[0], in[1], false, tb);
+         }});
+  }
+  cases.push_back({"MatMul", {{2, 3, 4}, {2, 3, 5}}, [](Builder& b, const Inputs& in) {
+                     return MatMul(b, in[0], in[1], true);
+                   }});
   cases.push_back({"BiasAdd", {{2, 3, 4}, {4}}, [](Builder& b, const Inputs& in) {
                      return BiasAdd(b, in[0], in[1]);
                    }});
@@ -162,6 +172,36 @@ std::vector<Case> LinearCases() {
       {"SoftmaxCrossEntropyWithLogits", {{3, 4}, {3, 4}}, [](Builder& b, const Inputs& in) {
          return SoftmaxCrossEntropyWithLogits(b, in[0], Softmax(b, in[1])).loss;
        }});
+  return cases;
+}
+
+std::vector<Case> BatchCases() {
+  std::vector<Case> cases;
+  for (const bool ax : {false, true}) {
+    for (const bool ay : {false, true}) {
+      const auto build = [ax, ay](Builder& b, const Inputs& in) {
+        return BatchMatMul(b, in[0], in[1], ax, ay);
+      };
+      const auto matrices = [](std::vector<int64_t> dims, bool adj, int64_t rows, int64_t cols) {
+        dims.insert(dims.end(), {adj ? cols : rows, adj ? rows : cols});
+        return Shape(std::move(dims));
+      };
+      using Dims = std::vector<int64_t>;
+      const std::pair<Dims, Dims> batches[] = {{{2}, {2}}, {{2, 1}, {3}}, {{}, {2}}};
+      for (const auto& [x, y] : batches)
+        cases.push_back({"BatchMatMulV2", {matrices(x, ax, 2, 3), matrices(y, ay, 3, 4)}, build});
+    }
+  }
+  // As attention does it: [batch, steps, heads, size]. The passes drop the transpositions.
+  cases.push_back({"BatchMatMulV2",
+                   {{2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 3}},
+                   [](Builder& b, const Inputs& in) {
+                     Inputs heads;
+                     for (const Output x : in) heads.push_back(Transpose(b, x, {0, 2, 1, 3}));
+                     const Output keys = Transpose(b, heads[1], {0, 1, 3, 2});
+                     const Output scores = Softmax(b, BatchMatMul(b, heads[0], keys));
+                     return Transpose(b, BatchMatMul(b, scores, heads[2]), {0, 2, 1, 3});
+                   }});
   return cases;
 }
 
@@ -256,6 +296,7 @@ std::vector<Case> AllCases() {
   for (Case& test : PartCases()) cases.push_back(std::move(test));
   for (Case& test : RowCases()) cases.push_back(std::move(test));
   for (Case& test : ImageCases()) cases.push_back(std::move(test));
+  for (Case& test : BatchCases()) cases.push_back(std::move(test));
   for (Case& test : LinearCases()) cases.push_back(std::move(test));
   for (Case& test : ShapeCases()) cases.push_back(std::move(test));
   return cases;

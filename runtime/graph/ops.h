@@ -35,7 +35,11 @@ void ApplyOptimizerRows(Builder& b, std::string_view variable, Output indices, O
                         Output step, Attributes optimizer);
 
 // Linear algebra. `x` is [m,k], or [k,m] with transpose_a; `y` is [k,n], or [n,k] with transpose_b.
+// m may stand for several axes; so may k, if only x is transposed.
 Output MatMul(Builder& b, Output x, Output y, bool transpose_a = false, bool transpose_b = false);
+// Multiplies the matrices [m,k] and [k,n] in the last two axes, which may be stored transposed. All
+// other axes are broadcast.
+Output BatchMatMul(Builder& b, Output x, Output y, bool adj_x = false, bool adj_y = false);
 Output BiasAdd(Builder& b, Output x, Output bias);  // [...,c] + [c]
 Output BiasAddGrad(Builder& b, Output dy);          // [...,c] → [c]
 
@@ -48,6 +52,7 @@ Output SigmoidGrad(Builder& b, Output y, Output dy);
 Output Tanh(Builder& b, Output x);
 Output TanhGrad(Builder& b, Output y, Output dy);
 Output Softmax(Builder& b, Output x);  // over the last axis; so is LogSoftmax
+Output SoftmaxGrad(Builder& b, Output y, Output dy);
 Output LogSoftmax(Builder& b, Output x);
 
 // Losses, one per row. `loss` is [n], and `backprop`, which is d loss / d logits, is [n,c]. The

@@ -38,6 +38,11 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 // this pass runs before Gradients, the gradient is stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
+// Drops a Transpose before or after a BatchMatMulV2, if it only exchanges the last two axes of an
+// operand, or the two before the last. The product then reads or writes its operand as it is
+// stored. A Transpose of the product must be its only use.
+Graph FuseTranspose(const Graph& graph);
+
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with
 // FusedConv2D, if the intermediate results have no other use. Either BiasAdd or the activation may
 // be missing.

@@ -23,6 +23,7 @@ using Gradient = std::vector<Output>;
 // The families' rows of the op table.
 std::vector<Op> SourceOps();
 std::vector<Op> LinearOps();
+std::vector<Op> BatchMatMulOps();
 std::vector<Op> ElementwiseOps();
 std::vector<Op> ShapeOps();
 std::vector<Op> SliceOps();

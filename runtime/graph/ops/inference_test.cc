@@ -116,6 +116,45 @@ TEST(Inference, OfProducts) {
   });
 }
 
+TEST(Inference, OfBatchesOfProducts) {
+  const Attributes ta{{"transpose_a", true}};
+  const Attributes tb{{"transpose_b", true}};
+  const Attributes ty{{"adj_y", true}};
+  const std::string axes =
+      "refused: expected more than two axes only for a[…,k] b[k,n], or for aᵀ b of a[…,m] and "
+      "b[…,n]";
+  Check({
+      {"MatMul", {F32({7, 2, 3}), F32({3, 5})}, {}, "float32[7,2,5]"},
+      {"MatMul", {F32({7, 2, 3}), F32({5, 3})}, tb, "float32[7,2,5]"},
+      {"MatMul", {F32({7, 2, 3}), F32({7, 2, 5})}, ta, "float32[3,5]"},
+      {"MatMul", {F32({7, 2, 3}), F32({2, 7, 5})}, ta, axes},
+      {"MatMul", {F32({7, 2, 3}), F32({7, 3, 5})}, {}, axes},
+      {"MatMul", {F32({2, 3}), F32({7, 3, 5})}, {}, axes},
+      {"BatchMatMulV2", {F32({7, 1, 2, 3}), F32({4, 3, 5})}, {}, "float32[7,4,2,5]"},
+      {"BatchMatMulV2", {F32({2, 3}), F32({4, 5, 3})}, ty, "float32[4,2,5]"},
+      {"BatchMatMulV2", {F32({4, 3, 2}), F32({4, 3, 5})}, {{"adj_x", true}}, "float32[4,2,5]"},
+      {"BatchMatMulV2",
+       {F32({7, 2, 4, 3}), F32({4, 3, 5})},
+       {{"swap_x", true}, {"swap_z", true}},
+       "float32[7,2,4,5]"},
+      {"BatchMatMulV2",
+       {F32({4, 2, 3}), F32({4, 5, 3})},
+       {},
+       "refused: expected equal inner dimensions, got 3 and 5"},
+      {"BatchMatMulV2", {F32({2, 3}), F32({3})}, {}, kFloats + " of rank 2 or more"},
+      {"BatchMatMulV2",
+       {F32({2, 3}), F32({3, 3})},
+       {{"swap_y", true}},
+       kFloats + " of rank 3 or more"},
+      {"BatchMatMulV2", {F32({2, 3}), F64({3, 3})}, {}, kOneType},
+      {"SoftmaxGrad", {F32({2, 3}), F32({2, 3})}, {}, "float32[2,3]"},
+      {"SoftmaxGrad",
+       {F32({2, 3}), F32({3})},
+       {},
+       "refused: expected two inputs of one dtype and shape"},
+  });
+}
+
 TEST(Inference, OfRowsAndLosses) {
   const char* const kSparse = "SparseSoftmaxCrossEntropyWithLogits";
   const char* const kDense = "SoftmaxCrossEntropyWithLogits";

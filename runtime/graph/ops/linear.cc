@@ -16,21 +16,38 @@ InferResult LossAndBackprop(const TensorType& logits) {
   return std::vector{TensorType{logits.dtype, {logits.shape.dim(0)}}, logits};
 }
 
+// Returns the shape without its last axis.
+std::vector<int64_t> LeadingDims(const Shape& shape) {
+  return {shape.dims().begin(), shape.dims().end() - 1};
+}
+
+// The factors may have more than two axes if their leading axes count as the rows of one matrix:
+// those of `a` become axes of the product; if `a` is transposed, the product sums over them.
+Status ExpectFactors(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
+  if (!IsFloat(a.dtype) || a.shape.rank() < 2 || b.shape.rank() < 2)
+    return InvalidArgument("expected float32 or float64 of rank 2");
+  if (a.dtype != b.dtype) return InvalidArgument("expected inputs of one dtype; add a Cast");
+  if (a.shape.rank() == 2 && b.shape.rank() == 2) return OkStatus();
+  const bool sums = transpose_a && !transpose_b && LeadingDims(a.shape) == LeadingDims(b.shape);
+  if (sums || (!transpose_a && b.shape.rank() == 2)) return OkStatus();
+  return InvalidArgument(
+      "expected more than two axes only for a[…,k] b[k,n], or for aᵀ b of a[…,m] and b[…,n]");
+}
+
 InferResult InferMatMul(InferenceContext& context) {
   const TensorType& a = context.inputs[0];
   const TensorType& b = context.inputs[1];
-  RETURN_IF_ERROR(ExpectFloatMatrix(a));
-  RETURN_IF_ERROR(ExpectFloatMatrix(b));
-  if (a.dtype != b.dtype) return InvalidArgument("expected inputs of one dtype; add a Cast");
   const bool transpose_a = context.attributes.Get("transpose_a", false);
   const bool transpose_b = context.attributes.Get("transpose_b", false);
-  const int64_t inner_a = a.shape.dim(transpose_a ? 0 : 1);
-  const int64_t inner_b = b.shape.dim(transpose_b ? 1 : 0);
+  RETURN_IF_ERROR(ExpectFactors(a, b, transpose_a, transpose_b));
+  std::vector<int64_t> dims = transpose_a ? std::vector{a.shape.dim(-1)} : LeadingDims(a.shape);
+  dims.push_back(b.shape.dim(transpose_b ? 0 : -1));
+  const int64_t inner_a = a.shape.dim(transpose_a ? 0 : -1);
+  const int64_t inner_b = b.shape.dim(transpose_b ? -1 : 0);
   if (inner_a != inner_b) {
     return InvalidArgument("expected equal inner dimensions, got ", inner_a, " and ", inner_b);
   }
-  return std::vector{
-      TensorType{a.dtype, {a.shape.dim(transpose_a ? 1 : 0), b.shape.dim(transpose_b ? 0 : 1)}}};
+  return std::vector{TensorType{a.dtype, Shape(std::move(dims))}};
 }
 
 InferResult InferMatMulAccumulate(InferenceContext& context) {
@@ -44,8 +61,8 @@ InferResult InferFusedMatMul(InferenceContext& context) {
     return InvalidArgument("expected a third input if and only if the attribute bias is set");
   }
   if (context.inputs.size() == 3 &&
-      context.inputs[2] != TensorType{types[0].dtype, {types[0].shape.dim(1)}}) {
-    return InvalidArgument("expected a bias ", Name(types[0].dtype), "[", types[0].shape.dim(1),
+      context.inputs[2] != TensorType{types[0].dtype, {types[0].shape.dim(-1)}}) {
+    return InvalidArgument("expected a bias ", Name(types[0].dtype), "[", types[0].shape.dim(-1),
                            "]");
   }
   return types;
@@ -56,6 +73,13 @@ InferResult InferRows(InferenceContext& context) {
     return InvalidArgument("expected float32 or float64 of rank 1 or more");
   }
   return std::vector{context.inputs[0]};
+}
+
+InferResult InferSoftmaxGrad(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferRows(context));
+  if (context.inputs[1] != types[0])
+    return InvalidArgument("expected two inputs of one dtype and shape");
+  return types;
 }
 
 InferResult InferBiasAdd(InferenceContext& context) {
@@ -133,9 +157,7 @@ Gradient BiasAddGradient(GradientContext& c) {
 
 // y = softmax(x): d_x = (dy - Σ dy y) y
 Gradient SoftmaxGradient(GradientContext& c) {
-  const Output y = c.output(0);
-  const Output along = Sum(c.b, Mul(c.b, c.dy(), y), {-1}, true);
-  return {Mul(c.b, Sub(c.b, c.dy(), along), y)};
+  return {SoftmaxGrad(c.b, c.output(0), c.dy())};
 }
 
 // y = log softmax(x): d_x = dy - Σ dy softmax(x)
@@ -166,6 +188,7 @@ std::vector<Op> LinearOps() {
       {"BiasAdd", 2, 2, InferBiasAdd, BiasAddGradient},
       {"BiasAddGrad", 1, 1, InferBiasAddGrad, nullptr},
       {"Softmax", 1, 1, InferRows, SoftmaxGradient},
+      {"SoftmaxGrad", 2, 2, InferSoftmaxGrad, nullptr},
       {"LogSoftmax", 1, 1, InferRows, LogSoftmaxGradient},
       {"SparseSoftmaxCrossEntropyWithLogits", 2, 2, InferSparseCrossEntropy,
        SparseCrossEntropyGradient},
@@ -188,6 +211,9 @@ Output BiasAddGrad(Builder& b, Output dy) {
 }
 Output Softmax(Builder& b, Output x) {
   return Unary(b, "Softmax", x);
+}
+Output SoftmaxGrad(Builder& b, Output y, Output dy) {
+  return Binary(b, "SoftmaxGrad", y, dy);
 }
 Output LogSoftmax(Builder& b, Output x) {
   return Unary(b, "LogSoftmax", x);

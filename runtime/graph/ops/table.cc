@@ -32,8 +32,9 @@ Status CheckSize(const TensorType& type) {
 const std::vector<Op>& AllOps() {
   static const std::vector<Op>* const kTable = [] {
     auto* table = new std::vector<Op>();
-    for (const std::vector<Op>& family : {SourceOps(), LinearOps(), ElementwiseOps(), ShapeOps(),
-                                          SliceOps(), GatherOps(), ImageOps()}) {
+    for (const std::vector<Op>& family :
+         {SourceOps(), LinearOps(), BatchMatMulOps(), ElementwiseOps(), ShapeOps(), SliceOps(),
+          GatherOps(), ImageOps()}) {
       table->insert(table->end(), family.begin(), family.end());
     }
     return table;

@@ -15,6 +15,7 @@ std::vector<Pass> StandardPasses(Evaluator evaluate) {
       {"simplify", Simplify},
       {"merge_common_subexpressions", MergeCommonSubexpressions},
       {"remove_dead_code", RemoveDeadCode},
+      {"fuse_transpose", FuseTranspose},
       {"fuse_bias_and_activation", FuseBiasAndActivation},
       {"fuse_elementwise", FuseElementwise},
       {"remove_dead_code", RemoveDeadCode},

@@ -48,6 +48,29 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
 }
 
+TEST(FuseTranspose, DropsExchangesOfTwoAxesAroundABatchOfProducts) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2, 3, 4, 5});
+  const Output y = Placeholder(b, "y", kF32, {2, 3, 4, 5});
+  const Output heads = Transpose(b, x, {0, 2, 1, 3});
+  const Output keys = Transpose(b, Transpose(b, y, {0, 2, 1, 3}), {0, 1, 3, 2});
+  b.AddFetch("z", Transpose(b, BatchMatMul(b, heads, keys), {0, 2, 1, 3}));
+  const Graph graph = RemoveDeadCode(FuseTranspose(Finished(b)));
+  EXPECT_EQ(OpsOf(graph), Ops{"BatchMatMulV2"});
+  EXPECT_EQ(FindNode(graph, "BatchMatMulV2")->attributes.ToString(),
+            "adj_y=true, swap_x=true, swap_y=true, swap_z=true");
+  EXPECT_EQ(graph.type(graph.FindFetch("z")->output).ToString(), "float32[2,3,4,3]");
+}
+
+TEST(FuseTranspose, KeepsWhatIsUsedElsewhereAndOtherPermutations) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2, 2, 2, 2});
+  const Output product = BatchMatMul(b, Transpose(b, x, {1, 0, 2, 3}), x);
+  b.AddFetch("z", Transpose(b, product, {0, 2, 1, 3}));
+  b.AddFetch("product", product);
+  EXPECT_EQ(OpsOf(FuseTranspose(Finished(b))), (Ops{"Transpose", "BatchMatMulV2", "Transpose"}));
+}
+
 TEST(MergeCommonSubexpressions, MergesEqualNodesOnly) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {2, 2});

@@ -9,8 +9,9 @@ KernelTable::Entries UnaryKernels();      // Relu … ClipByValue, and the activ
 KernelTable::Entries BroadcastKernels();  // Add … Pow, comparisons, Select, BroadcastTo
 KernelTable::Entries BiasKernels();       // BiasAdd, BiasAddGrad
 KernelTable::Entries MatMulKernels();     // MatMul, FusedMatMul, MatMulAccumulate
-KernelTable::Entries SoftmaxKernels();    // Softmax, LogSoftmax, the two cross entropies
-KernelTable::Entries ReduceKernels();     // Sum, Mean, Max, Min, ArgMax
+KernelTable::Entries BatchMatMulKernels();
+KernelTable::Entries SoftmaxKernels();  // Softmax, SoftmaxGrad, LogSoftmax, the two cross entropies
+KernelTable::Entries ReduceKernels();   // Sum, Mean, Max, Min, ArgMax
 KernelTable::Entries MoveKernels();  // Reshape, Transpose, Identity, Const, Fill, Assign, AssignAdd
 KernelTable::Entries SliceKernels();        // Concat, Slice, Pad
 KernelTable::Entries GatherKernels();       // Gather, and its gradient's sums

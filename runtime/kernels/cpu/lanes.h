@@ -9,6 +9,17 @@ namespace tfjob::kernels::cpu {
 
 inline constexpr int64_t kLanes = 16;
 
+// Combines the lanes to one result.
+template <typename T, typename Combine>
+inline T CombineLanes(T* lanes, const Combine& combine) {
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t lane = 0; lane < half; ++lane) {
+      lanes[lane] = combine(lanes[lane], lanes[lane + half]);
+    }
+  }
+  return lanes[0];
+}
+
 // Combines `start` and map(x[i]) for all i. `start` must be combine's neutral element.
 template <typename T, typename Combine, typename MapElement>
 inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
@@ -22,12 +33,19 @@ inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
     }
   }
   for (int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] = combine(lanes[lane], map(x[i]));
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t lane = 0; lane < half; ++lane) {
-      lanes[lane] = combine(lanes[lane], lanes[lane + half]);
-    }
+  return CombineLanes(lanes, combine);
+}
+
+// Returns Σ x[i]·y[i].
+template <typename T>
+inline T ReduceProducts(int64_t count, const T* x, const T* y) {
+  T lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane] * y[i + lane];
   }
-  return lanes[0];
+  for (int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += x[i] * y[i];
+  return CombineLanes(lanes, [](T a, T b) { return a + b; });
 }
 
 }  // namespace tfjob::kernels::cpu

@@ -87,18 +87,19 @@ class MatMul : public Kernel {
 StatusOr<Product> ProductOf(const KernelRequest& request) {
   const Operand &a = request.inputs[0], &b = request.inputs[1], &c = request.outputs[0];
   for (const Operand* operand : {&a, &b, &c}) {
-    if (operand->shape.rank() != 2) {
+    if (operand->shape.rank() < 2) {
       return InvalidArgument(operand->ToString(), " must be a matrix");
     }
     if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
   }
+  // Leading axes are rows.
   Product p;
   p.transpose_a = request.attributes.Get("transpose_a", false);
   p.transpose_b = request.attributes.Get("transpose_b", false);
-  p.m = a.shape.dim(p.transpose_a ? 1 : 0);
-  p.k = a.shape.dim(p.transpose_a ? 0 : 1);
-  p.n = b.shape.dim(p.transpose_b ? 0 : 1);
-  if (b.shape.dim(p.transpose_b ? 1 : 0) != p.k || c.shape != Shape({p.m, p.n})) {
+  p.m = p.transpose_a ? a.cols() : a.rows();
+  p.k = p.transpose_a ? a.rows() : a.cols();
+  p.n = p.transpose_b ? b.rows() : b.cols();
+  if ((p.transpose_b ? b.cols() : b.rows()) != p.k || c.rows() != p.m || c.cols() != p.n) {
     return InvalidArgument("the inner dimensions must be equal, the outer ones the output's");
   }
   // BLAS requires strides of at least 1, even for empty matrices.

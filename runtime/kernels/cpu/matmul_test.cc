@@ -54,6 +54,64 @@ TEST(MatMulTest, MultipliesEverySizeAndTransposition) {
                      const Tensor& c) { Check({"MatMul", attributes, {a, b}, {c}, 1e-5}); });
 }
 
+TEST(MatMulTest, TakesLeadingAxesAsRows) {
+  const Tensor a = Values(D::kFloat32, Shape({2, 3, 5}), 1, -1, 1);
+  const Tensor b = Values(D::kFloat32, Shape({2, 3, 7}), 2, -1, 1);
+  const Tensor weights = Values(D::kFloat32, Shape({5, 7}), 3, -1, 1);
+  const auto shaped = [](const Tensor& tensor, Shape shape) {
+    Tensor copy(tensor.dtype(), std::move(shape));
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) SetValue(copy, i, ValueAt(tensor, i));
+    return copy;
+  };
+  const Tensor product = Product(shaped(a, Shape({6, 5})), false, weights, false);
+  Check({"MatMul", {}, {a, weights}, {shaped(product, Shape({2, 3, 7}))}, 1e-5});
+  Check({"MatMul",
+         {{"transpose_a", true}},
+         {a, b},
+         {Product(shaped(a, Shape({6, 5})), true, shaped(b, Shape({6, 7})), false)},
+         1e-5});
+}
+
+// Multiplies the matrices of x [2,1,m,k] and y [3,k,n] by loops: z [2,3,m,n].
+TEST(BatchMatMulTest, BroadcastsTransposesAndExchangesAxes) {
+  for (const auto& [m, n, k] :
+       {std::tuple{5, 7, 3}, {1, 1, 1}, {130, 90, 50}, {0, 2, 3}, {2, 3, 0}}) {
+    for (int bits = 0; bits < 32; ++bits) {
+      const bool ax = bits & 1, ay = bits & 2, sx = bits & 4, sy = bits & 8, sz = bits & 16;
+      if (m > 100 && bits % 5 != 0) continue;
+      const int64_t xr = ax ? k : m, xc = ax ? m : k, yr = ay ? n : k, yc = ay ? k : n;
+      const Tensor x = Values(D::kFloat64, sx ? Shape({2, xr, 1, xc}) : Shape({2, 1, xr, xc}), 1);
+      const Tensor y = Values(D::kFloat64, sy ? Shape({yr, 3, yc}) : Shape({3, yr, yc}), 2);
+      Tensor z(D::kFloat64, sz ? Shape({2, m, 3, n}) : Shape({2, 3, m, n}));
+      for (int64_t f = 0; f < 2; ++f) {
+        for (int64_t g = 0; g < 3; ++g) {
+          for (int64_t i = 0; i < m; ++i) {
+            for (int64_t j = 0; j < n; ++j) {
+              double sum = 0;
+              for (int64_t p = 0; p < k; ++p) {
+                const int64_t row_x = ax ? p : i, col_x = ax ? i : p;
+                const int64_t row_y = ay ? j : p, col_y = ay ? p : j;
+                sum += ValueAt(x, (f * xr + row_x) * xc + col_x) *
+                       ValueAt(y, (sy ? row_y * 3 + g : g * yr + row_y) * yc + col_y);
+              }
+              SetValue(z, (sz ? (f * m + i) * 3 + g : (f * 3 + g) * m + i) * n + j, sum);
+            }
+          }
+        }
+      }
+      Check({"BatchMatMulV2",
+             {{"adj_x", ax}, {"adj_y", ay}, {"swap_x", sx}, {"swap_y", sy}, {"swap_z", sz}},
+             {x, y},
+             {z},
+             1e-3});
+    }
+  }
+  const Operand x = Operand::Dense(D::kFloat32, Shape({2, 3, 4}));
+  const Operand y = Operand::Dense(D::kFloat32, Shape({3, 4, 5}));
+  const Operand z = Operand::Dense(D::kFloat32, Shape({2, 3, 5}));
+  EXPECT_EQ(PrepareError("BatchMatMulV2", {}, {x, y}, {z}).code(), StatusCode::kInvalidArgument);
+}
+
 TEST(MatMulTest, FusesBiasAndActivation) {
   const std::vector<std::pair<std::string, double (*)(double)>> activations = {
       {"", [](double x) { return x; }},

@@ -66,6 +66,38 @@ class Softmax : public Kernel {
   bool log_;
 };
 
+// Sets dx = (dy - Σ dy y) y. dx may be y or dy.
+template <typename T>
+void SoftmaxGradRow(int64_t count, const T* y, const T* dy, T* dx) {
+  const T dot = ReduceProducts(count, y, dy);
+  Map(count, [dot](T value, T gradient) { return (gradient - dot) * value; }, dx, y, dy);
+}
+
+template <typename T>
+class SoftmaxGrad : public Kernel {
+ public:
+  explicit SoftmaxGrad(const KernelRequest& request)
+      : y_(request.inputs[0]),
+        dy_stride_(request.inputs[1].row_stride),
+        dx_stride_(request.outputs[0].row_stride) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    const auto* y = static_cast<const T*>(inputs[0]);
+    const auto* dy = static_cast<const T*>(inputs[1]);
+    auto* dx = static_cast<T*>(outputs[0]);
+    const int64_t cols = y_.cols();
+    const int64_t grain = 1 + kGrain / 2 / std::max<int64_t>(1, cols);
+    stream.ParallelFor(y_.rows(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        SoftmaxGradRow(cols, y + row * y_.row_stride, dy + row * dy_stride_, dx + row * dx_stride_);
+    });
+  }
+
+ private:
+  Operand y_;
+  int64_t dy_stride_, dx_stride_;
+};
+
 // Sets backprop = softmax(x) - one-hot(label) and returns the loss. If the label is out of range,
 // sets backprop to NaN and returns NaN.
 template <typename T, typename Label>
@@ -148,6 +180,13 @@ Prepared PrepareSoftmax(const KernelRequest& request) {
                   [&]<typename T>(Type<T>) { return Make<Softmax<T>>(request, kLogarithm); });
 }
 
+Prepared PrepareSoftmaxGrad(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
+  RETURN_IF_ERROR(ExpectAlike(request, 0, 2));
+  return ForFloat(request.outputs[0].dtype,
+                  [&]<typename T>(Type<T>) { return Make<SoftmaxGrad<T>>(request); });
+}
+
 Status CheckCrossEntropy(const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectOperands(request, 2, 2));
   const Operand& logits = request.inputs[0];
@@ -185,6 +224,7 @@ Prepared PrepareDense(const KernelRequest& request) {
 
 KernelTable::Entries SoftmaxKernels() {
   return {{"Softmax", {PrepareSoftmax<false>, {{0, 0}}}},
+          {"SoftmaxGrad", {PrepareSoftmaxGrad, {{0, 0}, {0, 1}}}},
           {"LogSoftmax", {PrepareSoftmax<true>, {{0, 0}}}},
           {"SparseSoftmaxCrossEntropyWithLogits", {PrepareSparse, {{1, 0}}}},
           {"SoftmaxCrossEntropyWithLogits", {PrepareDense, {{1, 0}, {1, 1}}}}};

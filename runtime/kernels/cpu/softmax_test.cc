@@ -44,6 +44,24 @@ TEST(SoftmaxTest, IsStableForLargeLogits) {
   }
 }
 
+TEST(SoftmaxTest, GradientSumsOverEachRow) {
+  for (D dtype : {D::kFloat32, D::kFloat64}) {
+    for (const Shape& shape : kShapes) {
+      const Tensor y = Values(dtype, shape, 1, 0, 1), dy = Values(dtype, shape, 2, -1, 1);
+      const int64_t cols = shape.dim(-1);
+      Tensor dx = y.Clone();
+      for (int64_t row = 0; row < y.num_elements() / cols; ++row) {
+        double dot = 0;
+        for (int64_t i = row * cols; i < (row + 1) * cols; ++i)
+          dot += ValueAt(y, i) * ValueAt(dy, i);
+        for (int64_t i = row * cols; i < (row + 1) * cols; ++i)
+          SetValue(dx, i, (ValueAt(dy, i) - dot) * ValueAt(y, i));
+      }
+      Check({"SoftmaxGrad", {}, {y, dy}, {dx}, 1e-5});
+    }
+  }
+}
+
 template <typename Label>
 void CheckSparse(D dtype, const Shape& shape) {
   const Tensor x = Values(dtype, shape, 1, -30, 30);

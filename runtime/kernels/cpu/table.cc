@@ -8,8 +8,9 @@ KernelTable::Entries AllEntries() {
   KernelTable::Entries all;
   for (auto family :
        {cpu::UnaryKernels, cpu::BroadcastKernels, cpu::BiasKernels, cpu::MatMulKernels,
-        cpu::SoftmaxKernels, cpu::ReduceKernels, cpu::MoveKernels, cpu::SliceKernels,
-        cpu::GatherKernels, cpu::ConvolutionKernels, cpu::PoolingKernels, cpu::CastKernels,
+        cpu::BatchMatMulKernels, cpu::SoftmaxKernels, cpu::ReduceKernels, cpu::MoveKernels,
+        cpu::SliceKernels, cpu::GatherKernels, cpu::ConvolutionKernels, cpu::PoolingKernels,
+        cpu::CastKernels,
         cpu::RandomKernels, cpu::FusedElementwiseKernels}) {
     all.merge(family());
   }
