@@ -44,6 +44,27 @@ void ArgumentReader::Flag(std::string_view name, bool& value) {
   if (Given(name, false, "")) Keep(arguments_.Read(name, value));
 }
 
+void ArgumentReader::Text(std::string_view name, std::string& value, bool required) {
+  const std::optional<JsonField> field = Given(name, required, "a text");
+  if (!field) return;
+  const StatusOr<std::string> text = field->String();
+  if (!text.ok()) return Keep(arguments_.Named(text.status()));
+  value = *text;
+}
+
+void ArgumentReader::Numbers(std::string_view name, std::vector<double>& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  std::vector<JsonField> elements = {*field};
+  if (field->value()->is_array()) elements = *field->Elements();
+  value.clear();
+  for (const JsonField& element : elements) {
+    const StatusOr<double> number = element.Double();
+    if (!number.ok()) return Keep(arguments_.Named(number.status()));
+    value.push_back(*number);
+  }
+}
+
 void ArgumentReader::Optional(std::string_view name, std::optional<int64_t>& value) {
   if (Given(name, false, "")) Keep(arguments_.Read(name, value));
 }
@@ -138,6 +159,20 @@ void ArgumentReader::Axes(std::string_view name, std::vector<int64_t>& value) {
   if (field->value()->is_array()) return Keep(arguments_.Read(name, value));
   value.resize(1);
   Keep(arguments_.Read(name, value[0]));
+}
+
+void ArgumentReader::Sizes(std::string_view name, std::vector<int64_t>& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  std::vector<JsonField> elements = {*field};
+  if (field->value()->is_array()) elements = *field->Elements();
+  value.clear();
+  for (const JsonField& element : elements) {
+    const StatusOr<int64_t> size = element.IntOr(-1);
+    if (!size.ok() || (element.present() && *size < 1))
+      return Keep(arguments_.Named(element.Mismatch("a size of at least 1, or null")));
+    value.push_back(*size);
+  }
 }
 
 void ArgumentReader::Activation(std::string_view name, ActivationKind& value, bool required) {

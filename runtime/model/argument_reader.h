@@ -16,6 +16,8 @@ class ArgumentReader : public ArgumentVisitor {
   void Integer(std::string_view name, int64_t& value, const IntegerRule& rule) override;
   void Number(std::string_view name, double& value, const NumberRule& rule) override;
   void Flag(std::string_view name, bool& value) override;
+  void Text(std::string_view name, std::string& value, bool required) override;
+  void Numbers(std::string_view name, std::vector<double>& value) override;
   void Optional(std::string_view name, std::optional<int64_t>& value) override;
   void Optional(std::string_view name, std::optional<double>& value,
                 const NumberRule& rule) override;
@@ -25,6 +27,10 @@ class ArgumentReader : public ArgumentVisitor {
   void Margins(std::string_view name, std::vector<int64_t>& value) override;
   void Axis(std::string_view name, int64_t& value) override;
   void Axes(std::string_view name, std::vector<int64_t>& value) override;
+  void OptionalAxes(std::string_view name, std::vector<int64_t>& value) override {
+    Axes(name, value);
+  }
+  void Sizes(std::string_view name, std::vector<int64_t>& value) override;
   void Activation(std::string_view name, ActivationKind& value, bool required) override;
   void Initializer(std::string_view name, model::Initializer& value) override;
   void InputShape(Shape& value) override;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -48,6 +49,10 @@ class ArgumentVisitor {
   virtual void Integer(std::string_view name, int64_t& value, const IntegerRule& rule) = 0;
   virtual void Number(std::string_view name, double& value, const NumberRule& rule) = 0;
   virtual void Flag(std::string_view name, bool& value) = 0;
+  // Empty if it is absent.
+  virtual void Text(std::string_view name, std::string& value, bool required) = 0;
+  // A list of any length, or one number.
+  virtual void Numbers(std::string_view name, std::vector<double>& value) = 0;
   virtual void Optional(std::string_view name, std::optional<int64_t>& value) = 0;
   virtual void Optional(std::string_view name, std::optional<double>& value,
                         const NumberRule& rule) = 0;
@@ -65,6 +70,10 @@ class ArgumentVisitor {
   virtual void Axis(std::string_view name, int64_t& value) = 0;
   // A list of any length, or one number.
   virtual void Axes(std::string_view name, std::vector<int64_t>& value) = 0;
+  // The same; an empty list stands for an absent one.
+  virtual void OptionalAxes(std::string_view name, std::vector<int64_t>& value) = 0;
+  // A list of sizes, or one size; -1 stands for null.
+  virtual void Sizes(std::string_view name, std::vector<int64_t>& value) = 0;
   virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;
   virtual void Initializer(std::string_view name, model::Initializer& value) = 0;
   // The shape of one example of a model's input: `batch_shape`, or one of its older names.

@@ -21,6 +21,12 @@ void ArgumentWriter::Number(std::string_view name, double& value, const NumberRu
 void ArgumentWriter::Flag(std::string_view name, bool& value) {
   At(name) = value;
 }
+void ArgumentWriter::Text(std::string_view name, std::string& value, bool) {
+  At(name) = value.empty() ? Json() : Json(value);
+}
+void ArgumentWriter::Numbers(std::string_view name, std::vector<double>& value) {
+  At(name) = value.size() == 1 ? Json(value[0]) : Json(value);
+}
 void ArgumentWriter::Optional(std::string_view name, std::optional<int64_t>& value) {
   At(name) = value ? Json(*value) : Json();
 }
@@ -51,6 +57,18 @@ void ArgumentWriter::Axis(std::string_view name, int64_t& value) {
 // Keras writes a single axis as a number.
 void ArgumentWriter::Axes(std::string_view name, std::vector<int64_t>& value) {
   At(name) = value.size() == 1 ? Json(value[0]) : Json(value);
+}
+void ArgumentWriter::OptionalAxes(std::string_view name, std::vector<int64_t>& value) {
+  if (value.empty()) {
+    At(name) = Json();
+  } else {
+    Axes(name, value);
+  }
+}
+void ArgumentWriter::Sizes(std::string_view name, std::vector<int64_t>& value) {
+  Json sizes = Json::array();
+  for (int64_t size : value) sizes.push_back(size < 0 ? Json() : Json(size));
+  At(name) = std::move(sizes);
 }
 void ArgumentWriter::Activation(std::string_view name, ActivationKind& value, bool) {
   At(name) = std::string(Name(value));

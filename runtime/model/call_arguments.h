@@ -6,6 +6,8 @@
 // A tensor among the arguments is held as its index in the inputs of the call.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +15,21 @@ namespace tfjob::model {
 
 // Stands for a tensor that is not given.
 inline constexpr int kNoInput = -1;
+
+// A tensor or a number.
+struct CallOperand {
+  int input = kNoInput;  // the tensor; kNoInput for a number
+  double number = 0;
+  bool integer = false;  // the number was written as an integer
+};
+
+// A part of a key such as [:, 1, ..., None].
+struct KeyPart {
+  enum class Kind { kIndex, kSlice, kEllipsis, kNewAxis };
+  Kind kind = Kind::kSlice;
+  int64_t index = 0;
+  std::optional<int64_t> start = {}, stop = {}, step = {};
+};
 
 class CallVisitor {
  public:
@@ -25,6 +42,8 @@ class CallVisitor {
   virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;
   // True or false; false if it is absent.
   virtual void Flag(std::string_view name, bool& value) = 0;
+  virtual void Operand(std::string_view name, CallOperand& value) = 0;
+  virtual void Key(std::string_view name, std::vector<KeyPart>& parts) = 0;
   // Takes a place among the positional arguments, but only its default value.
   virtual void Unsupported(std::string_view name) = 0;
 };

@@ -83,6 +83,30 @@ class CallReader : public CallVisitor {
     value = *read;
   }
 
+  void Operand(std::string_view name, CallOperand& value) override {
+    const JsonField field = Next(name);
+    if (!status_.ok()) return;
+    value = {};
+    if (!field.present()) {
+      return Keep(InvalidArgument(Describe(layer_), ": a call lacks its argument ", name));
+    }
+    if (!field.value()->is_number()) {
+      value.input = Tensor(field);
+      return;
+    }
+    value.number = field.Double().value_or(0);
+    value.integer = field.value()->is_number_integer();
+  }
+
+  void Key(std::string_view name, std::vector<KeyPart>& parts) override {
+    const JsonField field = Next(name);
+    if (!status_.ok()) return;
+    parts.clear();
+    std::vector<JsonField> elements = {field};
+    if (field.present() && field.value()->is_array()) elements = *field.Elements();
+    for (const JsonField& element : elements) parts.push_back(Part(element));
+  }
+
   void Unsupported(std::string_view name) override {
     const JsonField field = Next(name);
     if (status_.ok() && !ChangesNothing(name, field, given_.version)) Keep(Refused(field));
@@ -115,6 +139,29 @@ class CallReader : public CallVisitor {
     if (position_ >= given_.positional.size()) return named ? found->second : Absent();
     if (named) Keep(found->second.Mismatch("an argument that is given once"));
     return given_.positional[position_++];
+  }
+
+  // Reads a part of a key in Keras' form: null is a new axis.
+  KeyPart Part(const JsonField& field) {
+    if (!field.present()) return {.kind = KeyPart::Kind::kNewAxis};
+    const std::string class_name = field["class_name"].StringOr("").value_or("");
+    if (class_name == "__ellipsis__") return {.kind = KeyPart::Kind::kEllipsis};
+    if (class_name == "__slice__") {
+      const JsonField slice = field["config"];
+      return {.start = Bound(slice["start"]),
+              .stop = Bound(slice["stop"]),
+              .step = Bound(slice["step"])};
+    }
+    const StatusOr<int32_t> index = field.Int32();
+    if (!index.ok()) Keep(Refused(field));
+    return {.kind = KeyPart::Kind::kIndex, .index = index.value_or(0)};
+  }
+
+  std::optional<int64_t> Bound(const JsonField& field) {
+    if (!field.present()) return std::nullopt;
+    const StatusOr<int32_t> bound = field.Int32();
+    if (!bound.ok()) Keep(Refused(field));
+    return bound.value_or(0);
   }
 
   int Tensor(const JsonField& field) {

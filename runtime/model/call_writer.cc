@@ -2,14 +2,38 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/model/layers/operation.h"
+
 namespace tfjob::model {
 namespace {
 
+Json Slice(const KeyPart& part) {
+  const auto bound = [](const std::optional<int64_t>& at) { return at ? Json(*at) : Json(); };
+  return {{"class_name", "__slice__"},
+          {"config",
+           {{"start", bound(part.start)}, {"stop", bound(part.stop)}, {"step", bound(part.step)}}}};
+}
+
+Json Written(const KeyPart& part) {
+  switch (part.kind) {
+    case KeyPart::Kind::kIndex:
+      return part.index;
+    case KeyPart::Kind::kSlice:
+      return Slice(part);
+    case KeyPart::Kind::kEllipsis:
+      return {{"class_name", "__ellipsis__"}, {"config", Json::object()}};
+    case KeyPart::Kind::kNewAxis:
+      break;
+  }
+  return {};
+}
+
 // Writes the first argument that a layer lists by position, and the others by name, without those
-// that are absent or false.
+// that are absent or false. Writes all arguments of a function of keras.ops by position.
 class CallWriter : public CallVisitor {
  public:
-  explicit CallWriter(const std::vector<Json>& tensors) : tensors_(tensors) {}
+  CallWriter(const std::vector<Json>& tensors, bool positional)
+      : tensors_(tensors), positional_(positional) {}
 
   void Input(std::string_view name, int& index, bool) override {
     if (index != kNoInput) Add(name, Tensor(index));
@@ -26,6 +50,17 @@ class CallWriter : public CallVisitor {
     if (value) Add(name, value);
   }
 
+  void Operand(std::string_view name, CallOperand& value) override {
+    if (value.input != kNoInput) return Add(name, Tensor(value.input));
+    Add(name, value.integer ? Json(static_cast<int64_t>(value.number)) : Json(value.number));
+  }
+
+  void Key(std::string_view name, std::vector<KeyPart>& parts) override {
+    Json key = Json::array();
+    for (const KeyPart& part : parts) key.push_back(model::Written(part));
+    Add(name, std::move(key));
+  }
+
   void Unsupported(std::string_view) override {}
 
   Json Written() && { return {{"args", std::move(args_)}, {"kwargs", std::move(kwargs_)}}; }
@@ -34,7 +69,7 @@ class CallWriter : public CallVisitor {
   const Json& Tensor(int index) const { return tensors_[static_cast<size_t>(index)]; }
 
   void Add(std::string_view name, Json value) {
-    if (args_.empty()) {
+    if (args_.empty() || positional_) {
       args_.push_back(std::move(value));
     } else {
       kwargs_[std::string(name)] = std::move(value);
@@ -42,6 +77,7 @@ class CallWriter : public CallVisitor {
   }
 
   const std::vector<Json>& tensors_;
+  const bool positional_;
   Json args_ = Json::array(), kwargs_ = Json::object();
 };
 
@@ -50,7 +86,7 @@ class CallWriter : public CallVisitor {
 Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors) {
   const LayerConfig& config = ConfigOf(model, call);
   if (config.takes_arguments()) {
-    CallWriter writer(tensors);
+    CallWriter writer(tensors, config.As<layers::Operation>() != nullptr);
     config.Called(writer);
     return std::move(writer).Written();
   }

@@ -62,10 +62,7 @@ class ForwardPass {
 
   // Gives the call its layer's variables. Returns the index of the first of them.
   size_t VariablesOf(const Call& call, LayerCall& part) {
-    std::vector<TensorType> types;
-    for (const Output input : part.inputs)
-      types.push_back({whole_.b.dtype(input), ExampleOf(whole_.b.shape(input))});
-    const size_t count = ConfigOf(model_, call).Variables(types).size();
+    const size_t count = ConfigOf(model_, call).Variables(part.ExampleTypes()).size();
     const auto [found, first_call] = first_variable_.try_emplace(call.layer, next_variable_);
     if (first_call) next_variable_ += count;
     for (size_t i = 0; i < count; ++i)

@@ -261,6 +261,66 @@ TEST(Functional, RefusesArgumentsThatALayerDoesNotTake) {
   for (const auto& [given, error] : kCases) EXPECT_EQ(Error(SoftmaxOf(given)), error);
 }
 
+// A function of keras.ops that is called with these arguments.
+Json Function(const std::string& module, const std::string& name, Json config, Json args) {
+  Json layer = LayerJson(name, "f", std::move(config), {std::move(args)});
+  layer["module"] = "keras.src.ops." + module;
+  layer["registered_name"] = name;
+  return Functional("m", {Input("a", 4), Input("b", 4), std::move(layer)},
+                    {{"a", 0, 0}, {"b", 0, 0}}, {"f", 0, 0});
+}
+
+std::string ResultOf(const Json& json) {
+  const StatusOr<Model> model = Read(json);
+  if (!model.ok()) return std::string(Message(model.status()));
+  const Json written = WriteKerasJson(*model);
+  const StatusOr<Model> again = Read(written);
+  EXPECT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(WriteKerasJson(*again), written);
+  EXPECT_EQ(written["config"]["layers"][2]["inbound_nodes"][0]["args"].size(),
+            json["config"]["layers"][2]["inbound_nodes"][0]["args"].size());
+  return (*OutputTypes(*model, TwoInputs()))[0].ToString();
+}
+
+TEST(Functional, ReadsAndWritesFunctionsOfKerasOps) {
+  const Json a = Tensor3("a"), b = Tensor3("b"), none = Json::object();
+  const Json rest = {{"class_name", "__ellipsis__"}, {"config", none}};
+  const Json all = {{"class_name", "__slice__"},
+                    {"config", {{"start", nullptr}, {"stop", nullptr}, {"step", nullptr}}}};
+  Json odd = all;
+  odd["config"]["start"] = 1;
+  odd["config"]["step"] = 2;
+  EXPECT_EQ(ResultOf(Function("numpy", "Add", none, List(a, b))), "float32[4]");
+  EXPECT_EQ(ResultOf(Function("numpy", "Subtract", none, List(1, a))), "float32[4]");
+  EXPECT_EQ(ResultOf(Function("numpy", "Greater", none, List(a, 0.5))), "bool[4]");
+  EXPECT_EQ(ResultOf(Function("numpy", "Stack", {{"axis", 1}}, List(List(a, b)))), "float32[2,4]");
+  EXPECT_EQ(ResultOf(Function("numpy", "GetItem", none, List(a, List(all, odd)))), "float32[2]");
+  EXPECT_EQ(ResultOf(Function("numpy", "GetItem", none, List(a, List(rest, nullptr)))),
+            "float32[4,1]");
+  EXPECT_EQ(ResultOf(Function("core", "Cast", {{"dtype", "int32"}}, List(a))), "int32[4]");
+}
+
+TEST(Functional, RefusesFunctionsThatCombineExamplesOrAreUnknown) {
+  const Json a = Tensor3("a"), none = Json::object();
+  const Json all = {{"class_name", "__slice__"}, {"config", {{"start", 0}, {"stop", 2}}}};
+  const std::string mixed =
+      "does not fit after layer a (InputLayer): expected a function of each example, whose result "
+      "keeps the batch as its first axis";
+  EXPECT_EQ(ResultOf(Function("numpy", "Mean", {{"axis", 0}}, List(a))),
+            "m.json: layer f (Mean) " + mixed);
+  EXPECT_EQ(ResultOf(Function("numpy", "Reshape", {{"newshape", {-1, 2}}}, List(a))),
+            "m.json: layer f (Reshape) " + mixed);
+  EXPECT_NE(ResultOf(Function("numpy", "GetItem", none, List(a, 0))).find("it is the batch"),
+            std::string::npos);
+  EXPECT_NE(
+      ResultOf(Function("numpy", "GetItem", none, List(a, List(all)))).find("all of the batch"),
+      std::string::npos);
+  EXPECT_EQ(ResultOf(Function("numpy", "Sine", none, List(a))).substr(0, 84),
+            "m.json: config.layers[2]: the function Sine of keras.src.ops.numpy is not supported;");
+  EXPECT_EQ(ResultOf(Function("numpy", "Add", none, List(a))),
+            "m.json: layer f (Add): a call lacks its argument x2");
+}
+
 // Each level calls the level below twice.
 TEST(Functional, NestedModelsThatWouldTakeForeverAreRefused) {
   Json model = Functional(

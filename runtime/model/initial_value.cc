@@ -24,16 +24,24 @@ double TruncatedNormal(PhiloxStream& random) {
   return value;
 }
 
-double Fan(Initializer::Mode mode, const Shape& shape) {
+// Returns fan in and fan out.
+std::pair<double, double> Fans(const Shape& shape) {
   const int rank = shape.rank();
-  if (rank == 0) return 1;
-  if (rank == 1) return static_cast<double>(std::max<int64_t>(1, shape.dim(0)));
-  const double last = static_cast<double>(shape.dim(-1));
-  const double receptive =
-      static_cast<double>(shape.num_elements()) / last / static_cast<double>(shape.dim(-2));
-  const double in = static_cast<double>(shape.dim(-2)) * receptive;
-  const double out = last * receptive;
-  switch (mode) {
+  if (rank == 0) return {1, 1};
+  const auto last = static_cast<double>(shape.dim(-1));
+  if (rank == 1) return {last, last};
+  const auto before = static_cast<double>(shape.dim(-2));
+  const double receptive = static_cast<double>(shape.num_elements()) / last / before;
+  return {before * receptive, last * receptive};
+}
+
+double Fan(const Initializer& initializer, const Shape& shape) {
+  auto [in, out] = Fans(shape);
+  if (initializer.fans) {
+    in = static_cast<double>((*initializer.fans)[0]);
+    out = static_cast<double>((*initializer.fans)[1]);
+  }
+  switch (initializer.mode) {
     case Initializer::Mode::kFanIn:
       return std::max(1.0, in);
     case Initializer::Mode::kFanOut:
@@ -47,7 +55,7 @@ double Fan(Initializer::Mode mode, const Shape& shape) {
 // Replaces variance scaling with the equivalent plain distribution.
 Initializer Resolve(const Initializer& initializer, const Shape& shape) {
   if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
-  const double variance = initializer.scale / Fan(initializer.mode, shape);
+  const double variance = initializer.scale / Fan(initializer, shape);
   switch (initializer.distribution) {
     case Initializer::Distribution::kUniform: {
       const double limit = std::sqrt(3 * variance);

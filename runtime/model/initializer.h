@@ -3,6 +3,7 @@
 // keyed by the seed and the variable's name, so every task computes the same values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ struct Initializer {
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
+  // Fan in and fan out, if the layer counts them otherwise than InitialValue does. Not written.
+  std::optional<std::array<int64_t, 2>> fans = {};
   double gain = 1;              // kOrthogonal, kIdentity: factor of the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
 

@@ -9,6 +9,8 @@
 #include "runtime/model/keras.h"
 #include "runtime/model/layer_table.h"
 #include "runtime/model/layers/embedding.h"
+#include "runtime/model/layers/noise.h"
+#include "runtime/model/layers/operation.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
 
@@ -85,6 +87,14 @@ StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
     ASSIGN_OR_RETURN(Model nested, ReadModel(field));
     return Layer{.config = NestedModel{std::make_shared<const Model>(std::move(nested))}};
   }
+  const std::string module = field["module"].StringOr("").value_or("");
+  if (module.starts_with("keras.src.ops.")) {
+    const std::optional<layers::Operation> made = layers::MakeOperation(module, form.class_name);
+    if (made) return Layer{.config = *made};
+    return InvalidArgument(field.path(), ": the function ", form.class_name, " of ", module,
+                           " is not supported",
+                           DidYouMean(form.class_name, layers::OperationClasses()));
+  }
   const std::optional<LayerConfig> config = MakeLayer(form.class_name);
   const JsonField registered = field["registered_name"];
   const bool custom =
@@ -97,7 +107,9 @@ StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
 Status ReadArguments(const ClassForm& form, Layer& layer) {
   Arguments arguments(Describe(layer), form.arguments);
   arguments.Ignore("name");
-  RETURN_IF_ERROR(ReadCommon(arguments, layer));
+  // A function of keras.ops has none of the arguments that all layers have.
+  if (layer.config.As<layers::Operation>() == nullptr)
+    RETURN_IF_ERROR(ReadCommon(arguments, layer));
   ArgumentReader reader(arguments);
   layer.config = layer.config.Visited(reader);
   RETURN_IF_ERROR(reader.status());
@@ -169,6 +181,17 @@ Json DTypePolicy() {
           {"registered_name", nullptr}};
 }
 
+namespace {
+
+// Keras' spatial dropouts cannot be made with the argument `trainable`.
+bool TakesTrainable(const LayerConfig& layer) {
+  return layer.As<layers::InputLayer>() == nullptr &&
+         layer.As<layers::SpatialDropout1D>() == nullptr &&
+         layer.As<layers::SpatialDropout2D>() == nullptr;
+}
+
+}  // namespace
+
 Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
@@ -182,10 +205,16 @@ Json WriteLayer(const Layer& layer) {
   ArgumentWriter writer(config);
   layer.config.Visited(writer);
   config["name"] = layer.name;
+  if (const auto* operation = layer.config.As<layers::Operation>()) {
+    return {{"module", StrCat("keras.src.ops.", operation->module())},
+            {"class_name", std::string(operation->class_name())},
+            {"config", std::move(config)},
+            {"registered_name", std::string(operation->class_name())}};
+  }
   if (layer.config.As<layers::InputLayer>() == nullptr) {
     config["dtype"] = DTypePolicy();
-    config["trainable"] = layer.trainable;
   }
+  if (TakesTrainable(layer.config)) config["trainable"] = layer.trainable;
   Json json = {{"module", "keras.layers"},
                {"class_name", std::string(layer.config.class_name())},
                {"config", std::move(config)},

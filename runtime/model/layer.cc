@@ -13,6 +13,13 @@ Shape ExampleOf(const Shape& batched) {
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
 }
 
+std::vector<TensorType> LayerCall::ExampleTypes() const {
+  std::vector<TensorType> types;
+  for (const graph::Output input : inputs)
+    types.push_back({b.dtype(input), ExampleOf(b.shape(input))});
+  return types;
+}
+
 Shape LayerCall::ExampleShape() const {
   return ExampleOf(b.shape(x()));
 }

@@ -3,7 +3,7 @@
 // classes, and layer_table.h lists all of them.
 //
 // Every class has these members:
-//   kClass              Keras' class name
+//   kClass              Keras' class name; or class_name(), if it differs between layers
 //   Arguments(visitor)  lists its arguments (argument_visitor.h)
 //   Apply(call)         appends its ops to the graph. Returns one Output, or a list of them
 // and one of these, which return InvalidArgument if the inputs do not fit:
@@ -83,6 +83,8 @@ struct LayerCall {
   graph::Output mask(size_t input = 0) const {
     return input < masks.size() ? masks[input] : graph::Output();
   }
+  // Returns the types of one example of each input.
+  std::vector<TensorType> ExampleTypes() const;
   // Returns the shape of one example of the first input.
   Shape ExampleShape() const;
   int64_t batch_size() const { return b.shape(x()).dim(0); }
@@ -155,7 +157,13 @@ class LayerConfig::Holder final : public LayerConfig::Any {
  public:
   explicit Holder(L held) : layer(std::move(held)) {}
 
-  std::string_view class_name() const override { return L::kClass; }
+  std::string_view class_name() const override {
+    if constexpr (requires { layer.class_name(); }) {
+      return layer.class_name();
+    } else {
+      return L::kClass;
+    }
+  }
 
   std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const override {
     auto copy = std::make_shared<Holder>(layer);

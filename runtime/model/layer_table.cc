@@ -1,45 +1,31 @@
 #include "runtime/model/layer_table.h"
 
 #include "runtime/model/layers/activations.h"
+#include "runtime/model/layers/attention.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
+#include "runtime/model/layers/dot.h"
+#include "runtime/model/layers/einsum_dense.h"
 #include "runtime/model/layers/embedding.h"
+#include "runtime/model/layers/fixed_normalization.h"
+#include "runtime/model/layers/group_normalization.h"
 #include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/merge.h"
+#include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/layers/pooling.h"
 #include "runtime/model/layers/resize.h"
 #include "runtime/model/layers/shape.h"
+#include "runtime/model/layers/vector_normalization.h"
 
 namespace tfjob::model {
 namespace {
 
-// One layer of each class, with default arguments.
-std::vector<LayerConfig> AllLayers() {
+// Layers of images and rows.
+std::vector<LayerConfig> ImageLayers() {
   using namespace layers;  // NOLINT: the table lists most of what is in there
-  return {InputLayer{},
-          Dense{},
-          Embedding{},
-          Flatten{},
-          Reshape{},
-          Activation{},
-          ReLU{},
-          ELU{},
-          LeakyReLU{},
-          PReLU{},
-          Softmax{},
-          Dropout{},
-          GaussianNoise{},
-          GaussianDropout{},
-          Add{},
-          Subtract{},
-          Multiply{},
-          Average{},
-          Maximum{},
-          Minimum{},
-          Concatenate{},
-          Conv1D{},
+  return {Conv1D{},
           Conv2D{},
           DepthwiseConv1D{},
           DepthwiseConv2D{},
@@ -60,13 +46,59 @@ std::vector<LayerConfig> AllLayers() {
           Cropping1D{},
           Cropping2D{},
           UpSampling1D{},
-          UpSampling2D{},
+          UpSampling2D{}};
+}
+
+// All others.
+std::vector<LayerConfig> PlainLayers() {
+  using namespace layers;  // NOLINT: the table lists most of what is in there
+  return {InputLayer{},
+          Dense{},
+          Embedding{},
+          Flatten{},
+          Reshape{},
+          Activation{},
+          ReLU{},
+          ELU{},
+          LeakyReLU{},
+          PReLU{},
+          Softmax{},
+          Dropout{},
+          GaussianNoise{},
+          GaussianDropout{},
+          SpatialDropout1D{},
+          SpatialDropout2D{},
+          AlphaDropout{},
+          Add{},
+          Subtract{},
+          Multiply{},
+          Average{},
+          Maximum{},
+          Minimum{},
+          Concatenate{},
+          layers::Dot{},
+          EinsumDense{},
+          MultiHeadAttention{},
+          Attention{},
+          AdditiveAttention{},
           Permute{},
           RepeatVector{},
           BatchNormalization{},
           LayerNormalization{},
+          GroupNormalization{},
+          UnitNormalization{},
+          RMSNormalization{},
+          Normalization{},
+          Identity{},
           Rescaling{},
           Masking{}};
+}
+
+// One layer of each class, with default arguments.
+std::vector<LayerConfig> AllLayers() {
+  std::vector<LayerConfig> all = PlainLayers();
+  for (LayerConfig& layer : ImageLayers()) all.push_back(std::move(layer));
+  return all;
 }
 
 }  // namespace

@@ -106,7 +106,8 @@ def variables(model, prefix=""):
             found.update(variables(layer, f"{prefix}{layer.name}/"))
         else:
             for weight in layer.weights:
-                name = weight.name.split("/")[-1].split(":")[0]
+                path = (getattr(weight, "path", None) or weight.name).split(":")[0]
+                name = path.split(f"{layer.name}/")[-1] if "Attention" in type(layer).__name__ else path.split("/")[-1]
                 if name == "depthwise_kernel" and "Separable" not in type(layer).__name__:
                     name = "kernel"  # its name in Keras 3; tf.keras 2 has another
                 found[f"{prefix}{layer.name}/{name}"] = np.asarray(weight)
@@ -209,6 +210,67 @@ def images(library):
     return [planes, rows, tutorial, untrained]
 
 
+def attention(library):
+    """Returns models with attention, among them a block of a transformer's encoder."""
+    L = library.layers
+    a_in, b = library.Input((5, 8), name="a"), library.Input((7, 6), name="b")
+    h = L.MultiHeadAttention(2, 3, name="self")(a_in, a_in)
+    a = L.LayerNormalization(name="first_norm")(L.Add()([a_in, h]))
+    h = L.Dense(8, name="down")(L.Dense(16, activation="gelu", name="up")(a))
+    encoded = L.LayerNormalization(name="second_norm")(L.Add()([a, h]))
+    h = L.MultiHeadAttention(2, 4, value_dim=3, output_shape=6, use_bias=False, name="cross")(encoded, b)
+    h = L.MultiHeadAttention(1, 2, name="causal")(h, b, key=L.Dense(3, name="keys")(b), use_causal_mask=True)
+    steps = L.Dense(6, name="steps")(L.Masking()(L.ReLU(threshold=1.0)(b)))  # has a mask
+    rows = [L.Attention(use_scale=True, score_mode="concat", name="concat")([h, steps], use_causal_mask=True),
+            L.Attention(name="dot_attention")([h, b, L.Dense(6, name="dot_keys")(b)]),
+            L.AdditiveAttention(name="additive")([h, steps])]
+    # Keras 3 takes the masks off the values that it passes to a MultiHeadAttention, so these are others.
+    padded = [L.Masking()(L.ReLU(threshold=0.9)(b)) for _ in range(2)]
+    masked = L.MultiHeadAttention(2, 2, name="masked")(h, padded[0])
+    # Permute stops the mask.
+    query = L.Permute((1, 2))(L.MultiHeadAttention(2, 2, name="masked_query")(padded[1], h))
+    h = L.Add()([h, L.Attention(name="of_masked")([h, query])])
+    rows.append(h)
+    out = L.Concatenate()([*rows, masked])
+    first, second = L.Dense(1, name="first_head")(out), L.Dot(axes=(2, 2), normalize=True)([out, out])
+    transformer = library.Model([a_in, b], [first, second], name="transformer")
+    x = library.Input((4, 6), name="x")
+    h = L.EinsumDense("abc,cde->abde", output_shape=(4, 2, 5), bias_axes="e", activation="tanh", name="parts")(x)
+    h = L.GroupNormalization(groups=5, name="groups")(h)
+    h = L.EinsumDense("...de,def->...f", output_shape=6, name="joined")(h)
+    h = L.EinsumDense("ab...,bc->ac...", output_shape=(4,), bias_axes="c", name="over_steps")(h)
+    h = L.Identity()(L.Normalization(mean=[.1, .2, .3, .4, .5, .6], variance=[1, 2, 3, 4, 5, 6.])(h))
+    h = L.Add()([h, L.UnitNormalization(axis=[1, 2])(h), L.Normalization(axis=None, mean=1., variance=2., invert=True)(h)]
+                if library is keras else [h, L.UnitNormalization(axis=[1, 2])(h)])
+    h = L.AlphaDropout(0.0)(L.SpatialDropout1D(0.0)(h))
+    h = L.GroupNormalization(groups=2, axis=1, scale=False, name="step_groups")(h)
+    if library is keras:
+        h = L.RMSNormalization(name="rms")(h)
+    plain = library.Model(x, h, name="plain")
+    return [transformer, plain]
+
+
+def operations():
+    """Returns a model that calls the functions of keras.ops."""
+    L, ops = keras.layers, keras.ops
+    x, y = keras.Input((4, 6), name="x"), keras.Input((4, 6), name="y")
+    product = ops.matmul(x, ops.transpose(y, (0, 2, 1)))
+    gates = ops.split(L.Dense(8, name="gates")(x), 2, axis=-1)
+    flat = [x + y, x * 2.0, 1 - x, x / (ops.abs(y) + 1), x**2, ops.power(ops.exp(x), 0.5), -x, ops.maximum(x, 0.0),
+            ops.minimum(x, y), ops.where(x > y, x, 0.5), ops.where(x <= y, y, x),
+            ops.clip(x, -0.5, 1), ops.cast(ops.cast(x, "int32"), "float32"), ops.sqrt(ops.square(x) + 1),
+            ops.log(ops.abs(x) + 2), ops.tanh(x), ops.rsqrt(ops.exp(x)), ops.erf(x), ops.relu(x), ops.relu6(x),
+            ops.sigmoid(x), ops.silu(x), ops.softplus(x), ops.gelu(x), ops.gelu(x, approximate=False),
+            ops.leaky_relu(x, 0.3), ops.softmax(x, axis=1), product, gates[0] * ops.sigmoid(gates[1]),
+            ops.stack([x, y], axis=1), ops.concatenate([x, y], axis=1), ops.reshape(x, (-1, 3, 8)),
+            ops.swapaxes(x, 1, 2), ops.squeeze(ops.expand_dims(x, 1), 1), x[:, 0], x[:, -1:, ::2], x[:, 1:3, 1::3],
+            x[..., None], x[:, None, 2], ops.mean(x, axis=1), ops.sum(x, axis=(1, 2), keepdims=True),
+            ops.max(x, axis=-1), ops.min(x, axis=[1, 2], keepdims=True), ops.einsum("abc,adc->abd", x, y),
+            ops.einsum("abc,abc->ab", x, y)]
+    flat = [L.Flatten()(value) for value in flat]
+    return keras.Model([x, y], L.Dense(3, name="head")(ops.concatenate(flat, axis=-1)), name="operations")
+
+
 # Names that both libraries know and compute alike, and those that only Keras 3 knows.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "elu", "exponential", "gelu", "selu", "swish", "softplus",
                "softsign", "mish"]
@@ -287,8 +349,9 @@ class Models(unittest.TestCase):
     def check_graphs(self, library, steps):
         rng = np.random.default_rng(7)
         # Sums over a window have so many terms that larger weights would make the values explode.
-        models = [(model, 0.5) for model in functional(library)]
+        models = [(model, 0.5) for model in [*functional(library), *attention(library)]]
         models += [(model, 0.05) for model in [*images(library), curves(library)]]
+        models += [(operations(), 0.1)] if library is keras else []
         for model, most in models:
             with self.subTest(model=model.name):
                 randomize(model, rng, most)
@@ -305,7 +368,7 @@ class Models(unittest.TestCase):
         self.check_graphs(tf_keras, steps=False)
 
     def test_keras_reads_the_graphs_that_we_write(self):
-        for model in [*functional(keras), *images(keras), curves(keras)]:
+        for model in [*functional(keras), *attention(keras), *images(keras), curves(keras), operations()]:
             with self.subTest(model=model.name):
                 again = keras.models.model_from_json(json.dumps(tool("rewrite", {"model": model.to_json()})))
                 self.assertEqual(paths(again, again.weights), paths(model, model.weights))

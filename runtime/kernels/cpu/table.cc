@@ -10,8 +10,7 @@ KernelTable::Entries AllEntries() {
        {cpu::UnaryKernels, cpu::BroadcastKernels, cpu::BiasKernels, cpu::MatMulKernels,
         cpu::BatchMatMulKernels, cpu::SoftmaxKernels, cpu::ReduceKernels, cpu::MoveKernels,
         cpu::SliceKernels, cpu::GatherKernels, cpu::ConvolutionKernels, cpu::PoolingKernels,
-        cpu::CastKernels,
-        cpu::RandomKernels, cpu::FusedElementwiseKernels}) {
+        cpu::CastKernels, cpu::RandomKernels, cpu::FusedElementwiseKernels}) {
     all.merge(family());
   }
   return all;

@@ -16,6 +16,12 @@ graph::Output Noise(const LayerCall& call, double mean, double stddev) {
                              call.replica);
 }
 
+// Returns 1 / (1 - rate) for the elements of this shape that are kept, and 0 for all others.
+graph::Output Kept(const LayerCall& call, const Shape& shape, double rate) {
+  const graph::Output ones = graph::Fill(call.b, call.b.dtype(call.x()), shape, 1);
+  return graph::Dropout(call.b, ones, call.step, call.seed, rate, call.replica);
+}
+
 }  // namespace
 
 void Dropout::Arguments(ArgumentVisitor& visitor) {
@@ -45,6 +51,45 @@ void GaussianDropout::Arguments(ArgumentVisitor& visitor) {
 graph::Output GaussianDropout::Apply(const LayerCall& call) const {
   if (!call.training || rate == 0) return call.x();
   return graph::Mul(call.b, call.x(), Noise(call, 1, std::sqrt(rate / (1 - rate))));
+}
+
+template <int kRank>
+void SpatialDropout<kRank>::Arguments(ArgumentVisitor& visitor) {
+  visitor.Number("rate", rate, kRate);
+  visitor.Optional("seed", seed);
+  visitor.Retired("noise_shape", "null");
+  visitor.Retired("data_format", "\"channels_last\"");
+}
+template <int kRank>
+StatusOr<Shape> SpatialDropout<kRank>::OutputShape(const Shape& in) const {
+  if (in.rank() == kRank + 1) return in;
+  return InvalidArgument("expected examples of rank ", kRank + 1, ", got shape ", in.ToString());
+}
+template <int kRank>
+graph::Output SpatialDropout<kRank>::Apply(const LayerCall& call) const {
+  if (!call.training || rate == 0) return call.x();
+  std::vector<int64_t> dims = call.b.shape(call.x()).dims();
+  for (int axis = 1; axis <= kRank; ++axis) dims[static_cast<size_t>(axis)] = 1;
+  return graph::Mul(call.b, call.x(), Kept(call, Shape(std::move(dims)), rate));
+}
+template struct SpatialDropout<1>;
+template struct SpatialDropout<2>;
+
+void AlphaDropout::Arguments(ArgumentVisitor& visitor) {
+  visitor.Number("rate", rate, kRate);
+  visitor.Optional("seed", seed);
+  visitor.Only("noise_shape", "null");
+}
+graph::Output AlphaDropout::Apply(const LayerCall& call) const {
+  if (!call.training || rate == 0) return call.x();
+  graph::Builder& b = call.b;
+  const auto number = [&](double value) { return Scalar(b, b.dtype(call.x()), value); };
+  constexpr double kLeast = -1.6732632423543772 * 1.0507009873554805;
+  const double factor = 1 / std::sqrt((1 - rate) * (1 + rate * kLeast * kLeast));
+  const graph::Output kept = graph::Mul(b, Kept(call, b.shape(call.x()), rate), number(1 - rate));
+  const graph::Output dropped = graph::Mul(b, graph::Sub(b, number(1), kept), number(kLeast));
+  const graph::Output y = graph::Add(b, graph::Mul(b, call.x(), kept), dropped);
+  return graph::Add(b, graph::Mul(b, y, number(factor)), number(-factor * kLeast * rate));
 }
 
 }  // namespace tfjob::model::layers

@@ -41,4 +41,32 @@ struct GaussianDropout {
   graph::Output Apply(const LayerCall& call) const;
 };
 
+// Drops whole channels: all steps of [steps,channels], or all pixels of [height,width,channels].
+template <int kRank>
+struct SpatialDropout {
+  static constexpr std::string_view kClass = kRank == 1 ? "SpatialDropout1D" : "SpatialDropout2D";
+  static constexpr bool kSupportsMasking = true;
+  double rate = 0;
+  std::optional<int64_t> seed = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+using SpatialDropout1D = SpatialDropout<1>;
+using SpatialDropout2D = SpatialDropout<2>;
+
+// Sets elements to the least value of SELU with probability `rate`, and moves and scales the result
+// to keep mean and variance (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
+struct AlphaDropout {
+  static constexpr std::string_view kClass = "AlphaDropout";
+  static constexpr bool kSupportsMasking = true;
+  double rate = 0;
+  std::optional<int64_t> seed = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
 }  // namespace tfjob::model::layers

@@ -17,6 +17,17 @@ struct InputLayer {
   graph::Output Apply(const LayerCall& call) const { return call.x(); }
 };
 
+// Returns its input.
+struct Identity {
+  static constexpr std::string_view kClass = "Identity";
+  static constexpr bool kAnyDType = true;
+  static constexpr bool kSupportsMasking = true;
+
+  void Arguments(ArgumentVisitor&) {}
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const { return call.x(); }
+};
+
 struct Flatten {
   static constexpr std::string_view kClass = "Flatten";
   static constexpr bool kAnyDType = true;

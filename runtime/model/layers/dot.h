@@ -1,0 +1,21 @@
+// Defines the scalar product of two inputs along an axis.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Sums the products of the elements along one axis of each input. The output has the other axes of
+// the first input, followed by those of the second: [1] if there are none. With normalize, the
+// vectors along the axes are first divided by their lengths, or by 1e-7 if that is more.
+struct Dot {
+  static constexpr std::string_view kClass = "Dot";
+  std::vector<int64_t> axes = {-1};  // one for both inputs, or one each; the batch is axis 0
+  bool normalize = false;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

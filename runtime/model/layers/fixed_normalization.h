@@ -1,0 +1,22 @@
+// Defines normalisation by moments that the model states.
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Computes (x - mean) / √variance, or, with invert, x·√variance + mean; the root is at least 1e-7.
+// There is one mean and one variance per element of the axis, or one for all if there is no axis.
+struct Normalization {
+  static constexpr std::string_view kClass = "Normalization";
+  static constexpr bool kSupportsMasking = true;
+  std::vector<int64_t> axis = {-1};  // the batch is axis 0
+  std::vector<double> mean, variance;
+  bool invert = false;
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

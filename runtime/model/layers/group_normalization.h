@@ -1,0 +1,29 @@
+// Defines normalisation by the moments of groups of channels (Wu and He, "Group Normalization",
+// 2018).
+#pragma once
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Computes gamma·(x - mean) / √(variance + epsilon) + beta, where mean and variance are those of
+// one group of an example: consecutive elements of the axis, and all other axes. -1 groups stand
+// for one per element. Variables, of the size of the axis: gamma (if scale), beta (if center).
+struct GroupNormalization {
+  static constexpr std::string_view kClass = "GroupNormalization";
+  static constexpr bool kSupportsMasking = true;
+  int64_t groups = 32;
+  int64_t axis = -1;  // the batch is axis 0
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Initializer beta_initializer = Initializer::Zeros();
+  Initializer gamma_initializer = Initializer::Ones();
+
+  void Arguments(ArgumentVisitor& visitor);
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  std::vector<VariableSpec> Variables(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,57 @@
+// Defines attention with several heads (Vaswani et al., "Attention Is All You Need", 2017).
+#pragma once
+
+#include <optional>
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+// Takes query [T,d], value [S,e] and key [S,f]; the key is the value if a call has none. Each head
+// projects them to key_dim, key_dim and value_dim elements, and computes
+// softmax(query·keyᵀ / √key_dim)·value. The heads' results, side by side, are projected to
+// `output_shape`, or to the query's size. T and S may stand for several axes.
+//
+// The variables are those of Keras: query/kernel [d,heads,key_dim], query/bias [heads,key_dim],
+// likewise key, gate (if use_gate; with value_dim) and value, then attention_output/kernel
+// [heads,value_dim,…output], attention_output/bias [output].
+//
+// A position of the query attends only to positions for which all of these are true: the call's
+// attention_mask [T,S], its value_mask and key_mask [S] or the masks of the value and the key, the
+// query's mask, the causal mask (no later position), and the sliding window (no position that far
+// away). If all are false for all positions, the heads' results are 0 if there is dropout or if the
+// scores are returned, and the mean of all values otherwise, as in Keras.
+struct MultiHeadAttention {
+  static constexpr std::string_view kClass = "MultiHeadAttention";
+  static constexpr bool kSupportsMasking = true;
+  int64_t num_heads = 1;
+  int64_t key_dim = 1;
+  std::optional<int64_t> value_dim;  // key_dim, if it is absent
+  double dropout = 0;                // of the weights
+  bool use_bias = true;
+  bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
+  std::vector<int64_t> output_shape;
+  std::vector<int64_t> attention_axes;  // all axes but the first and the last, which is the default
+  std::optional<int64_t> sliding_window;
+  Initializer kernel_initializer = Initializer::GlorotUniform();
+  Initializer bias_initializer = Initializer::Zeros();
+  std::optional<int64_t> seed;
+  // The arguments of a call.
+  int query = 0, value = 1, key = kNoInput;
+  int value_mask = kNoInput, key_mask = kNoInput, attention_mask = kNoInput;
+  bool return_attention_scores = false, use_causal_mask = false;
+
+  void Arguments(ArgumentVisitor& visitor);
+  void CallArguments(CallVisitor& visitor);
+  // The attention scores, if they are returned, are [heads,T,S].
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const;
+
+ private:
+  int64_t value_size() const { return value_dim.value_or(key_dim); }
+  Status CheckInputs(std::span<const TensorType> in) const;
+  Status CheckMask(std::span<const TensorType> in, int mask, const Shape& expected) const;
+};
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,153 @@
+#include "runtime/model/layers/operation.h"
+
+#include "runtime/graph/ops.h"
+#include "runtime/model/layers/operation_table.h"
+
+namespace tfjob::model::layers {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr std::string_view kModules = "keras.src.ops.";
+
+// Returns the type that the operands share. Numbers take the tensors' type; but a fraction beside
+// integers makes all of them float32, as in Keras.
+DType SharedType(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
+  DType dtype = DType::kFloat32;
+  bool fraction = false;
+  for (size_t i = operation.kind->form == CallForm::kSelect ? 1 : 0; i < operation.operands.size();
+       ++i) {
+    const CallOperand& operand = operation.operands[i];
+    if (operand.input != kNoInput) {
+      dtype = b.dtype(inputs[static_cast<size_t>(operand.input)]);
+    } else {
+      fraction = fraction || !operand.integer;
+    }
+  }
+  const bool floats = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  return fraction && !floats ? DType::kFloat32 : dtype;
+}
+
+std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
+                             const std::vector<Output>& inputs) {
+  std::vector<Output> values;
+  for (int index : operation.list) values.push_back(inputs[static_cast<size_t>(index)]);
+  const DType dtype = SharedType(b, operation, inputs);
+  const bool selects = operation.kind->form == CallForm::kSelect;
+  for (const CallOperand& operand : operation.operands) {
+    if (operand.input == kNoInput) {
+      values.push_back(Scalar(b, dtype, operand.number));
+      continue;
+    }
+    const Output input = inputs[static_cast<size_t>(operand.input)];
+    const bool number = operation.operands.size() == 2 && dtype == DType::kFloat32 &&
+                        b.dtype(input) != DType::kFloat64 && b.dtype(input) != DType::kBool;
+    values.push_back(number && !selects ? Cast(b, input, dtype) : input);
+  }
+  return values;
+}
+
+// Tensors with batches must have one rank, or broadcasting would align the batch with another axis.
+Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
+  if (operation.kind->class_name == "Einsum") return OkStatus();
+  for (const CallOperand& operand : operation.operands) {
+    if (operand.input == kNoInput) continue;
+    const Shape& first = b.shape(inputs[0]);
+    const Shape& shape = b.shape(inputs[static_cast<size_t>(operand.input)]);
+    if (shape.rank() == first.rank()) continue;
+    return InvalidArgument("expected tensors of one rank, got ", ExampleOf(first).ToString(),
+                           " and ", ExampleOf(shape).ToString(), " for each example");
+  }
+  return OkStatus();
+}
+
+std::vector<Output> Run(Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
+  const Status ranks = CheckRanks(b, operation, inputs);
+  if (!ranks.ok()) return {b.Fail(ranks)};
+  return operation.kind->apply({b, operation, ValuesOf(b, operation, inputs)});
+}
+
+}  // namespace
+
+std::string_view Operation::class_name() const {
+  return kind->class_name;
+}
+
+std::string_view Operation::module() const {
+  return kind->module;
+}
+
+void Operation::Arguments(ArgumentVisitor& visitor) {
+  if (kind->arguments != nullptr) kind->arguments(*this, visitor);
+}
+
+void Operation::CallArguments(CallVisitor& visitor) {
+  switch (kind->form) {
+    case CallForm::kUnary:
+      operands.resize(1);
+      return visitor.Operand("x", operands[0]);
+    case CallForm::kBinary:
+      operands.resize(2);
+      visitor.Operand("x1", operands[0]);
+      return visitor.Operand("x2", operands[1]);
+    case CallForm::kSelect:
+      operands.resize(3);
+      visitor.Operand("condition", operands[0]);
+      visitor.Operand("x1", operands[1]);
+      return visitor.Operand("x2", operands[2]);
+    case CallForm::kList:
+      return visitor.Inputs("xs", list, /*required=*/true);
+    case CallForm::kKey:
+      operands.resize(1);
+      visitor.Operand("x", operands[0]);
+      return visitor.Key("key", key);
+  }
+}
+
+// Applies the function to placeholders, in a graph of its own, for a batch size that no other axis
+// is likely to have. If the function keeps the batch, so do its results.
+StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
+  constexpr int64_t kBatchSize = 1'009;
+  Builder b;
+  std::vector<Output> inputs;
+  for (size_t i = 0; i < in.size(); ++i)
+    inputs.push_back(
+        Placeholder(b, StrCat("input_", i), in[i].dtype, Batched(kBatchSize, in[i].shape)));
+  const std::vector<Output> outputs = Run(b, *this, inputs);
+  RETURN_IF_ERROR(b.status());
+  std::vector<TensorType> types;
+  for (const Output output : outputs) {
+    const Shape& shape = b.shape(output);
+    if (shape.rank() == 0 || shape.dim(0) != kBatchSize)
+      return InvalidArgument(
+          "expected a function of each example, whose result keeps the batch as "
+          "its first axis");
+    types.push_back({b.dtype(output), ExampleOf(shape)});
+  }
+  return types;
+}
+
+std::vector<Output> Operation::Apply(LayerCall& call) const {
+  return Run(call.b, *this, call.inputs);
+}
+
+std::vector<std::string> OperationClasses() {
+  std::vector<std::string> names;
+  for (const OperationKind& kind : AllOperations()) names.emplace_back(kind.class_name);
+  return names;
+}
+
+std::optional<Operation> MakeOperation(std::string_view module, std::string_view class_name) {
+  for (const OperationKind& kind : AllOperations()) {
+    if (kind.class_name != class_name || !module.starts_with(kModules) ||
+        !module.ends_with(kind.module))
+      continue;
+    Operation operation;
+    operation.kind = &kind;
+    return operation;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tfjob::model::layers

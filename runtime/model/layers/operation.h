@@ -1,0 +1,49 @@
+// Defines the functions of keras.ops that a functional model calls on its values, such as x + y or
+// x[:, 0]. Keras writes each as a layer whose class is the function's.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+struct OperationKind;  // operation_table.h
+
+// Works on values with their batch axis, which the function must keep as the first one of its
+// results.
+struct Operation {
+  static constexpr std::string_view kClass = "Operation";
+  const OperationKind* kind = nullptr;  // never null
+  // The arguments. Each function uses some of them.
+  std::vector<int64_t> axes;
+  int64_t axis = -1, axis1 = 0, axis2 = 0;
+  bool keepdims = false;
+  std::vector<int64_t> newshape;
+  int64_t sections = 1;
+  DType dtype = DType::kFloat32;
+  double low = 0, high = 0;  // of Clip
+  double slope = 0.2;        // of LeakyRelu
+  bool approximate = true;   // of Gelu
+  std::string subscripts;    // of Einsum
+  // The arguments of a call.
+  std::vector<CallOperand> operands;
+  std::vector<int> list;
+  std::vector<KeyPart> key;
+
+  std::string_view class_name() const;
+  std::string_view module() const;  // "keras.src.ops.numpy"
+  void Arguments(ArgumentVisitor& visitor);
+  void CallArguments(CallVisitor& visitor);
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const;
+};
+
+// Returns the names of all functions' classes.
+std::vector<std::string> OperationClasses();
+// Returns the operation of this class, or nullopt if there is none. `module` is where Keras defines
+// it; only its last part counts.
+std::optional<Operation> MakeOperation(std::string_view module, std::string_view class_name);
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,38 @@
+// Lists the functions that operation.h defines. Private to this package.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph/builder.h"
+#include "runtime/model/layers/operation.h"
+
+namespace tfjob::model::layers {
+
+// The arguments of a call: one operand, two, a condition and two, a list, or a value and a key.
+enum class CallForm { kUnary, kBinary, kSelect, kList, kKey };
+
+// The graph and the values on which a function works. Numbers among the operands are constants.
+struct OperationCall {
+  graph::Builder& b;
+  const Operation& operation;
+  std::vector<graph::Output> x;
+};
+
+struct OperationKind {
+  std::string_view module;      // "numpy": its full name is keras.src.ops.numpy
+  std::string_view class_name;  // "Add"
+  CallForm form;
+  // Lists the arguments of the operation. Null: it has none.
+  void (*arguments)(Operation& operation, ArgumentVisitor& visitor);
+  // Returns the results. Reports operands that do not fit to the builder.
+  std::vector<graph::Output> (*apply)(const OperationCall& call);
+};
+
+std::span<const OperationKind> AllOperations();
+
+// Returns x[key].
+graph::Output GetItem(graph::Builder& b, graph::Output x, const std::vector<KeyPart>& key);
+
+}  // namespace tfjob::model::layers
