@@ -6,6 +6,7 @@
 #include "runtime/exec/evaluate.h"
 #include "runtime/exec/fuse_sgd.h"
 #include "runtime/exec/program_state.h"
+#include "runtime/exec/scan.h"
 #include "runtime/graph/passes.h"
 
 namespace tfjob::exec {
@@ -38,7 +39,7 @@ class Compiler {
  private:
   Status PrepareKernels() {
     for (const PlannedStep& step : s_->plan.steps) {
-      auto kernel = device_.kernels->Prepare(step.request);
+      auto kernel = PrepareKernel(step.request, device_);
       if (!kernel.ok()) return Annotate(kernel.status(), "node " + step.name);
       s_->workspace_bytes = std::max(s_->workspace_bytes, (*kernel)->workspace_bytes());
       s_->steps.push_back({*std::move(kernel), {}, {}, {}});

@@ -11,6 +11,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
 
 namespace tfjob::exec {
 namespace {
@@ -291,6 +292,48 @@ std::vector<Case> ImageCases() {
   return cases;
 }
 
+// A loop of three steps: h' = tanh(x + h·w + bias), with what a step may do with its parts. The
+// inputs are the first h, x, w and bias.
+Output Loop(Builder& b, const Inputs& in, bool reversed) {
+  graph::ScanBuilder scan(b, 3);
+  Builder& body = scan.body();
+  const Output h = scan.State(in[0]), total = scan.State(in[0]);
+  const Output x = scan.Sequence(in[1], reversed);
+  const Output w = scan.Invariant(in[2]), bias = scan.Invariant(in[3]);
+  const Output next = Tanh(body, BiasAdd(body, Add(body, x, MatMul(body, h, w)), bias));
+  scan.SetNext(0, next);
+  scan.SetNext(1, Add(body, Mul(body, total, Square(body, bias)), next));
+  scan.Stack(next, reversed);
+  scan.Stack(Mul(body, next, x));
+  const auto [states, outputs] = scan.Finish();
+  const Output flat = Reshape(b, Concat(b, outputs, 0), {-1});
+  return Concat(b, {flat, Reshape(b, states[0], {-1}), Reshape(b, states[1], {-1})}, 0);
+}
+
+std::vector<Case> LoopCases() {
+  std::vector<Case> cases;
+  for (const bool reversed : {false, true}) {
+    cases.push_back({"Scan", {{2, 4}, {3, 2, 4}, {4, 4}, {4}}, [=](Builder& b, const Inputs& in) {
+                       return Loop(b, in, reversed);
+                     }});
+  }
+  // A loop in a loop, and only the last state is used.
+  cases.push_back({"Scan", {{2, 2}, {4, 2, 2}, {3, 2, 2}}, [](Builder& b, const Inputs& in) {
+                     graph::ScanBuilder scan(b, 4);
+                     const Output h = scan.State(in[0]), x = scan.Sequence(in[1]);
+                     const Output ys = scan.Invariant(in[2]);
+                     graph::ScanBuilder inner(scan.body(), 3);
+                     const Output sum = inner.State(h), y = inner.Sequence(ys);
+                     const Output factor = inner.Invariant(x);
+                     inner.SetNext(0, Sigmoid(inner.body(), Add(inner.body(), sum,
+                                                                MatMul(inner.body(), factor, y))));
+                     const auto [states, outputs] = inner.Finish();
+                     scan.SetNext(0, Mul(scan.body(), states[0], x));
+                     return scan.Finish().states[0];
+                   }});
+  return cases;
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases = ElementwiseCases();
   for (Case& test : PartCases()) cases.push_back(std::move(test));
@@ -299,6 +342,7 @@ std::vector<Case> AllCases() {
   for (Case& test : BatchCases()) cases.push_back(std::move(test));
   for (Case& test : LinearCases()) cases.push_back(std::move(test));
   for (Case& test : ShapeCases()) cases.push_back(std::move(test));
+  for (Case& test : LoopCases()) cases.push_back(std::move(test));
   return cases;
 }
 

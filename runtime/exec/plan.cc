@@ -26,10 +26,12 @@ constexpr int kForever = std::numeric_limits<int>::max();
 
 class Planner {
  public:
-  Planner(const Graph& graph, variables::VariableStore& store, const Device& device)
+  Planner(const Graph& graph, variables::VariableStore& store, const Device& device,
+          const std::map<std::string, Operand>& feeds)
       : graph_(graph),
         store_(store),
         device_(device),
+        feeds_(feeds),
         schedule_(Schedule(graph)),
         uses_(FindUses(graph, schedule_)) {}
 
@@ -58,6 +60,7 @@ class Planner {
     if (node.op == "Identity" || node.op == "Reshape") return PlanView(id);
     if (node.op == "ApplyOptimizer" || node.op == "ApplyOptimizerRows") return PlanApply(id);
     if (node.op == "MatMulAccumulate") return PlanAccumulate(id);
+    if (node.op == "Scan") MakeStatesDense(node);
     if (graph::FindOp(node.op)->effect == graph::Effect::kWrite) return PlanWrite(id);
     return PlanKernel(id);
   }
@@ -66,7 +69,10 @@ class Planner {
     const TensorType& type = graph_.type({id, 0});
     const int index = static_cast<int>(plan_.feeds.size());
     plan_.feeds.push_back(id);
-    values_[{id, 0}] = {Home::kFeed, index, Operand::Dense(type.dtype, type.shape)};
+    const auto layout = feeds_.find(graph_.node(id).name);
+    values_[{id, 0}] = {
+        Home::kFeed, index,
+        layout == feeds_.end() ? Operand::Dense(type.dtype, type.shape) : layout->second};
   }
 
   // If a feed is also fetched, copies it, because the fetch outlives the feed's memory.
@@ -170,6 +176,19 @@ class Planner {
     Emit(graph_.node(id), "Identity", {from}, {copy});
   }
 
+  // Copies each state that has padded rows, such as a variable.
+  void MakeStatesDense(const Node& node) {
+    const auto states = static_cast<size_t>(node.attributes.Get<int64_t>("states", 0));
+    for (size_t i = 0; i < states; ++i) {
+      const Output input = node.inputs[i];
+      if (values_[input].operand.dense()) continue;
+      const Value from = Use(input);
+      const Value copy = NewBuffer(input, Operand::Dense(from.operand.dtype, from.operand.shape));
+      values_[input] = copy;
+      Emit(Node{.name = node.name}, "Identity", {from}, {copy});
+    }
+  }
+
   Value PlaceOutput(int id, int index, const std::vector<Value>& inputs) {
     const Operand operand = LayoutOf({id, index});
     for (const kernels::InPlace& rule : InPlaceRules(graph_.node(id).op)) {
@@ -208,7 +227,7 @@ class Planner {
     const TensorType& type = graph_.type(output);
     Operand operand = Operand::Dense(type.dtype, type.shape);
     const Uses& uses = uses_[output];
-    if (!uses.fetched && !uses.reshaped) {
+    if (!uses.fetched && !uses.reshaped && graph_.node(output).op != "Scan") {
       operand.row_stride = device_.row_stride(type.dtype, type.shape);
     }
     return operand;
@@ -281,6 +300,7 @@ class Planner {
   const Graph& graph_;
   variables::VariableStore& store_;
   const Device& device_;
+  const std::map<std::string, Operand>& feeds_;
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
@@ -292,8 +312,9 @@ class Planner {
 
 }  // namespace
 
-StatusOr<Plan> MakePlan(const Graph& graph, variables::VariableStore& store, const Device& device) {
-  return Planner(graph, store, device).Run();
+StatusOr<Plan> MakePlan(const Graph& graph, variables::VariableStore& store, const Device& device,
+                        const std::map<std::string, Operand>& feeds) {
+  return Planner(graph, store, device, feeds).Run();
 }
 
 }  // namespace tfjob::exec

@@ -4,8 +4,10 @@
 //     fetched or the variable is written before the value's last use.
 //   - Identity and Reshape use their input's memory, unless the input of a Reshape has padded rows.
 //   - A kernel that may work in place overwrites an input that is not needed afterwards.
+// The states and the outputs of a Scan are dense.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -52,10 +54,12 @@ struct Plan {
   std::vector<PlannedFetch> fetches;
 };
 
-// Plans the graph. Creates the optimizer slots that the store lacks. Returns FailedPrecondition if
-// a variable is missing from the store, and InvalidArgument if a variable's dtype or shape differs
-// from what the graph expects.
+// Plans the graph. `feeds` are the layouts of the feeds, by name; others are dense. Creates the
+// optimizer slots that the store lacks. Returns FailedPrecondition if a variable is missing from
+// the store, and InvalidArgument if a variable's dtype or shape differs from what the graph
+// expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
-                        const Device& device);
+                        const Device& device,
+                        const std::map<std::string, kernels::Operand>& feeds = {});
 
 }  // namespace tfjob::exec

@@ -51,7 +51,7 @@ std::map<Output, Uses> FindUses(const Graph& graph, const std::vector<int>& sche
     for (Output input : node.inputs) {
       Uses& use = uses[SourceOf(graph, input)];
       use.last = std::max(use.last, at);
-      if (node.op == "Reshape") use.reshaped = true;
+      if (node.op == "Reshape" || node.op == "Scan") use.reshaped = true;
     }
   }
   for (const graph::Fetch& fetch : graph.fetches()) {

@@ -13,7 +13,7 @@ namespace tfjob::exec {
 struct Uses {
   int last = -1;             // position in the schedule of the last node that may read the memory
   bool fetched = false;      // must be dense, and kept until the next run
-  bool reshaped = false;     // should be dense, so that Reshape costs nothing
+  bool reshaped = false;     // should be dense, so that Reshape and Scan need no copy
   bool overwritten = false;  // read from a variable that is written before the last use
 };
 

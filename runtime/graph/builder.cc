@@ -48,6 +48,19 @@ Output Builder::Add(std::string_view op, std::vector<Output> inputs, Attributes 
   return Output{graph_.Append(std::move(node)), 0};
 }
 
+bool Builder::Extend(int id, Attributes attributes) {
+  const Node& node = graph_.node(id);
+  std::vector<TensorType> types;
+  for (Output input : node.inputs) types.push_back(graph_.type(input));
+  auto outputs = InferTypes(node.op, types, attributes);
+  if (!outputs.ok()) {
+    Fail(Annotate(outputs.status(), "node " + node.name));
+    return false;
+  }
+  graph_.Extend(id, std::move(attributes), *std::move(outputs));
+  return true;
+}
+
 void Builder::AddFetch(std::string_view name, Output output) {
   if (!output.valid()) {
     if (ok()) Fail(InvalidArgument("fetch ", name, " got an invalid output"));

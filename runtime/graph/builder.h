@@ -36,6 +36,10 @@ class Builder {
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
+  // Gives a node other attributes, with which it has further outputs after those that it has.
+  // Returns false, and keeps the error, if they do not fit.
+  bool Extend(int node, Attributes attributes);
+
   // Marks a value as fetchable under `name`. It is an error if there is already a fetch of this
   // name or if the output is invalid.
   void AddFetch(std::string_view name, Output output);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/graph/backpropagate.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/ops.h"
 
@@ -20,15 +21,6 @@ namespace tfjob::graph {
 // No gradient flows through integers, booleans and comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
-// Either a dense gradient, or one of a matrix that is zero but for the given rows.
-struct GradientOrRows {
-  Output dense;  // invalid: see `rows`
-  DistinctRows rows;
-
-  bool by_rows() const { return !dense.valid(); }
-  // Returns the values that are not known to be zero.
-  Output values() const { return by_rows() ? rows.values : dense; }
-};
 // Like Gradients, but returns the gradient of a matrix by rows if the loss depends on it only
 // through Gather. No dense gradient of it is then computed.
 std::vector<GradientOrRows> GradientsOrRows(Builder& b, Output loss, std::span<const Output> wrt);

@@ -54,6 +54,15 @@ int Graph::Append(Node node) {
   return id;
 }
 
+void Graph::Extend(int id, Attributes attributes, std::vector<TensorType> outputs) {
+  Node& node = nodes_[static_cast<size_t>(id)];
+  const bool kept = node.outputs.size() <= outputs.size() &&
+                    std::equal(node.outputs.begin(), node.outputs.end(), outputs.begin());
+  ENFORCE(kept, "an extended node keeps its outputs");
+  node.attributes = std::move(attributes);
+  node.outputs = std::move(outputs);
+}
+
 std::string Graph::NameOf(Output output) const {
   const std::string& name = node(output).name;
   return output.index == 0 ? name : StrCat(name, ":", output.index);

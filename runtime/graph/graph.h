@@ -48,6 +48,8 @@ struct Node {
   Attributes attributes;
   std::vector<TensorType> outputs;
   std::string device;  // a constraint, perhaps partial or empty: "/job:ps/task:1" (device.h)
+
+  bool operator==(const Node&) const = default;
 };
 
 // A value that a program compiled from this graph can return. Gradients can also be announced as
@@ -55,6 +57,8 @@ struct Node {
 struct Fetch {
   std::string name;  // unique among the fetches
   Output output;
+
+  bool operator==(const Fetch&) const = default;
 };
 
 class Graph {
@@ -72,6 +76,10 @@ class Graph {
   // Returns its position. Only Builder and the passes should call Append and AddFetch.
   int Append(Node node);
   void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
+  // Gives a node other attributes, with which it has further outputs after those that it has.
+  void Extend(int id, Attributes attributes, std::vector<TensorType> outputs);
+
+  bool operator==(const Graph&) const = default;
 
   // Prints one node per line. The output is stable:
   //   dense/MatMul = MatMul(x, dense/kernel, transpose_b=true) : float32[32,128] @/job:worker

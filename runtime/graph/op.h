@@ -15,6 +15,7 @@
 //   Cast                              dtype
 //   Reshape, BroadcastTo              shape
 //   Sum, Mean, Max, Min               axes: always present, ascending, from 0
+//   Scan                              see scan.h
 #pragma once
 
 #include <string>
@@ -51,6 +52,7 @@ struct GradientContext {
   const Node& node;               // a copy, so that appending does not invalidate it
   int id;                         // the position of the node
   std::vector<Output> gradients;  // d loss / d output
+  std::vector<bool> wanted;       // per input: false if its gradient is not used
 
   // Set by the function instead of a gradient that would be zero but for a few rows.
   std::vector<IndexedSlices> slices = {};

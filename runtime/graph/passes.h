@@ -52,6 +52,9 @@ Graph FuseBiasAndActivation(const Graph& graph);
 // FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);
 
+// Runs Optimize on the body of each Scan.
+StatusOr<Graph> OptimizeBodies(const Graph& graph, const Evaluator& evaluate);
+
 struct Pass {
   std::string_view name;
   std::function<StatusOr<Graph>(const Graph&)> run;

@@ -64,6 +64,7 @@ struct Printer {
   std::string operator()(DType value) const { return std::string(Name(value)); }
   std::string operator()(const Shape& value) const { return value.ToString(); }
   std::string operator()(const Tensor& value) const { return Print(value); }
+  std::string operator()(const GraphPointer& value) const { return value->ToString(); }
 };
 
 bool Equal(const AttributeValue& a, const AttributeValue& b) {
@@ -75,6 +76,8 @@ bool Equal(const AttributeValue& a, const AttributeValue& b) {
         if constexpr (std::is_same_v<T, Tensor>) {
           return left.dtype() == right.dtype() && left.shape() == right.shape() &&
                  std::ranges::equal(left.bytes(), right.bytes());
+        } else if constexpr (std::is_same_v<T, GraphPointer>) {
+          return left == right || left->Equals(*right);
         } else {
           return left == right;
         }

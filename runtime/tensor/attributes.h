@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,17 @@
 
 namespace tfjob {
 
-using AttributeValue =
-    std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType, Shape, Tensor>;
+// A graph as an attribute: the body of a loop (graph/subgraph.h). Immutable.
+class GraphAttribute {
+ public:
+  virtual ~GraphAttribute() = default;
+  virtual std::string ToString() const = 0;
+  virtual bool Equals(const GraphAttribute& other) const = 0;
+};
+using GraphPointer = std::shared_ptr<const GraphAttribute>;
+
+using AttributeValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType,
+                                    Shape, Tensor, GraphPointer>;
 
 class Attributes {
  public:
@@ -47,10 +57,11 @@ class Attributes {
   const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
 
   // Returns `rate=0.5, shape=[2,3], transpose_a=true`. A tensor is printed as its dtype, shape and
-  // first 8 elements. The output is stable.
+  // first 8 elements, and a graph as lines in braces. The output is stable.
   std::string ToString() const;
 
-  // Tensors are equal if their dtypes, shapes and bytes are equal.
+  // Tensors are equal if their dtypes, shapes and bytes are equal, and graphs if they have the same
+  // nodes and fetches.
   bool operator==(const Attributes& other) const;
 
  private:

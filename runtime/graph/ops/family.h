@@ -29,6 +29,10 @@ std::vector<Op> ShapeOps();
 std::vector<Op> SliceOps();
 std::vector<Op> GatherOps();
 std::vector<Op> ImageOps();
+std::vector<Op> ScanOps();
+
+// The gradient of Scan is a file of its own.
+Gradient ScanGradient(GradientContext& c);
 
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64

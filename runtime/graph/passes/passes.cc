@@ -5,6 +5,7 @@
 namespace tfjob::graph {
 
 std::vector<Pass> StandardPasses(Evaluator evaluate) {
+  auto bodies = [evaluate](const Graph& graph) { return OptimizeBodies(graph, evaluate); };
   auto fold = [evaluate = std::move(evaluate)](const Graph& graph) {
     return FoldConstants(graph, evaluate);
   };
@@ -19,6 +20,7 @@ std::vector<Pass> StandardPasses(Evaluator evaluate) {
       {"fuse_bias_and_activation", FuseBiasAndActivation},
       {"fuse_elementwise", FuseElementwise},
       {"remove_dead_code", RemoveDeadCode},
+      {"optimize_bodies", std::move(bodies)},
   };
 }
 

@@ -1,0 +1,213 @@
+// Tests loops (Scan) against the same steps without a loop. gradients_test.cc tests their
+// gradients.
+#include "runtime/graph/scan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/exec/program.h"
+#include "runtime/graph/gradients.h"
+#include "runtime/graph/ops.h"
+
+namespace tfjob::exec {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr int64_t kSteps = 5, kRows = 3, kColumns = 4;
+
+// Pads the rows of every matrix.
+int64_t Padded(DType, const Shape& shape) {
+  const int64_t cols = shape.rank() == 0 ? 1 : shape.dim(-1);
+  return shape.rank() == 2 ? cols + 3 : cols;
+}
+
+std::vector<float> Random(const Shape& shape, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<float> all(static_cast<size_t>(shape.num_elements()));
+  for (float& value : all) value = values(random);
+  return all;
+}
+
+struct Inputs {
+  Output h, c, xs, mask, w;
+};
+
+const Shape kState = {kRows, kColumns}, kSequence = {kSteps, kRows, kColumns},
+            kMask = {kSteps, kRows}, kWeights = {kColumns, kColumns};
+
+Inputs AddInputs(Builder& b) {
+  return {Placeholder(b, "h", kF32, kState), Placeholder(b, "c", kF32, kState),
+          Placeholder(b, "xs", kF32, kSequence), Placeholder(b, "mask", kF32, kMask),
+          ReadVariable(b, "w", kF32, kWeights)};
+}
+
+// One step: two states that change places, one that a mask keeps, and outputs of every kind.
+struct Step {
+  Output h, c, sum;
+};
+Step Next(Builder& b, Output h, Output c, Output x, Output mask, Output w) {
+  const Output counts = Greater(b, Reshape(b, mask, {kRows, 1}), Scalar(b, kF32, 0));
+  const Output sum = Tanh(b, Add(b, x, MatMul(b, h, w)));
+  return {c, Select(b, counts, sum, h), sum};
+}
+
+void AddFetches(Builder& b, const std::vector<Output>& values) {
+  for (size_t i = 0; i < values.size(); ++i) b.AddFetch(StrCat("y", i), values[i]);
+}
+
+graph::Graph Loop(bool reversed) {
+  Builder b;
+  const Inputs in = AddInputs(b);
+  graph::ScanBuilder scan(b, kSteps);
+  const Output h = scan.State(in.h), c = scan.State(in.c);
+  const Output x = scan.Sequence(in.xs, reversed), mask = scan.Sequence(in.mask, reversed);
+  const Step next = Next(scan.body(), h, c, x, mask, scan.Invariant(in.w));
+  scan.SetNext(0, next.h);
+  scan.SetNext(1, next.c);
+  scan.Stack(next.sum);
+  scan.Stack(next.c, true);  // also a state
+  scan.Stack(next.sum);      // the same value twice
+  scan.Stack(h);             // a state as it was
+  scan.Stack(Scalar(scan.body(), kF32, 7));
+  const auto [states, outputs] = scan.Finish();
+  AddFetches(b, states);
+  for (size_t i = 0; i < outputs.size(); ++i) b.AddFetch(StrCat("ys", i), outputs[i]);
+  auto graph = std::move(b).Finish();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+Output StepAt(Builder& b, Output sequence, int64_t step) {
+  std::vector<int64_t> size = b.shape(sequence).dims();
+  std::vector<int64_t> begin(size.size(), 0);
+  begin[0] = step;
+  size[0] = 1;
+  const Output slice = Slice(b, sequence, begin, size);
+  return Reshape(b, slice, Shape(std::vector<int64_t>(size.begin() + 1, size.end())));
+}
+
+Output Stacked(Builder& b, const std::vector<Output>& steps, bool reversed) {
+  std::vector<Output> rows;
+  for (Output step : steps) {
+    std::vector<int64_t> dims = b.shape(step).dims();
+    dims.insert(dims.begin(), 1);
+    rows.insert(reversed ? rows.begin() : rows.end(), Reshape(b, step, Shape(dims)));
+  }
+  return Concat(b, rows, 0);
+}
+
+graph::Graph Unrolled(bool reversed) {
+  Builder b;
+  const Inputs in = AddInputs(b);
+  Output h = in.h, c = in.c;
+  std::vector<Output> sums, cs, hs, sevens;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const int64_t at = reversed ? kSteps - 1 - step : step;
+    hs.push_back(h);
+    const Step next = Next(b, h, c, StepAt(b, in.xs, at), StepAt(b, in.mask, at), in.w);
+    h = next.h;
+    c = next.c;
+    sums.push_back(next.sum);
+    cs.push_back(c);
+    sevens.push_back(Scalar(b, kF32, 7));
+  }
+  AddFetches(b, {h, c});
+  const Output ys[] = {Stacked(b, sums, false), Stacked(b, cs, true), Stacked(b, sums, false),
+                       Stacked(b, hs, false), Stacked(b, sevens, false)};
+  for (size_t i = 0; i < std::size(ys); ++i) b.AddFetch(StrCat("ys", i), ys[i]);
+  auto graph = std::move(b).Finish();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+std::vector<std::vector<float>> RunTwice(const graph::Graph& graph, bool optimize, bool padded) {
+  Device device = CpuDevice();
+  if (padded) device.row_stride = Padded;
+  variables::VariableStore store(device.row_stride);
+  auto w = store.Create("w", kF32, kWeights, variables::Kind::kTrainable);
+  Tensor weights(kF32, kWeights);
+  std::ranges::copy(Random(kWeights, 5), weights.data<float>().begin());
+  EXPECT_TRUE((*w)->FromTensor(weights).ok());
+  CompileOptions options;
+  options.optimize = optimize;
+  auto program = Compile(graph, store, device, options);
+  EXPECT_TRUE(program.ok()) << program.status();
+  const auto h = Random(kState, 1), c = Random(kState, 2), xs = Random(kSequence, 3),
+             mask = Random(kMask, 4);
+  const Feed feeds[] = {Feed::Of(std::span(h)), Feed::Of(std::span(c)), Feed::Of(std::span(xs)),
+                        Feed::Of(std::span(mask))};
+  EXPECT_TRUE((*program)->Run(feeds).ok());
+  EXPECT_TRUE((*program)->Run(feeds).ok());  // the second run starts anew
+  std::vector<std::vector<float>> values;
+  for (int i = 0; i < static_cast<int>((*program)->fetches().size()); ++i) {
+    const auto value = (*program)->Fetch<float>(i);
+    values.emplace_back(value.begin(), value.end());
+  }
+  return values;
+}
+
+TEST(Scan, EqualsTheStepsWithoutALoop) {
+  for (const bool reversed : {false, true}) {
+    for (const bool optimize : {false, true}) {
+      for (const bool padded : {false, true}) {
+        const auto got = RunTwice(Loop(reversed), optimize, padded);
+        const auto wanted = RunTwice(Unrolled(reversed), optimize, padded);
+        ASSERT_EQ(got.size(), wanted.size());
+        for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], wanted[i]) << i << reversed;
+      }
+    }
+  }
+}
+
+TEST(Scan, ComputesTheGradientOfWeightsAfterTheLoop) {
+  Builder b;
+  const Inputs in = AddInputs(b);
+  graph::ScanBuilder scan(b, kSteps);
+  const Output h = scan.State(in.h), x = scan.Sequence(in.xs);
+  const Output next =
+      Tanh(scan.body(), Add(scan.body(), x, MatMul(scan.body(), h, scan.Invariant(in.w))));
+  scan.SetNext(0, next);
+  const Output loss = Sum(b, scan.Finish().states[0], {});
+  b.AddFetch("gradient", Gradients(b, loss, std::vector<Output>{in.w})[0]);
+  const auto graph = std::move(b).Finish();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const graph::Node& gradient = graph->node(graph->FindFetch("gradient")->output);
+  EXPECT_EQ(gradient.op, "MatMul");
+  EXPECT_EQ(graph->type(gradient.inputs[0]).shape, Shape({kSteps * kRows, kColumns}));
+}
+
+TEST(Scan, RefusesWhatDoesNotFit) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, kSequence);
+  graph::ScanBuilder scan(b, kSteps + 1);
+  scan.Stack(scan.Sequence(x));
+  scan.Finish();
+  EXPECT_EQ(Message(b.status()), "expected sequences of 6 steps, got float32[5,3,4]");
+
+  Builder other;
+  graph::ScanBuilder loop(other, kSteps);
+  loop.State(Placeholder(other, "h", kF32, kState));
+  loop.SetNext(0, loop.Sequence(Placeholder(other, "x", kF32, {kSteps, 2})));
+  loop.Finish();
+  EXPECT_NE(Message(other.status()).find("state 0 is float32[3,4] before a step, and float32[2]"),
+            std::string::npos)
+      << other.status();
+}
+
+TEST(Scan, PrintsItsBody) {
+  Builder b;
+  graph::ScanBuilder scan(b, kSteps);
+  scan.Stack(Neg(scan.body(), scan.Sequence(Placeholder(b, "x", kF32, {kSteps, 2}))));
+  scan.Finish();
+  EXPECT_NE(b.graph().ToString().find("\n    Neg = Neg(sequence_0) : float32[2]\n"),
+            std::string::npos)
+      << b.graph().ToString();
+}
+
+}  // namespace
+}  // namespace tfjob::exec
