@@ -5,6 +5,7 @@
 
 #include "runtime/model/activation.h"
 #include "runtime/model/initializer.h"
+#include "runtime/model/keras_layer.h"
 
 namespace tfjob::model {
 
@@ -189,6 +190,16 @@ void ArgumentReader::Initializer(std::string_view name, model::Initializer& valu
   value = *read;
 }
 
+void ArgumentReader::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
+                             bool required) {
+  const std::optional<JsonField> field = Given(name, required, "a layer");
+  if (!field) return;
+  LayerNames names;
+  StatusOr<Layer> read = ReadLayer(*field, names);
+  if (!read.ok()) return Keep(arguments_.Named(read.status()));
+  value = std::make_shared<const Layer>(*std::move(read));
+}
+
 void ArgumentReader::InputShape(Shape& value) {
   if (!status_.ok()) return;
   std::optional<Shape> given;
@@ -218,7 +229,12 @@ void ArgumentReader::Type(std::string_view name, DType& value) {
 void ArgumentReader::ChoiceIndex(std::string_view name, size_t& value,
                                  std::span<const std::string_view> names) {
   const std::optional<JsonField> field = Given(name, false, "");
-  if (!field) return;
+  if (!field) {
+    const auto null = std::ranges::find(names, "null");
+    if (null != names.end() && arguments_.IsNull(name))
+      value = static_cast<size_t>(null - names.begin());
+    return;
+  }
   const StatusOr<std::string> text = field->String();
   const auto found = text.ok() ? std::ranges::find(names, *text) : names.end();
   if (found == names.end()) {

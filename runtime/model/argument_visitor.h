@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@ namespace tfjob::model {
 
 enum class ActivationKind;
 struct Initializer;
+struct Layer;
 
 struct IntegerRule {
   int64_t least = std::numeric_limits<int32_t>::min();
@@ -76,10 +78,13 @@ class ArgumentVisitor {
   virtual void Sizes(std::string_view name, std::vector<int64_t>& value) = 0;
   virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;
   virtual void Initializer(std::string_view name, model::Initializer& value) = 0;
+  // A layer that the layer wraps. Null stands for none.
+  virtual void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
+                       bool required) = 0;
   // The shape of one example of a model's input: `batch_shape`, or one of its older names.
   virtual void InputShape(Shape& value) = 0;
   virtual void Type(std::string_view name, DType& value) = 0;
-  // One of `names`. `value` is its index.
+  // One of `names`, where "null" stands for the value null. `value` is its index.
   virtual void ChoiceIndex(std::string_view name, size_t& value,
                            std::span<const std::string_view> names) = 0;
 

@@ -5,6 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/model/activation.h"
 #include "runtime/model/initializer.h"
+#include "runtime/model/keras_layer.h"
 
 namespace tfjob::model {
 
@@ -76,6 +77,9 @@ void ArgumentWriter::Activation(std::string_view name, ActivationKind& value, bo
 void ArgumentWriter::Initializer(std::string_view name, model::Initializer& value) {
   At(name) = WriteInitializer(value);
 }
+void ArgumentWriter::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value, bool) {
+  At(name) = value == nullptr ? Json() : WriteLayer(*value);
+}
 void ArgumentWriter::InputShape(Shape& value) {
   Json dims = Json::array({nullptr});
   for (int64_t dim : value.dims()) dims.push_back(dim);
@@ -86,7 +90,7 @@ void ArgumentWriter::Type(std::string_view name, DType& value) {
 }
 void ArgumentWriter::ChoiceIndex(std::string_view name, size_t& value,
                                  std::span<const std::string_view> names) {
-  At(name) = std::string(names[value]);
+  At(name) = names[value] == "null" ? Json() : Json(std::string(names[value]));
 }
 void ArgumentWriter::Only(std::string_view name, std::string_view value) {
   StatusOr<Json> parsed = ParseJson(value, name);

@@ -33,6 +33,12 @@ JsonField Arguments::operator[](std::string_view name) {
   return arguments_[name];
 }
 
+bool Arguments::IsNull(std::string_view name) const {
+  if (!arguments_.IsObject()) return false;
+  const auto found = arguments_.value()->find(name);
+  return found != arguments_.value()->end() && found->is_null();
+}
+
 namespace {
 
 // Stores the value if it was given.

@@ -37,6 +37,8 @@ class Arguments {
 
   const std::string& subject() const { return subject_; }
   JsonField operator[](std::string_view name);
+  // Returns whether the argument is given as null, rather than absent.
+  bool IsNull(std::string_view name) const;
 
   // Store the argument's value in `into`. Leave `into` unchanged if the argument is absent or null.
   Status Read(std::string_view name, int64_t& into);

@@ -37,6 +37,9 @@ class CallVisitor {
 
   // A tensor, which must be given if `required` is set.
   virtual void Input(std::string_view name, int& index, bool required = false) = 0;
+  // A tensor, the first argument. In files of tf.keras 2, the elements of a later argument may
+  // follow it in a list; they go to `rest`.
+  virtual void First(std::string_view name, int& index, std::vector<int>& rest) = 0;
   // A list of tensors, or a single one. An element may be kNoInput, unless `required` is set: then,
   // there is at least one element, and all of them are given.
   virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;

@@ -58,6 +58,17 @@ class CallReader : public CallVisitor {
     }
   }
 
+  void First(std::string_view name, int& index, std::vector<int>& rest) override {
+    std::vector<int> indices;
+    Inputs(name, indices, /*required=*/true);
+    if (!status_.ok()) return;
+    index = indices[0];
+    rest.assign(indices.begin() + 1, indices.end());
+    if (given_.version == Version::kKeras3 && !rest.empty())
+      Keep(InvalidArgument(Describe(layer_), ": expected one tensor as ", name, ", got ",
+                           indices.size()));
+  }
+
   void Inputs(std::string_view name, std::vector<int>& indices, bool required) override {
     const JsonField field = Next(name);
     if (!status_.ok()) return;

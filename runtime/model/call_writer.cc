@@ -39,6 +39,10 @@ class CallWriter : public CallVisitor {
     if (index != kNoInput) Add(name, Tensor(index));
   }
 
+  void First(std::string_view name, int& index, std::vector<int>&) override {
+    Input(name, index, true);
+  }
+
   void Inputs(std::string_view name, std::vector<int>& indices, bool) override {
     if (indices.empty()) return;
     Json list = Json::array();

@@ -126,6 +126,12 @@ void Fill(const Initializer& initializer, PhiloxStream& random, Tensor& tensor) 
   for (T& element : tensor.data<T>()) element = static_cast<T>(Draw(initializer, random));
 }
 
+template <typename T>
+void SetOnes(const std::pair<int64_t, int64_t>& range, Tensor& tensor) {
+  const std::span<T> values = tensor.data<T>();
+  std::fill(values.begin() + range.first, values.begin() + range.second, T{1});
+}
+
 }  // namespace
 
 Status CheckShape(const Initializer& initializer, const Shape& shape) {
@@ -152,8 +158,10 @@ Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& sh
   Tensor tensor(dtype, shape);
   if (dtype == DType::kFloat32) {
     Fill<float>(plain, random, tensor);
+    SetOnes<float>(initializer.ones, tensor);
   } else {
     Fill<double>(plain, random, tensor);
+    SetOnes<double>(initializer.ones, tensor);
   }
   return tensor;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
@@ -42,6 +43,8 @@ struct Initializer {
   std::optional<std::array<int64_t, 2>> fans = {};
   double gain = 1;              // kOrthogonal, kIdentity: factor of the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
+  // The elements from `first` to before `second` are 1, whatever the kind (unit_forget_bias).
+  std::pair<int64_t, int64_t> ones = {0, 0};
 
   static Initializer Zeros() { return {}; }
   static Initializer Ones() { return {.kind = Kind::kOnes}; }

@@ -15,9 +15,11 @@
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/layers/pooling.h"
+#include "runtime/model/layers/recurrent.h"
 #include "runtime/model/layers/resize.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/layers/vector_normalization.h"
+#include "runtime/model/layers/wrappers.h"
 
 namespace tfjob::model {
 namespace {
@@ -91,7 +93,12 @@ std::vector<LayerConfig> PlainLayers() {
           Normalization{},
           Identity{},
           Rescaling{},
-          Masking{}};
+          Masking{},
+          SimpleRNN{},
+          LSTM{},
+          GRU{},
+          Bidirectional{},
+          TimeDistributed{}};
 }
 
 // One layer of each class, with default arguments.

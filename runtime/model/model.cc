@@ -66,15 +66,18 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-std::vector<VariableSpec> VariablesOf(const Model& model, const Call& call,
-                                      std::span<const TensorType> in) {
-  const Layer& layer = LayerOf(model, call);
-  std::vector<VariableSpec> variables = ConfigOf(model, call).Variables(in);
+// Names a layer's variables after it.
+std::vector<VariableSpec> OfLayer(const Layer& layer, std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);
     variable.trainable = variable.trainable && layer.trainable;
   }
   return variables;
+}
+
+std::vector<VariableSpec> VariablesOf(const Model& model, const Call& call,
+                                      std::span<const TensorType> in) {
+  return OfLayer(LayerOf(model, call), ConfigOf(model, call).Variables(in));
 }
 
 // A nested model checks its own variables.
@@ -139,6 +142,10 @@ Model Sequential(std::string name, std::vector<Layer> layers) {
 
 std::string Describe(const Layer& layer) {
   return StrCat("layer ", layer.name, " (", layer.config.class_name(), ")");
+}
+
+std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in) {
+  return OfLayer(layer, layer.config.Variables(in));
 }
 
 const Layer& LayerOf(const Model& model, const ValueRef& value) {

@@ -53,6 +53,9 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
+// Returns the layer's variables, with its name before theirs. None is trainable if the layer is
+// frozen. Requires inputs that the layer accepts.
+std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in);
 // Returns the layer that a value comes from.
 const Layer& LayerOf(const Model& model, const ValueRef& value);
 

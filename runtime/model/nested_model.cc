@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
+#include "runtime/model/layers/wrappers.h"
 
 namespace tfjob::model {
 namespace {
@@ -12,12 +13,24 @@ struct Effort {
   int depth = 1;
 };
 
+Effort EffortOf(const Model& model);
+
+// The calls that a layer stands for.
+Effort EffortOf(const Layer& layer) {
+  if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
+  const auto* wrapper = layer.config.As<layers::TimeDistributed>();
+  if (wrapper == nullptr || wrapper->layer == nullptr) return {1, 0};
+  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // about as many as a sequence has steps
+  Effort wrapped = EffortOf(*wrapper->layer);
+  ++wrapped.depth;
+  return wrapped;
+}
+
 Effort EffortOf(const Model& model) {
   Effort whole;
   std::vector<int64_t> per_call;
   for (const Layer& layer : model.layers) {
-    const auto* nested = layer.config.As<NestedModel>();
-    const Effort own = nested == nullptr ? Effort{1, 0} : EffortOf(*nested->model);
+    const Effort own = EffortOf(layer);
     per_call.push_back(own.calls);
     whole.depth = std::max(whole.depth, own.depth + 1);
   }

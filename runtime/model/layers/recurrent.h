@@ -1,0 +1,98 @@
+// Defines recurrent layers over sequences [steps,features].
+#pragma once
+
+#include <vector>
+
+#include "runtime/model/activation.h"
+#include "runtime/model/layer.h"
+
+namespace tfjob::model::layers {
+
+enum class CellKind { kSimpleRNN, kLSTM, kGRU };
+
+// The arguments of all recurrent layers. A cell without an argument ignores it.
+struct RecurrentArguments {
+  CellKind kind = CellKind::kLSTM;
+  int64_t units = 0;
+  ActivationKind activation = ActivationKind::kTanh;
+  ActivationKind recurrent_activation = ActivationKind::kSigmoid;  // not SimpleRNN
+  bool use_bias = true;
+  bool unit_forget_bias = true;  // LSTM: the forget gate's bias starts with 1
+  bool reset_after = true;       // GRU: the reset gate applies after the matrix product
+  Initializer kernel_initializer = Initializer::GlorotUniform();
+  Initializer recurrent_initializer = Initializer::Orthogonal();
+  Initializer bias_initializer = Initializer::Zeros();
+  // Drop elements of the inputs and of the state, the same ones in each step. If
+  // recurrent_dropout is set, each gate drops others.
+  double dropout = 0, recurrent_dropout = 0;
+  std::optional<int64_t> seed = {};  // only kept: dropout uses the run's seed
+  bool return_sequences = false;     // the outputs of all steps, instead of the last one
+  bool return_state = false;         // the states after the last step, as further outputs
+  bool go_backwards = false;         // from the last step to the first; outputs in that order
+  // The output of a masked step is 0, instead of the last step's.
+  bool zero_output_for_mask = false;
+
+  void Visit(ArgumentVisitor& visitor);
+  int gates() const;
+  int states() const { return kind == CellKind::kLSTM ? 2 : 1; }
+};
+
+// The arguments of a call, as indices of its inputs.
+struct RecurrentInputs {
+  int sequences = 0;
+  std::vector<int> initial_state;  // empty: zeros
+  int mask = kNoInput;             // bool [steps]; if absent, the mask of the sequences is used
+  // The file lists the states after the sequences, as tf.keras 2 does. If the states are given
+  // otherwise, the sequences' mask is not used, as in Keras 3.
+  bool listed = false;
+
+  void Visit(CallVisitor& visitor);
+  graph::Output MaskOf(const LayerCall& call) const;
+};
+
+// Return the types of the outputs, the variables ("lstm_cell/kernel", …), and the outputs. `in` and
+// the call have the inputs that `inputs` refers to.
+StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& arguments,
+                                                 const RecurrentInputs& inputs,
+                                                 std::span<const TensorType> in);
+std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments, int64_t features);
+// With `flip`, the outputs of all steps come in the opposite order.
+std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
+                                            const RecurrentInputs& inputs, LayerCall& call,
+                                            bool flip = false);
+
+// A step that the mask skips keeps the state, and repeats the last output (0 at first).
+//
+// Variables: kernel [features,gates·units], recurrent_kernel [units,gates·units] and, if use_bias
+// is set, bias [gates·units], or [2,gates·units] for GRU with reset_after. Gates, in order, with
+// z = x·kernel + h·recurrent_kernel + bias:
+//   SimpleRNN  h' = activation(z)
+//   LSTM       i, f, g, o: c' = σ(f)·c + σ(i)·activation(g), h' = σ(o)·activation(c')
+//   GRU        z, r, h: h' = σ(z)·h + (1 - σ(z))·activation(…), where σ(r) scales h, or with
+//              reset_after, the product of h with its bias
+template <CellKind kKind>
+struct Recurrent {
+  static constexpr std::string_view kClass = kKind == CellKind::kSimpleRNN ? "SimpleRNN"
+                                             : kKind == CellKind::kLSTM    ? "LSTM"
+                                                                           : "GRU";
+  RecurrentArguments arguments = {.kind = kKind};
+  RecurrentInputs inputs = {};
+
+  void Arguments(ArgumentVisitor& visitor) { arguments.Visit(visitor); }
+  void CallArguments(CallVisitor& visitor) { inputs.Visit(visitor); }
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
+    return RecurrentTypes(arguments, inputs, in);
+  }
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const {
+    return RecurrentVariables(arguments, in[static_cast<size_t>(inputs.sequences)].shape.dim(-1));
+  }
+  std::vector<graph::Output> Apply(LayerCall& call) const {
+    return RecurrentOutputs(arguments, inputs, call);
+  }
+};
+
+using SimpleRNN = Recurrent<CellKind::kSimpleRNN>;
+using LSTM = Recurrent<CellKind::kLSTM>;
+using GRU = Recurrent<CellKind::kGRU>;
+
+}  // namespace tfjob::model::layers

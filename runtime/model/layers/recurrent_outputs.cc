@@ -1,0 +1,208 @@
+// Appends the ops of recurrent layers. All steps' products with the kernel are computed before the
+// loop. The gates are separate values, so that nothing is cut or joined within the loop.
+#include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
+#include "runtime/model/layers/recurrent.h"
+#include "runtime/model/mask.h"
+
+namespace tfjob::model::layers {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+class RecurrentPass {
+ public:
+  RecurrentPass(const RecurrentArguments& arguments, const RecurrentInputs& inputs, LayerCall& call,
+                bool flip)
+      : a_(arguments),
+        inputs_(inputs),
+        call_(call),
+        b_(call.b),
+        x_(call.inputs[static_cast<size_t>(inputs.sequences)]),
+        batch_(b_.shape(x_).dim(0)),
+        steps_(b_.shape(x_).dim(1)),
+        flip_(flip),
+        scan_(b_, steps_),
+        body_(scan_.body()) {}
+
+  std::vector<Output> Run() {
+    AddStates();
+    AddGates();
+    std::vector<Output> next = Step();
+    const Output output = Mask(next);
+    for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
+    // The last output is a state: the first one, or the one that repeats outputs.
+    if (a_.return_sequences) scan_.Stack(output, flip_);
+    const graph::ScanBuilder::Results results = scan_.Finish();
+    if (!b_.ok()) return {};
+    std::vector<Output> outputs;
+    outputs.push_back(a_.return_sequences ? Transpose(b_, results.outputs[0], {1, 0, 2})
+                                          : results.states[last_output_]);
+    for (int s = 0; a_.return_state && s < a_.states(); ++s)
+      outputs.push_back(results.states[static_cast<size_t>(s)]);
+    return outputs;
+  }
+
+ private:
+  Output Zeros() { return Fill(b_, b_.dtype(x_), {batch_, a_.units}, 0); }
+
+  void AddStates() {
+    for (int s = 0; s < a_.states(); ++s) {
+      const bool given = !inputs_.initial_state.empty();
+      states_.push_back(scan_.State(
+          given ? call_.inputs[static_cast<size_t>(inputs_.initial_state[static_cast<size_t>(s)])]
+                : Zeros()));
+    }
+  }
+
+  // Returns ones of this shape, some of which are dropped.
+  Output DropoutMask(double rate, int64_t columns) {
+    const Output ones = Fill(b_, b_.dtype(x_), {batch_, columns}, 1);
+    return graph::Dropout(b_, ones, call_.step, call_.seed, rate, call_.replica);
+  }
+
+  // Returns the columns of a gate.
+  Output GateOf(Output variable, int gate) {
+    if (a_.gates() == 1) return variable;
+    std::vector<int64_t> size = b_.shape(variable).dims();
+    std::vector<int64_t> begin(size.size(), 0);
+    size.back() = a_.units;
+    begin.back() = gate * a_.units;
+    return Slice(b_, variable, std::move(begin), std::move(size));
+  }
+
+  // Returns row 0 or 1 of GRU's two biases.
+  Output BiasRow(int row) {
+    const int64_t width = a_.gates() * a_.units;
+    return graph::Reshape(b_, Slice(b_, call_.variables[2], {row, 0}, {1, width}), {width});
+  }
+
+  bool two_biases() const { return a_.use_bias && a_.kind == CellKind::kGRU && a_.reset_after; }
+
+  // Adds each gate's x·kernel + bias as a sequence, and its part of the recurrent kernel.
+  void AddGates() {
+    const int64_t features = b_.shape(x_).dim(2);
+    const bool per_gate = a_.recurrent_dropout > 0;
+    const Output time_major = Transpose(b_, x_, {1, 0, 2});
+    const Output bias = !a_.use_bias ? Output() : two_biases() ? BiasRow(0) : call_.variables[2];
+    Output rows;
+    for (int g = 0; g < a_.gates(); ++g) {
+      if (g == 0 || (per_gate && a_.dropout > 0 && call_.training)) {
+        Output x = time_major;
+        if (call_.training && a_.dropout > 0) x = Mul(b_, x, DropoutMask(a_.dropout, features));
+        rows = graph::Reshape(b_, x, {steps_ * batch_, features});
+      }
+      Output gate = MatMul(b_, rows, GateOf(call_.variables[0], g));
+      if (bias.valid()) gate = BiasAdd(b_, gate, GateOf(bias, g));
+      gate = graph::Reshape(b_, gate, {steps_, batch_, a_.units});
+      from_x_.push_back(scan_.Sequence(gate, a_.go_backwards));
+      kernels_.push_back(scan_.Invariant(GateOf(call_.variables[1], g)));
+      dropped_.push_back(call_.training && per_gate
+                             ? scan_.Invariant(DropoutMask(a_.recurrent_dropout, a_.units))
+                             : Output());
+      if (two_biases()) recurrent_bias_.push_back(scan_.Invariant(GateOf(BiasRow(1), g)));
+    }
+  }
+
+  // Within the body: h·recurrent_kernel of a gate, plus its own bias.
+  Output FromState(size_t gate, Output h) {
+    if (dropped_[gate].valid()) h = Mul(body_, h, dropped_[gate]);
+    return Product(gate, h);
+  }
+  Output Product(size_t gate, Output h) {
+    const Output product = MatMul(body_, h, kernels_[gate]);
+    return two_biases() ? BiasAdd(body_, product, recurrent_bias_[gate]) : product;
+  }
+
+  Output Activation(Output z) { return Activate(body_, a_.activation, z); }
+  Output Gate(size_t gate, Output h) {
+    return Activate(body_, a_.recurrent_activation,
+                    graph::Add(body_, from_x_[gate], FromState(gate, h)));
+  }
+
+  // Returns the states after the step, if no mask skips it.
+  std::vector<Output> Step() {
+    const Output h = states_[0];
+    switch (a_.kind) {
+      case CellKind::kSimpleRNN:
+        return {Activation(graph::Add(body_, from_x_[0], FromState(0, h)))};
+      case CellKind::kLSTM: {
+        const Output i = Gate(0, h), f = Gate(1, h);
+        const Output g = Activation(graph::Add(body_, from_x_[2], FromState(2, h)));
+        const Output o = Gate(3, h);
+        const Output c = graph::Add(body_, Mul(body_, f, states_[1]), Mul(body_, i, g));
+        return {Mul(body_, o, Activation(c)), c};
+      }
+      case CellKind::kGRU:
+        return {GruState(h)};
+    }
+    return {};
+  }
+
+  Output GruState(Output h) {
+    const Output z = Gate(0, h), r = Gate(1, h);
+    Output recurrent;
+    if (a_.reset_after) {
+      recurrent = Mul(body_, r, FromState(2, h));
+    } else {
+      const Output kept = dropped_[2].valid() ? Mul(body_, h, dropped_[2]) : h;
+      recurrent = Product(2, Mul(body_, r, kept));
+    }
+    const Output candidate = Activation(graph::Add(body_, from_x_[2], recurrent));
+    const Output one = Scalar(body_, body_.dtype(h), 1);
+    return graph::Add(body_, Mul(body_, z, h), Mul(body_, Sub(body_, one, z), candidate));
+  }
+
+  // Keeps the states of steps that the mask skips. Returns the output of the step.
+  Output Mask(std::vector<Output>& next) {
+    const Output mask = inputs_.MaskOf(call_);
+    const Output computed = next[0];
+    if (!mask.valid()) return computed;
+    const Shape expected = {batch_, steps_};
+    if (b_.shape(mask) != expected) {
+      return b_.Fail(InvalidArgument("expected a mask of shape ", expected.ToString(), ", got ",
+                                     b_.shape(mask).ToString()));
+    }
+    const Output by_step = graph::Reshape(b_, Transpose(b_, mask, {1, 0}), {steps_, batch_, 1});
+    const Output counts = scan_.Sequence(by_step, a_.go_backwards);
+    for (size_t s = 0; s < next.size(); ++s) next[s] = Select(body_, counts, next[s], states_[s]);
+    const bool zero = a_.zero_output_for_mask;
+    // Without initial states, the output that a skipped step repeats is the state.
+    if (!zero && inputs_.initial_state.empty()) return next[0];
+    const Output none = Scalar(body_, body_.dtype(computed), 0);
+    if (zero && a_.return_sequences) return Select(body_, counts, computed, none);
+    const Output last = scan_.State(Zeros());
+    next.push_back(Select(body_, counts, computed, zero ? none : last));
+    last_output_ = next.size() - 1;
+    return next.back();
+  }
+
+  const RecurrentArguments& a_;
+  const RecurrentInputs& inputs_;
+  LayerCall& call_;
+  Builder& b_;
+  const Output x_;
+  const int64_t batch_, steps_;
+  const bool flip_;
+  graph::ScanBuilder scan_;
+  Builder& body_;
+  // Values of the body. One per state, or one per gate.
+  std::vector<Output> states_, from_x_, kernels_, dropped_, recurrent_bias_;
+  size_t last_output_ = 0;  // the state that is the output
+};
+
+}  // namespace
+
+std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
+                                            const RecurrentInputs& inputs, LayerCall& call,
+                                            bool flip) {
+  if (arguments.return_sequences) {
+    // As in Keras, the sequences' mask is passed on even where it is not used.
+    call.output_masks = {inputs.mask == kNoInput ? call.mask(static_cast<size_t>(inputs.sequences))
+                                                 : inputs.MaskOf(call)};
+  }
+  return RecurrentPass(arguments, inputs, call, flip).Run();
+}
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,57 @@
+// Defines layers that wrap other layers.
+#pragma once
+
+#include <memory>
+
+#include "runtime/model/layers/recurrent.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::model::layers {
+
+// Applies a layer to each step of sequences [steps,…]. A layer with one input and one output.
+//
+// The steps become examples of one larger batch. But in training, BatchNormalization is applied to
+// one step after another, as in Keras, so that it sees one batch per step. It takes at most
+// kMostJoined steps, and may not hide in another layer.
+struct TimeDistributed {
+  static constexpr std::string_view kClass = "TimeDistributed";
+  static constexpr bool kSupportsMasking = true;
+  std::shared_ptr<const Layer> layer;
+  // Of a call: the sequences and, if it is given, the mask.
+  int input = 0, mask = kNoInput;
+
+  void Arguments(ArgumentVisitor& visitor) { visitor.Wrapped("layer", layer, /*required=*/true); }
+  void CallArguments(CallVisitor& visitor) {
+    visitor.Input("inputs", input, /*required=*/true);
+    visitor.Unsupported("training");
+    visitor.Input("mask", mask);
+  }
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const;
+  // Returns whether training applies the layer to each step apart.
+  bool StepsApart() const;
+};
+
+// How a Bidirectional layer combines its outputs.
+enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
+
+// Runs two recurrent layers over the sequences: one forwards, and one backwards, whose outputs of
+// all steps are put in the order of the steps. With kNone, both outputs are returned. States
+// follow, those of the forward layer first; so do initial states.
+struct Bidirectional {
+  static constexpr std::string_view kClass = "Bidirectional";
+  std::shared_ptr<const Layer> layer;
+  // If null, it is the layer, running backwards.
+  std::shared_ptr<const Layer> backward_layer;
+  BidirectionalMerge merge_mode = BidirectionalMerge::kConcat;
+  RecurrentInputs inputs = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  void CallArguments(CallVisitor& visitor) { inputs.Visit(visitor); }
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const;
+};
+
+}  // namespace tfjob::model::layers
