@@ -6,6 +6,7 @@
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/clip_gradients.h"
+#include "runtime/model/mask.h"
 
 namespace tfjob::model {
 namespace {
@@ -76,6 +77,21 @@ Output WeightedBySample(Builder& b, Output values, Output weights) {
   return Mul(b, values, Reshape(b, weights, Shape(std::move(dims))));
 }
 
+// Weighs the values of the places by the prediction's mask, as Keras' apply_mask does: places that
+// it skips have weight 0. For a mean, the others have more weight, so that it is theirs.
+Output WeightedByMask(Builder& b, Output values, Output mask, bool sum) {
+  if (!mask.valid()) return values;
+  const DType dtype = b.dtype(values);
+  Output weights = Cast(b, AlongSteps(b, mask, values), dtype);
+  if (!b.ok()) return {};
+  if (!sum) {
+    const Output one = Scalar(b, dtype, 1);
+    const Output total = Scalar(b, dtype, static_cast<double>(b.shape(mask).num_elements()));
+    weights = Mul(b, weights, Div(b, total, Maximum(b, Sum(b, weights, {}), one)));
+  }
+  return Mul(b, values, weights);
+}
+
 // Returns one value per example: the mean or the sum over its places.
 Output PerExample(Builder& b, Output values, bool sum) {
   std::vector<int64_t> axes(static_cast<size_t>(b.shape(values).rank()) - 1);
@@ -100,11 +116,12 @@ MetricFetch LossFetchOf(const Model& model, size_t output) {
 
 // Adds the losses of all outputs. Returns the loss to minimise.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
-               const std::vector<Output>& predictions) {
+               const std::vector<Output>& predictions, const std::vector<Output>& masks) {
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    const Output values = LossValues(b, objective.loss, predictions[i], feeds.labels[i]);
+    Output values = LossValues(b, objective.loss, predictions[i], feeds.labels[i]);
+    if (b.ok()) values = WeightedByMask(b, values, masks[i], objective.loss.sum);
     if (!b.ok()) return {};
     const Output losses =
         PerExample(b, WeightedBySample(b, values, feeds.sample_weights[i]), objective.loss.sum);
@@ -188,13 +205,13 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Losses and metrics do not use masks yet.
-Status ExpectNoMasks(const Model& model, const LayerCall& call) {
-  for (size_t i = 0; i < model.outputs.size(); ++i) {
-    if (!(*call.output_masks)[i].valid()) continue;
+// Metrics do not use masks yet.
+Status ExpectNoMaskedMetrics(const Model& model, const BuildOptions& options,
+                             const std::vector<Output>& masks) {
+  for (size_t i = 0; i < options.objectives.size(); ++i) {
+    if (!masks[i].valid() || options.objectives[i].metrics.empty()) continue;
     return Unimplemented("the output of ", Describe(LayerOf(model, model.outputs[i])),
-                         " has a mask, which losses and metrics do not use yet; end the model with "
-                         "a layer that stops masks, such as Reshape");
+                         " has a mask, which metrics do not use yet; leave its metrics out");
   }
   return OkStatus();
 }
@@ -276,8 +293,9 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   for (size_t i = 0; i < predictions.size() && options.mode != Mode::kTrain; ++i)
     b.AddFetch(PredictionName(model, i), predictions[i]);
   if (options.mode != Mode::kPredict && b.ok()) {
-    RETURN_IF_ERROR(ExpectNoMasks(model, call));
-    const Output loss = AddLoss(b, model, options, feeds, predictions);
+    const std::vector<Output>& masks = *call.output_masks;
+    RETURN_IF_ERROR(ExpectNoMaskedMetrics(model, options, masks));
+    const Output loss = AddLoss(b, model, options, feeds, predictions, masks);
     AddMetrics(b, model, options, feeds, predictions);
     built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {

@@ -199,6 +199,20 @@ TEST(Masks, BatchNormalizationLearnsFromTheStepsThatCount) {
   }
 }
 
+// The labels of OneRun are zeros.
+TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
+  const Values x = Sequences(kPad);
+  double sum = 0, count = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
+    sum += double(x[i]) * x[i];
+    count += 1;
+  }
+  const OneRun run(Chained({kMasking}), Mode::kEval, {x});
+  EXPECT_NEAR(run.Get(kLoss)[0], sum / count, 1e-5);
+  EXPECT_NEAR(run.Get(kLossSum)[0], sum / count * kBatch, 1e-5);
+}
+
 TEST(Masks, SoftmaxNeedsAMaskOfItsInputsShape) {
   const Model model = Chained({kMasking, layers::Softmax{}});
   const auto built = Build(
