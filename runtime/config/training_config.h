@@ -30,7 +30,7 @@ struct ModelConfig {
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "": none
   std::vector<std::string> weights_skip;  // patterns of the variables that it does not provide
-  std::vector<std::string> frozen;  // patterns of layers that are not trained
+  std::vector<std::string> frozen;        // patterns of layers that are not trained
 };
 
 enum class Reduction { kMean, kSum };

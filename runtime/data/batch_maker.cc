@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/base/check.h"
 #include "runtime/base/philox.h"
 #include "runtime/data/convert.h"
 
@@ -17,6 +18,7 @@ void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::b
   const Column& column = source.column;
   const DType stored = source.values.dtype();
   if (column.one_hot) {
+    ENFORCE(stored == DType::kInt64, "class numbers, which the conversion has checked");
     const auto* classes = reinterpret_cast<const int64_t*>(from);
     auto* row = reinterpret_cast<float*>(to.data());
     std::fill_n(row, source.width * column.classes, 0.0f);

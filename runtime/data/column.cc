@@ -103,6 +103,10 @@ class ColumnConverter {
     RETURN_IF_ERROR(CheckElements());
     if (!column_.class_weights.empty()) return WeightsOfClasses();
     if (column_.classes > 0) return ClassNumbers();
+    if (column_.one_hot) {
+      return InvalidArgument(array_.file, ": ", column_.name,
+                             ": rows with a one for each class need at least one class");
+    }
     const bool bytes = values_.dtype() == DType::kUInt8 && column_.dtype == DType::kFloat32;
     if (bytes) return values_;
     if (values_.dtype() == column_.dtype) {

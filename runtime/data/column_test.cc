@@ -52,6 +52,13 @@ TEST(Column, ValuesThatDoNotFitAreNamed) {
             "x.npy: row 0: expected an integer that fits into int64 for features, got 1e+300");
 }
 
+TEST(Column, RowsOfClassesNeedAClass) {
+  Column column = To(DType::kFloat32);
+  column.one_hot = true;
+  EXPECT_EQ(Error(Tensor::Of<float>({2}, {1, 0}), column),
+            "x.npy: features: rows with a one for each class need at least one class");
+}
+
 TEST(Column, NumbersThatAreNotFiniteAreRefused) {
   const float nan = std::nanf("");
   EXPECT_EQ(Error(Tensor::Of<float>({3}, {1, 2, nan}), To(DType::kFloat32)),

@@ -7,8 +7,6 @@
 namespace tfjob::exec {
 namespace {
 
-constexpr size_t kAlignment = 64;
-
 size_t Rounded(size_t bytes) {
   return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }

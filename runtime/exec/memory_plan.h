@@ -6,6 +6,9 @@
 
 namespace tfjob::exec {
 
+// Buffers begin at multiples of this, in bytes.
+inline constexpr size_t kAlignment = 64;
+
 // The size of a buffer, and the steps during which it is in use: from `first` to `last`, inclusive.
 struct Lifetime {
   size_t bytes = 0;
@@ -14,7 +17,7 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<size_t> offsets;  // one per buffer, multiples of 64
+  std::vector<size_t> offsets;  // one per buffer, multiples of kAlignment
   size_t arena_bytes = 0;
   size_t unshared_bytes = 0;  // size of the arena if no memory were reused
 };

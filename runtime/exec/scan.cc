@@ -20,10 +20,8 @@ using kernels::Kernel;
 using kernels::KernelRequest;
 using kernels::Operand;
 
-constexpr size_t kWorkspaceAlignment = 64;
-
 size_t Aligned(size_t bytes) {
-  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // Returns the layout of one element of a sequence.

@@ -26,8 +26,8 @@ class Freezing {
       names_.push_back(name);
       if (Matches(name)) layer.trainable = false;
       if (const auto* nested = layer.config.As<NestedModel>()) {
-        layer.config = NestedModel{
-            .model = std::make_shared<const Model>(Frozen(*nested->model, name + "/"))};
+        layer.config =
+            NestedModel{.model = std::make_shared<const Model>(Frozen(*nested->model, name + "/"))};
       }
     }
     return frozen;

@@ -13,10 +13,9 @@ Model Nested() {
   Model inner = Sequential("inner", {{.name = "dense", .config = layers::Dense{.units = 2}},
                                      {.name = "dense_1", .config = layers::Dense{.units = 2}}});
   return Sequential(
-      "outer",
-      {{.name = "dense", .config = layers::Dense{.units = 2}},
-       {.name = "encoder",
-        .config = NestedModel{.model = std::make_shared<const Model>(std::move(inner))}}});
+      "outer", {{.name = "dense", .config = layers::Dense{.units = 2}},
+                {.name = "encoder",
+                 .config = NestedModel{.model = std::make_shared<const Model>(std::move(inner))}}});
 }
 
 // Returns the names of the layers whose variables are trained, after the patterns.

@@ -24,9 +24,43 @@
 namespace tfjob::model {
 namespace {
 
-// Layers of images and rows.
-std::vector<LayerConfig> ImageLayers() {
+using Layers = std::vector<LayerConfig>;
+
+Layers PlainLayers() {
   using namespace layers;  // NOLINT: the table lists most of what is in there
+  return {InputLayer{}, Dense{},   EinsumDense{},  Embedding{},  Identity{}, Flatten{},
+          Reshape{},    Permute{}, RepeatVector{}, Activation{}, ReLU{},     ELU{},
+          LeakyReLU{},  PReLU{},   Softmax{},      Masking{},    Rescaling{}};
+}
+
+Layers NoiseAndNormalizationLayers() {
+  using namespace layers;  // NOLINT
+  return {Dropout{},
+          SpatialDropout1D{},
+          SpatialDropout2D{},
+          AlphaDropout{},
+          GaussianNoise{},
+          GaussianDropout{},
+          BatchNormalization{},
+          LayerNormalization{},
+          GroupNormalization{},
+          UnitNormalization{},
+          RMSNormalization{},
+          Normalization{}};
+}
+
+// Layers with several inputs.
+Layers MergeLayers() {
+  using namespace layers;  // NOLINT
+  return {Add{},         Subtract{},         Multiply{},
+          Average{},     Maximum{},          Minimum{},
+          Concatenate{}, layers::Dot{},      MultiHeadAttention{},
+          Attention{},   AdditiveAttention{}};
+}
+
+// Layers of images and rows.
+Layers ImageLayers() {
+  using namespace layers;  // NOLINT
   return {Conv1D{},
           Conv2D{},
           DepthwiseConv1D{},
@@ -51,60 +85,18 @@ std::vector<LayerConfig> ImageLayers() {
           UpSampling2D{}};
 }
 
-// All others.
-std::vector<LayerConfig> PlainLayers() {
-  using namespace layers;  // NOLINT: the table lists most of what is in there
-  return {InputLayer{},
-          Dense{},
-          Embedding{},
-          Flatten{},
-          Reshape{},
-          Activation{},
-          ReLU{},
-          ELU{},
-          LeakyReLU{},
-          PReLU{},
-          Softmax{},
-          Dropout{},
-          GaussianNoise{},
-          GaussianDropout{},
-          SpatialDropout1D{},
-          SpatialDropout2D{},
-          AlphaDropout{},
-          Add{},
-          Subtract{},
-          Multiply{},
-          Average{},
-          Maximum{},
-          Minimum{},
-          Concatenate{},
-          layers::Dot{},
-          EinsumDense{},
-          MultiHeadAttention{},
-          Attention{},
-          AdditiveAttention{},
-          Permute{},
-          RepeatVector{},
-          BatchNormalization{},
-          LayerNormalization{},
-          GroupNormalization{},
-          UnitNormalization{},
-          RMSNormalization{},
-          Normalization{},
-          Identity{},
-          Rescaling{},
-          Masking{},
-          SimpleRNN{},
-          LSTM{},
-          GRU{},
-          Bidirectional{},
-          TimeDistributed{}};
+Layers RecurrentLayers() {
+  using namespace layers;  // NOLINT
+  return {SimpleRNN{}, LSTM{}, GRU{}, Bidirectional{}, TimeDistributed{}};
 }
 
 // One layer of each class, with default arguments.
-std::vector<LayerConfig> AllLayers() {
-  std::vector<LayerConfig> all = PlainLayers();
-  for (LayerConfig& layer : ImageLayers()) all.push_back(std::move(layer));
+Layers AllLayers() {
+  Layers all;
+  for (const auto family :
+       {PlainLayers, NoiseAndNormalizationLayers, MergeLayers, ImageLayers, RecurrentLayers}) {
+    for (LayerConfig& layer : family()) all.push_back(std::move(layer));
+  }
   return all;
 }
 

@@ -31,13 +31,36 @@ Shape InputShape(const Shape& array, const std::optional<graph::TensorType>& sta
   return fits ? stated->shape : array;
 }
 
-// Returns the column of the labels of an output, in the form that its loss takes.
+// Returns InvalidArgument if an input has the name of another feed of a graph.
+Status CheckInputName(const std::string& name) {
+  for (const std::string_view reserved :
+       {model::kLabels, model::kSampleWeights, model::kStep, model::kSeed}) {
+    if (name == reserved || name.starts_with(StrCat(reserved, "/"))) {
+      return InvalidArgument("input ", name, " of the model: the name \"", reserved,
+                             "\" is reserved; rename the layer");
+    }
+  }
+  return OkStatus();
+}
+
+// Returns InvalidArgument if the labels name classes, but the output has no axis of classes.
+Status CheckClasses(const config::TrainingConfig& config, const std::string& name,
+                    const Shape& output) {
+  if (output.rank() > 0 || config::ResolvedLabels(config) == config::LabelKind::kValue)
+    return OkStatus();
+  return InvalidArgument(config.loss.name, ": ", name, " are classes, so the model's output must ",
+                         "have one score per class, but it is a single number per example; end the "
+                         "model with a Dense layer of as many units as there are classes");
+}
+
+// Returns the column of the labels of an output, in the form that its loss takes. CheckClasses must
+// have accepted the output.
 data::Column LabelColumn(const config::TrainingConfig& config, const std::string& name,
                          const Shape& output, const data::Array& array) {
   data::Column column{.name = name, .array = name, .shape = array.example_shape()};
   const config::LabelKind kind = config::ResolvedLabels(config);
   if (kind == config::LabelKind::kValue) return column;
-  const int64_t classes = output.rank() > 0 ? output.dim(-1) : 0;
+  const int64_t classes = output.dim(-1);
   const int64_t width = array.example_shape().num_elements();
   if (kind == config::LabelKind::kOneHot) {
     column.shape = output;
@@ -145,6 +168,7 @@ StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split spl
   const std::vector<std::string> inputs = model::InputNames(model);
   const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    RETURN_IF_ERROR(CheckInputName(inputs[i]));
     ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, inputs[i]));
     in.push_back({stated[i] ? stated[i]->dtype : DType::kFloat32,
                   InputShape(array->example_shape(), stated[i])});
@@ -161,6 +185,7 @@ StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split spl
     const std::string name = model::LabelsName(model, i);
     const Shape& output = outputs[i].shape;
     ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, name));
+    RETURN_IF_ERROR(CheckClasses(configs[i], name, output));
     columns.labels.push_back(LabelColumn(configs[i], name, output, *array));
     RETURN_IF_ERROR(CheckLabels(configs[i], split, columns.labels.back(), output, *array));
     ASSIGN_OR_RETURN(

@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 
+#include "absl/strings/str_replace.h"
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
@@ -181,6 +182,28 @@ TEST_F(SeveralOutputs, ErrorsNameTheKey) {
              "/train.npz: array w); multiply them by the class weights, and remove this key"));
   EXPECT_EQ(with("data.train", "{format: linear}").substr(0, 34),
             "data.train: the data provide no a,");
+}
+
+TEST_F(SeveralOutputs, InputsMayNotHaveTheNameOfAnotherFeed) {
+  config::TrainingConfig config = Config("model", "");
+  const std::string model = absl::StrReplaceAll(kModel, {{"\"b\"", "\"seed\""}});
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/model.json", model).ok());
+  ASSERT_EQ(config::Override(config, "data.train.inputs", "{a: a, seed: b}"), OkStatus());
+  EXPECT_EQ(ErrorOf(config),
+            "input seed of the model: the name \"seed\" is reserved; rename the layer");
+}
+
+TEST(LabelsOfClasses, NeedAnOutputWithScores) {
+  const auto config = config::ParseTrainingConfig(
+      "model: {layers: [Dense: {units: 1}, Reshape: {target_shape: []}]}\n"
+      "loss: categorical_crossentropy\n"
+      "data: {train: {format: linear}}\nmax_steps: 1\n",
+      "training.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(ErrorOf(*config),
+            "categorical_crossentropy: labels are classes, so the model's output must have one "
+            "score per class, but it is a single number per example; end the model with a Dense "
+            "layer of as many units as there are classes");
 }
 
 TEST_F(SeveralOutputs, SyntheticDataHaveTheTypesOfTheModel) {

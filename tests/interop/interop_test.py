@@ -107,7 +107,9 @@ def variables(model, prefix=""):
         else:
             for weight in layer.weights:
                 path = (getattr(weight, "path", None) or weight.name).split(":")[0]
-                name = path.split(f"{layer.name}/")[-1] if "Attention" in type(layer).__name__ else path.split("/")[-1]
+                name = path.split("/")[-1]
+                if "Attention" in type(layer).__name__:
+                    name = path.split(f"{layer.name}/")[-1]
                 if hasattr(layer, "cell") or hasattr(layer, "forward_layer") or type(layer).__name__ == "TimeDistributed":
                     name = path.split(f"{layer.name}/", 1)[1].replace("backward_rear", "rear")
                     inner = layer.layer.name if type(layer).__name__ == "TimeDistributed" else ""
@@ -214,6 +216,38 @@ def images(library):
     return [planes, rows, tutorial, untrained]
 
 
+def recurrent(library):
+    """Returns models with recurrent layers, which together use every argument of their layers."""
+    L = library.layers
+    padded = library.Sequential([
+        library.Input((6, 4)), L.Masking(name="masking"),
+        L.Bidirectional(L.LSTM(3, return_sequences=True, name="both"), name="first"),
+        L.GRU(4, return_sequences=True, go_backwards=True, name="back"),
+        L.TimeDistributed(L.Dense(3, name="each"), name="steps"),
+        L.SimpleRNN(3, return_sequences=True, name="simple"), L.Dropout(0.0),
+        L.LSTM(5, name="last", unit_forget_bias=False), L.Dense(2, name="padded_head")], name="padded")
+    x, y = library.Input((5, 3), name="x"), library.Input((4, 2), name="y")
+    encoded, h, c = L.LSTM(4, return_state=True, return_sequences=True, name="encoder")(x)
+    decoded = L.LSTM(4, return_sequences=True, activation="relu", recurrent_activation="tanh", name="decoder")(
+        y, initial_state=[h, c])
+    gru, state = L.GRU(3, return_state=True, reset_after=False, name="before")(encoded)
+    after = L.GRU(3, use_bias=False, name="no_bias")(decoded, initial_state=state)
+    plain = L.SimpleRNN(3, use_bias=False, activation="linear", unroll=True, name="plain")(encoded)
+    sides = L.Bidirectional(L.GRU(2, return_sequences=True, return_state=True, name="side"), merge_mode=None,
+                            name="sides")(encoded)
+    pairs = [L.Bidirectional(L.LSTM(3, name=f"pair_{mode}"), merge_mode=mode, name=f"by_{mode}")(encoded)
+             for mode in ("sum", "mul", "ave", "concat")]
+    other = L.Bidirectional(L.SimpleRNN(2, return_sequences=True, name="front"), name="different",
+                            backward_layer=L.SimpleRNN(2, return_sequences=True, go_backwards=True, name="rear"))(y)
+    ends = [gru, after, plain, *pairs, L.Flatten()(other), *[L.Flatten()(side) for side in sides]]
+    states = library.Model([x, y], [L.Dense(3, name="states_head")(L.Concatenate()(ends)), decoded], name="states")
+    images = library.Input((3, 6, 4), name="images")
+    rows = L.TimeDistributed(L.Conv1D(4, 2, name="conv"), name="convs")(images)
+    rows = L.TimeDistributed(L.LSTM(3, name="row_lstm"), name="lstms")(rows)
+    rows = library.Model(images, L.GRU(2, name="top")(rows), name="rows_of_rows")
+    return [padded, states, rows]
+
+
 def attention(library):
     """Returns models with attention, among them a block of a transformer's encoder."""
     L = library.layers
@@ -273,38 +307,6 @@ def operations():
             ops.einsum("abc,abc->ab", x, y)]
     flat = [L.Flatten()(value) for value in flat]
     return keras.Model([x, y], L.Dense(3, name="head")(ops.concatenate(flat, axis=-1)), name="operations")
-
-
-def recurrent(library):
-    """Returns models with recurrent layers, which together use every argument of their layers."""
-    L = library.layers
-    padded = library.Sequential([
-        library.Input((6, 4)), L.Masking(name="masking"),
-        L.Bidirectional(L.LSTM(3, return_sequences=True, name="both"), name="first"),
-        L.GRU(4, return_sequences=True, go_backwards=True, name="back"),
-        L.TimeDistributed(L.Dense(3, name="each"), name="steps"),
-        L.SimpleRNN(3, return_sequences=True, name="simple"), L.Dropout(0.0),
-        L.LSTM(5, name="last", unit_forget_bias=False), L.Dense(2, name="padded_head")], name="padded")
-    x, y = library.Input((5, 3), name="x"), library.Input((4, 2), name="y")
-    encoded, h, c = L.LSTM(4, return_state=True, return_sequences=True, name="encoder")(x)
-    decoded = L.LSTM(4, return_sequences=True, activation="relu", recurrent_activation="tanh", name="decoder")(
-        y, initial_state=[h, c])
-    gru, state = L.GRU(3, return_state=True, reset_after=False, name="before")(encoded)
-    after = L.GRU(3, use_bias=False, name="no_bias")(decoded, initial_state=state)
-    plain = L.SimpleRNN(3, use_bias=False, activation="linear", unroll=True, name="plain")(encoded)
-    sides = L.Bidirectional(L.GRU(2, return_sequences=True, return_state=True, name="side"), merge_mode=None,
-                            name="sides")(encoded)
-    pairs = [L.Bidirectional(L.LSTM(3, name=f"pair_{mode}"), merge_mode=mode, name=f"by_{mode}")(encoded)
-             for mode in ("sum", "mul", "ave", "concat")]
-    other = L.Bidirectional(L.SimpleRNN(2, return_sequences=True, name="front"), name="different",
-                            backward_layer=L.SimpleRNN(2, return_sequences=True, go_backwards=True, name="rear"))(y)
-    ends = [gru, after, plain, *pairs, L.Flatten()(other), *[L.Flatten()(side) for side in sides]]
-    states = library.Model([x, y], [L.Dense(3, name="states_head")(L.Concatenate()(ends)), decoded], name="states")
-    images = library.Input((3, 6, 4), name="images")
-    rows = L.TimeDistributed(L.Conv1D(4, 2, name="conv"), name="convs")(images)
-    rows = L.TimeDistributed(L.LSTM(3, name="row_lstm"), name="lstms")(rows)
-    rows = library.Model(images, L.GRU(2, name="top")(rows), name="rows_of_rows")
-    return [padded, states, rows]
 
 
 # Names that both libraries know and compute alike, and those that only Keras 3 knows.
@@ -387,8 +389,8 @@ class Models(unittest.TestCase):
         # Sums over a window have so many terms that larger weights would make the values explode.
         models = [(model, 0.5) for model in [*functional(library), *attention(library)]]
         models += [(model, 0.05) for model in [*images(library), curves(library)]]
-        models += [(operations(), 0.1)] if library is keras else []
         models += [(model, 0.3) for model in recurrent(library)]
+        models += [(operations(), 0.1)] if library is keras else []
         for model, most in models:
             with self.subTest(model=model.name):
                 randomize(model, rng, most)
