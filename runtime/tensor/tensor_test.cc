@@ -51,17 +51,6 @@ TEST(Buffer, IsAlignedAndZeroUnlessItNeedNotBe) {
   EXPECT_DEATH(Buffer(~size_t{0} - 100), "the size of a buffer");
 }
 
-TEST(Buffer, OfManyMegabytesConsistsOfWholeHugePages) {
-  for (size_t bytes : {size_t{32} << 20, (size_t{33} << 20) + 1}) {
-    Buffer buffer(bytes);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % (2 << 20), 0u);
-    for (size_t at : {size_t{0}, bytes / 2, bytes - 1}) {
-      EXPECT_EQ(buffer.data()[at], std::byte{0});
-      buffer.data()[at] = std::byte{7};
-    }
-  }
-}
-
 TEST(Shape, CountsElementsOnlyIfTheirNumberFits) {
   constexpr int64_t kHalf = int64_t{1} << 62;
   EXPECT_EQ(Shape({3, 4}).CheckedElements(), 12);

@@ -8,7 +8,7 @@
 namespace tfjob::variables {
 namespace {
 
-// A huge page, so that only one thread waits until the kernel has cleared it.
+// Takes about a millisecond in new memory. A writer may wait that long for another thread's piece.
 constexpr size_t kPiece = 2 << 20;
 
 }  // namespace
