@@ -1,11 +1,14 @@
 // The program tfjob-hdf5, which converts HDF5 files for the trainer:
-//   tfjob-hdf5 read MEGABYTES SECONDS    HDF5 on descriptor 0 → safetensors on descriptor 1
-//   tfjob-hdf5 write MEGABYTES SECONDS   safetensors on descriptor 0 → HDF5 on descriptor 1
-// Both descriptors are files, not pipes. Errors go to standard error; the exit code is then 1.
+//   tfjob-hdf5 read MEMORY SECONDS OUTPUT    HDF5 on descriptor 0 → safetensors on descriptor 1
+//   tfjob-hdf5 write MEMORY SECONDS OUTPUT   safetensors on descriptor 0 → HDF5 on descriptor 1
+// Both descriptors are files, not pipes. MEMORY and OUTPUT, the largest size of descriptor 1, are
+// in megabytes.
+// Errors go to standard error; the exit code is then 1.
 //
 // A damaged file can make Debian's HDF5 library crash, loop or write anywhere in its memory. This
 // process therefore holds no secrets, may use only so much memory and time, and can open no other
-// file after it has opened the one that it converts.
+// file after it has opened the one that it converts. Its output may be a file in memory, so that is
+// limited, too.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -66,7 +69,7 @@ Status Write() {
 }
 
 int Main(int argc, char** argv) {
-  const std::string verb = argc == 4 ? argv[1] : "";
+  const std::string verb = argc == 5 ? argv[1] : "";
   if (verb != "read" && verb != "write") {
     std::cerr << "tfjob-hdf5 is a part of tfjob-trainer, which runs it\n";
     return 2;
@@ -74,6 +77,7 @@ int Main(int argc, char** argv) {
   Limit(RLIMIT_CORE, 0);
   LimitMemory(std::strtoul(argv[2], nullptr, 10));
   Limit(RLIMIT_CPU, std::strtoul(argv[3], nullptr, 10));
+  Limit(RLIMIT_FSIZE, std::strtoul(argv[4], nullptr, 10) << 20);
   const Status status = verb == "read" ? Read() : Write();
   if (status.ok()) return 0;
   std::cerr << Message(status);

@@ -47,18 +47,25 @@ struct Pipe {
 struct Limits {
   uint64_t megabytes;
   uint64_t seconds;
+  uint64_t output_megabytes;
 };
 
+// The output may be 16 times as large as the file (see hdf5/read.h), and has a header of its own.
 Limits LimitsFor(uint64_t bytes) {
-  return {.megabytes = 1024 + 6 * (bytes >> 20), .seconds = 60 + (bytes >> 23)};
+  const uint64_t megabytes = (bytes >> 20) + 1;
+  return {.megabytes = 1024 + 6 * megabytes,
+          .seconds = 60 + megabytes / 8,
+          .output_megabytes = 128 + 16 * megabytes};
 }
 
 StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, int output,
                       int errors) {
   const std::string program = ProgramPath();
-  const std::string megabytes = StrCat(limits.megabytes), seconds = StrCat(limits.seconds);
-  const char* const arguments[] = {program.c_str(), verb.c_str(), megabytes.c_str(),
-                                   seconds.c_str(), nullptr};
+  const std::string megabytes = StrCat(limits.megabytes), seconds = StrCat(limits.seconds),
+                    output_megabytes = StrCat(limits.output_megabytes);
+  const char* const arguments[] = {program.c_str(),          verb.c_str(),
+                                   megabytes.c_str(),        seconds.c_str(),
+                                   output_megabytes.c_str(), nullptr};
   // No plugins, which the library would otherwise load from a folder; no locks, which some network
   // file systems do not have.
   const char* const environment[] = {"HDF5_PLUGIN_PRELOAD=::", "HDF5_USE_FILE_LOCKING=FALSE",
@@ -79,26 +86,35 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
                             "; install it beside this program, or set TFJOB_HDF5 to its path");
 }
 
-// Collects what the process writes to its standard error, until it closes it. Returns false if that
-// takes too long.
-bool Collect(int errors, Duration most, std::string& message) {
+// Collects what the process writes to its standard error, until it closes it or the time is up.
+std::string Collect(int errors, Duration most) {
+  std::string message;
   const auto end = RealClock().Monotonic() + most;
   while (true) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - RealClock().Monotonic());
-    if (left.count() <= 0) return false;
+    if (left.count() <= 0) return message;
     pollfd ready = {.fd = errors, .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, static_cast<int>(left.count())) <= 0) continue;
     std::array<char, 512> buffer;
     const ssize_t got = read(errors, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
+    if (got <= 0) return message;
     if (message.size() < kMaxMessage) message.append(buffer.data(), static_cast<size_t>(got));
   }
 }
 
-int Wait(pid_t pid) {
+// Returns the status of a process that has closed its standard error, or has had its time. The
+// program keeps it open to its end, so only one that the library has subverted still runs then: it
+// is killed. The pause spares a process that is about to disappear the signal.
+int End(pid_t pid) {
+  constexpr int kPauses = 100;
   int status = 0;
+  for (int i = 0; i < kPauses; ++i) {
+    if (waitpid(pid, &status, WNOHANG) == pid) return status;
+    poll(nullptr, 0, 1);
+  }
+  kill(pid, SIGKILL);
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
@@ -112,17 +128,16 @@ Status Run(const std::string& verb, const std::string& name, uint64_t bytes, int
   const Limits limits = LimitsFor(bytes);
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(verb, limits, input, output, errors.ends[1]));
   errors.CloseWriteEnd();
-  std::string message;
-  const bool ended = Collect(errors.ends[0], std::chrono::seconds(limits.seconds + 60), message);
-  if (!ended) kill(pid, SIGKILL);
-  const int status = Wait(pid);
-  if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) return OkStatus();
-  if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 1) return DataLoss(name, ": ", message);
+  const std::string message = Collect(errors.ends[0], std::chrono::seconds(limits.seconds + 60));
+  const int status = End(pid);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return OkStatus();
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 1) return DataLoss(name, ": ", message);
   const std::string how = WIFSIGNALED(status) ? StrCat("by signal ", WTERMSIG(status))
                                               : StrCat("with code ", WEXITSTATUS(status));
   return DataLoss(name, ": the HDF5 library ended ", how,
                   verb == "read" ? ": the file is damaged, or needs more than " : "; it may use ",
-                  limits.megabytes, " MiB and ", limits.seconds, " s");
+                  limits.megabytes, " MiB, ", limits.seconds, " s and ", limits.output_megabytes,
+                  " MiB for the result");
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // Reads and writes HDF5 files, such as Keras' .h5.
 //
 // The HDF5 library is not safe against damaged files, so another program, tfjob-hdf5, calls it: in
-// a process with little memory and time, without this process' environment, and without access to
-// any other file. If that process dies, the error names the file. The program must be in the folder
-// of this process' program; the environment variable TFJOB_HDF5 may contain another path.
+// a process with limited memory, time and size of its output, without this process' environment,
+// and without access to any other file. It cannot make this process wait longer than its time. If
+// that process dies, the error names the file. The program must be in the folder of this process'
+// program; the environment variable TFJOB_HDF5 may contain another path.
 #pragma once
 
 #include <memory>

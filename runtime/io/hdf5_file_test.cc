@@ -82,17 +82,52 @@ TEST(Hdf5, DamagedFilesHarmNobody) {
   }
 }
 
-TEST(Hdf5, IfTheProgramDiesTheFileIsNamed) {
-  const std::string program = std::getenv("TFJOB_HDF5"), dies = Path("dies.sh");
-  ASSERT_TRUE(WriteFileAtomically(dies, "#!/bin/sh\nkill -SEGV $$\n").ok());
-  ASSERT_EQ(chmod(dies.c_str(), 0700), 0);
-  setenv("TFJOB_HDF5", dies.c_str(), 1);
+// Returns the error of opening a file with a shell script in the program's place.
+Status ErrorWith(const std::string& script) {
+  const std::string program = std::getenv("TFJOB_HDF5"), replacement = Path("program.sh");
+  EXPECT_TRUE(WriteFileAtomically(replacement, StrCat("#!/bin/sh\n", script, "\n")).ok());
+  EXPECT_EQ(chmod(replacement.c_str(), 0700), 0);
+  setenv("TFJOB_HDF5", replacement.c_str(), 1);
   const Status status = OpenBytes("x").status();
   setenv("TFJOB_HDF5", program.c_str(), 1);
+  return status;
+}
+
+TEST(Hdf5, IfTheProgramDiesTheFileIsNamed) {
+  const Status status = ErrorWith("kill -SEGV $$");
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_NE(Message(status).find("some.h5: the HDF5 library ended by signal 11"),
             std::string_view::npos)
       << status;
+}
+
+TEST(Hdf5, AProgramThatClosesItsErrorsAndStaysIsKilled) {
+  const Status status = ErrorWith("exec 2>&-; exec sleep 1000");
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(Message(status).find("some.h5: the HDF5 library ended by signal 9"),
+            std::string_view::npos)
+      << status;
+}
+
+// A file in memory is not part of the memory of the process that writes it.
+TEST(Hdf5, TheOutputHasALargestSize) {
+  const NamedTensors large = {{"zeros", Tensor(DType::kFloat32, Shape({1 << 20}))}};
+  StatusOr<MemoryFile> file = MakeHdf5("large.h5", large, Json::object());
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(WriteFileAtomically(Path("large.h5"), *file->Map()).ok());
+  const auto convert = [&](int megabytes) {
+    const std::string output = Path(StrCat("large", megabytes));
+    const int status = std::system(StrCat(std::getenv("TFJOB_HDF5"), " read 1024 60 ", megabytes,
+                                          " < ", Path("large.h5"), " > ", output)
+                                       .c_str());
+    struct stat info{};
+    EXPECT_EQ(stat(output.c_str(), &info), 0);
+    return std::pair(status, info.st_size);
+  };
+  EXPECT_EQ(convert(5).first, 0);
+  EXPECT_GT(convert(5).second, 4 << 20);
+  EXPECT_NE(convert(1).first, 0);
+  EXPECT_LE(convert(1).second, 1 << 20);
 }
 
 TEST(Hdf5, AMissingProgramIsNamed) {

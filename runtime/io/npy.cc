@@ -19,6 +19,11 @@ using ReadBytesNext = absl::FunctionRef<Status(std::span<std::byte>)>;
 constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
+// Data compress to a hundredth only if almost all of them are the same, as in a file made to fill
+// the memory of whoever reads it.
+constexpr uint64_t kFreeBytes = 256 << 20;
+constexpr uint64_t kMostExpansion = 100;
+
 // Returns the value of an IEEE 754 binary16.
 float FloatOfHalf(uint16_t half) {
   const int exponent = half >> 10 & 31;
@@ -168,9 +173,17 @@ StatusOr<NpyLayout> ReadLayout(std::string_view what, uint64_t most, ReadBytesNe
   return ParseNpyLayout(text, what);
 }
 
+Status CheckExpansion(std::string_view what, uint64_t stored, uint64_t in_memory) {
+  if (in_memory <= kFreeBytes || in_memory / kMostExpansion <= stored) return OkStatus();
+  return InvalidArgument(what, " would expand from ", stored, " to ", in_memory,
+                         " bytes, more than a hundred times as many; if it is meant to, save it ",
+                         "without compression (numpy.savez)");
+}
+
 }  // namespace
 
-StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, ReadBytesNext read) {
+StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
+                             ReadBytesNext read) {
   uint64_t header = 0;
   ASSIGN_OR_RETURN(const NpyLayout layout, ReadLayout(what, size, read, header));
   const std::optional<int64_t> elements = layout.shape.CheckedElements();
@@ -181,7 +194,9 @@ StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, ReadBytesNext
                     " bytes per element does not fit the ", rest,
                     " bytes after the header: it is truncated or damaged");
   }
-  Tensor tensor(TypeOfArray(layout), layout.shape, Buffer::Contents::kUndefined);
+  const DType dtype = TypeOfArray(layout);
+  RETURN_IF_ERROR(CheckExpansion(what, stored, static_cast<uint64_t>(*elements) * SizeOf(dtype)));
+  Tensor tensor(dtype, layout.shape, Buffer::Contents::kUndefined);
   ASSIGN_OR_RETURN(const bool fits, ReadItems(layout, read, tensor));
   if (!fits && layout.kind == 'b')
     return DataLoss(what, ": a bool has a value other than 0 and 1: it is damaged");
@@ -192,7 +207,7 @@ StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, ReadBytesNext
 StatusOr<Tensor> ReadNpy(const std::string& path) {
   ASSIGN_OR_RETURN(const RandomAccessFile file, RandomAccessFile::Open(path));
   uint64_t at = 0;
-  return ReadNpyFrom(path, file.size(), [&](std::span<std::byte> bytes) {
+  return ReadNpyFrom(path, file.size(), file.size(), [&](std::span<std::byte> bytes) {
     at += bytes.size();
     return file.Read(at - bytes.size(), bytes);
   });

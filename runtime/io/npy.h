@@ -7,7 +7,8 @@
 //   uint32, uint64        int64
 // Both byte orders and both orders of the axes (C and Fortran) are read; the tensor is in C order.
 //
-// A file may come from anybody: its shape is compared with its size before memory is allocated.
+// A file may come from anybody: its shape is compared with its size before memory is allocated. An
+// array that is compressed may take 256 MiB of memory or a hundred times its compressed size.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,11 @@ namespace tfjob::io {
 // complex numbers, records). Messages name the file.
 StatusOr<Tensor> ReadNpy(const std::string& path);
 
-// Reads an array of `size` bytes, with its header, from anywhere. `read` fills a whole span with
-// the next bytes. `what` names the array in messages.
-StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size,
+// Reads an array of `size` bytes, with its header, from anywhere. `stored` is the number of bytes
+// that it takes there: fewer than `size` if it is compressed. `read` fills a whole span with the
+// next bytes. `what` names the array in messages. Also returns InvalidArgument if a compressed
+// array would take more memory than it may.
+StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
 
 // Returns the bytes that precede the elements of an array in C order.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <random>
 
 #include "runtime/base/file.h"
 #include "runtime/io/npz.h"
@@ -34,7 +35,7 @@ std::string NpyFile(const std::string& descr, const std::string& shape, const st
 
 StatusOr<Tensor> Parse(const std::string& file) {
   size_t at = 0;
-  return ReadNpyFrom("array", file.size(), [&](std::span<std::byte> bytes) {
+  return ReadNpyFrom("array", file.size(), file.size(), [&](std::span<std::byte> bytes) {
     if (bytes.size() > file.size() - at) return DataLoss("the reader reads past the end");
     std::memcpy(bytes.data(), file.data() + at, bytes.size());
     at += bytes.size();
@@ -163,6 +164,46 @@ TEST(Npz, CompressedArraysAreRead) {
   EXPECT_NE(
       Message(ReadFrom(DeflatedZip("x.npy", file, 0xfffffff0), "x").status()).find("impossible"),
       std::string::npos);
+}
+
+// After its last compressed byte, a member still has output if a span has cut a match in two.
+TEST(Npz, CompressedArraysOfEveryLengthAreReadInSpansOfAnySize) {
+  for (size_t size = 0; size < 600; ++size) {
+    const std::string content(size, '\0');
+    std::ofstream(Path("spans.npz"), std::ios::binary)
+        << DeflatedZip("x", content, static_cast<uint32_t>(size));
+    const auto zip = ZipReader::Open(Path("spans.npz"));
+    ASSERT_TRUE(zip.ok()) << zip.status();
+    const auto stream = (*zip)->Stream("x");
+    std::byte byte{1};
+    for (size_t i = 0; i < size; ++i) {
+      ASSERT_EQ((*stream)->Read({&byte, 1}), OkStatus()) << i << " of " << size;
+      ASSERT_EQ(byte, std::byte{0});
+    }
+    EXPECT_TRUE(absl::IsDataLoss((*stream)->Read({&byte, 1})));
+  }
+  constexpr size_t kSpan = 1 << 20;
+  for (size_t more = 1; more < 258; more += 32) {
+    const std::string shape = StrCat("(", kSpan + more, ",)");
+    const std::string file = NpyFile("|u1", shape, std::string(kSpan + more, '\0'));
+    const Status status =
+        ReadFrom(DeflatedZip("x.npy", file, static_cast<uint32_t>(file.size())), "x").status();
+    EXPECT_EQ(status, OkStatus()) << more;
+  }
+}
+
+TEST(Npz, AnArrayThatWouldExpandTooMuchIsRefused) {
+  constexpr size_t kElements = 80'000'000;  // int8: as int32, they would take 320 MB
+  const std::string header = NpyFile("|i1", StrCat("(", kElements, ",)"), "");
+  std::minstd_rand random;
+  std::string noise(100'000, '\0');  // compresses to more than a thousandth of what is claimed
+  for (char& byte : noise) byte = static_cast<char>(random() >> 16);
+  const auto claimed = static_cast<uint32_t>(header.size() + kElements);
+  const Status status = ReadFrom(DeflatedZip("x.npy", header + noise, claimed), "x").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_NE(Message(status).find("x.npz: array x would expand from "), std::string_view::npos)
+      << status;
+  EXPECT_NE(Message(status).find(" to 320000000 bytes"), std::string_view::npos) << status;
 }
 
 TEST(Npz, CutFilesAreErrors) {

@@ -34,9 +34,10 @@ StatusOr<Tensor> NpzReader::Read(const std::string& name) const {
   if (!Has(name)) {
     return NotFound(zip_->path(), " has no array \"", name, "\"", DidYouMean(name, names()));
   }
-  const std::string member = StrCat(name, kNpySuffix);
-  ASSIGN_OR_RETURN(const std::unique_ptr<ZipStream> stream, zip_->Stream(member));
-  return ReadNpyFrom(StrCat(zip_->path(), ": array ", name), zip_->members().at(member).size,
+  const std::string member_name = StrCat(name, kNpySuffix);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ZipStream> stream, zip_->Stream(member_name));
+  const ZipMember& member = zip_->members().at(member_name);
+  return ReadNpyFrom(StrCat(zip_->path(), ": array ", name), member.size, member.packed,
                      [&](std::span<std::byte> bytes) { return stream->Read(bytes); });
 }
 

@@ -167,16 +167,17 @@ class StreamOfMember : public ZipStream {
     inflate_.next_out = reinterpret_cast<Bytef*>(bytes.data());
     inflate_.avail_out = static_cast<uInt>(bytes.size());
     while (inflate_.avail_out > 0) {
-      if (inflate_.avail_in == 0) RETURN_IF_ERROR(Refill());
+      // Without input, zlib may still have output: a match that the last span cut in two.
+      if (inflate_.avail_in == 0 && packed_ > 0) RETURN_IF_ERROR(Refill());
       const int code = inflate(&inflate_, Z_NO_FLUSH);
-      if (code == Z_STREAM_END && inflate_.avail_out > 0) return Damaged("ends early");
+      const bool ended = code == Z_STREAM_END && inflate_.avail_out > 0;
+      if (ended || code == Z_BUF_ERROR) return Damaged("ends early");
       if (code != Z_OK && code != Z_STREAM_END) return Damaged("cannot be unpacked");
     }
     return OkStatus();
   }
 
   Status Refill() {
-    if (packed_ == 0) return Damaged("ends early");
     buffer_.resize(std::min<uint64_t>(kPiece, packed_));
     RETURN_IF_ERROR(file_.Read(at_, buffer_));
     at_ += buffer_.size();

@@ -5,6 +5,7 @@
 //   - Arrays that were read and written again read as the same arrays.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,8 +26,9 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // int8 becomes int32.
 constexpr uint64_t kMostWidening = 4;
-// That of deflate, which an archive may use.
-constexpr uint64_t kMostUnpacking = 1040;
+// A compressed array may take this much, or so many times its compressed size.
+constexpr uint64_t kFreeBytes = 256 << 20;
+constexpr uint64_t kMostExpansion = 100;
 
 // A folder that is removed at the end of the process.
 class Folder {
@@ -80,7 +82,7 @@ void CheckArchive(std::string_view bytes) {
   for (const std::string& name : archive->names()) {
     StatusOr<Tensor> array = archive->Read(name);
     if (!array.ok()) continue;
-    ENFORCE(array->num_bytes() <= kMostWidening * kMostUnpacking * bytes.size(),
+    ENFORCE(array->num_bytes() <= std::max(kFreeBytes, (kMostExpansion + 1) * bytes.size()),
             "more bytes than the file can unpack to");
     arrays.emplace_back(name, *std::move(array));
   }
