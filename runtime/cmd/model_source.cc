@@ -36,6 +36,7 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   LoadedModel loaded;
   ASSIGN_OR_RETURN(loaded.model, train::ReadModel(config.model));
   loaded.weights = config.model_dir;
+  loaded.scale = static_cast<float>(config.data.train.scale);
   if (with_data && !StatesInputs(loaded.model)) {
     ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(config, train::Split::kTrain));
     // A functional model states its inputs, so this one has a single input.

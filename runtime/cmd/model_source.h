@@ -29,6 +29,8 @@ struct LoadedModel {
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;
+  // The training file's data.train.scale.
+  float scale = 1;
 };
 
 // Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. `with_data`

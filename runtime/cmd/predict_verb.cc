@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/env.h"
+#include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/cmd/model_source.h"
 #include "runtime/cmd/verb.h"
@@ -12,6 +13,8 @@
 
 namespace tfjob::cmd {
 namespace {
+
+constexpr Logger kLog("predict");
 
 // Reads the arrays of one --input, which is FILE or NAME=FILE. The file of a named input has one
 // array, or one with this name.
@@ -57,7 +60,7 @@ class PredictVerb : public Verb {
         ->check(CLI::Range(0, 4096));
   }
 
-  StatusOr<std::string> Run(const StopSource&) override {
+  StatusOr<std::string> Run(const StopSource& stop) override {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/false));
     RETURN_IF_ERROR(
         Annotate(inference::CheckArraysPath(output_, loaded.model.outputs.size()), "--output"));
@@ -74,7 +77,12 @@ class PredictVerb : public Verb {
     ASSIGN_OR_RETURN(
         const auto predictor,
         inference::Predictor::Create(loaded.model, features, values, exec::CpuDevice(&pool)));
-    ASSIGN_OR_RETURN(const io::NamedTensors outputs, predictor->Run(inputs, batch_size_));
+    kLog.Info("predicting",
+              {{"examples", inputs[0].shape().rank() > 0 ? inputs[0].shape().dim(0) : 0},
+               {"batch_size", batch_size_}});
+    ASSIGN_OR_RETURN(
+        const io::NamedTensors outputs,
+        predictor->Run(inputs, {.batch_size = batch_size_, .scale = loaded.scale}, stop));
     RETURN_IF_ERROR(inference::WriteArrays(output_, outputs));
     return std::string();
   }

@@ -1,5 +1,6 @@
 // tfjob-trainer summary: prints a model's layers, sizes and arithmetic.
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "absl/strings/str_format.h"
@@ -47,6 +48,11 @@ std::string Grouped(int64_t number) {
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
     digits.insert(static_cast<size_t>(at), ",");
   return digits;
+}
+
+// Returns the largest int64 for a number that is larger.
+int64_t Rounded(double number) {
+  return number < 0x1p63 ? static_cast<int64_t>(number) : INT64_MAX;
 }
 
 std::string Bytes(int64_t bytes) {
@@ -112,8 +118,7 @@ StatusOr<std::string> Summary(const model::Model& model,
   return StrCat("Model: \"", model.name, "\"\n", Table(Rows(model, types, variables)),
                 "Total params: ", all.Text(), "\n", "Trainable params: ", trainable.Text(), "\n",
                 "Non-trainable params: ", other.Text(), "\n", "FLOP per example: ",
-                Grouped(static_cast<int64_t>(inference::FloatingPointOperations(built.graph))),
-                "\n");
+                Grouped(Rounded(inference::FloatingPointOperations(built.graph))), "\n");
 }
 
 class SummaryVerb : public Verb {

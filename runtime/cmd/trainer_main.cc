@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -37,12 +39,17 @@ struct Flags {
   std::string log_format = "text";
 };
 
-// Exits the process if a task that was asked to stop does not end in time: within a second if it is
-// only waiting for other tasks, otherwise within the stop budget.
+// Exits the process if what runs does not end in time after it was asked to stop.
 class StopGuard {
  public:
-  StopGuard(const StopSource& stop, train::TaskContext& context)
-      : stop_(stop), context_(context), thread_([this] { Watch(); }) {}
+  // Returns how much time there is. Called by another thread, once a stop is requested.
+  using Budget = std::function<Duration()>;
+
+  StopGuard(const StopSource& stop, Budget budget, std::function<void()> log_exit)
+      : stop_(stop),
+        budget_(std::move(budget)),
+        log_exit_(std::move(log_exit)),
+        thread_([this] { Watch(); }) {}
   ~StopGuard() {
     ended_ = true;
     changed_.Set();
@@ -54,21 +61,17 @@ class StopGuard {
     while (!stop_.WaitFor(24h, changed_)) {
       if (ended_) return;
     }
-    const Duration budget = context_.stop_budget().process;
-    const bool waits = context_.board().state() == progress::State::kWaiting;
-    const Duration end =
-        RealClock().Monotonic() + (waits ? std::min<Duration>(1s, budget) : budget);
+    const Duration end = RealClock().Monotonic() + budget_();
     while (!ended_ && RealClock().Monotonic() < end)
       changed_.WaitFor(end - RealClock().Monotonic());
     if (ended_) return;
-    kLog.Warning("exiting at once: the task did not end in time",
-                 {{"state", Name(context_.board().state())},
-                  {"grace_period", FormatDuration(context_.grace_period())}});
+    log_exit_();
     _exit(128 + stop_.signal());
   }
 
   const StopSource& stop_;
-  train::TaskContext& context_;
+  const Budget budget_;
+  const std::function<void()> log_exit_;
   std::atomic<bool> ended_ = false;
   Event changed_;
   std::thread thread_;
@@ -113,12 +116,26 @@ Status Run(const Flags& flags, StopSource& stop) {
   }
   StopOnSignals(stop);
   train::TaskContext context(std::move(options), stop, RealClock());
-  StopGuard guard(stop, context);
+  const StopGuard guard(
+      stop,
+      [&] {  // a task that only waits for other tasks has little to do
+        const Duration budget = context.stop_budget().process;
+        const bool waits = context.board().state() == progress::State::kWaiting;
+        return waits ? std::min<Duration>(1s, budget) : budget;
+      },
+      [&] {
+        kLog.Warning("exiting at once: the task did not end in time",
+                     {{"state", Name(context.board().state())},
+                      {"grace_period", FormatDuration(context.grace_period())}});
+      });
   return train::RunTask(context);
 }
 
 Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   StopOnSignals(stop);
+  const StopGuard guard(
+      stop, [] { return Duration(1s); },
+      [] { kLog.Warning("exiting at once: the subcommand did not end in time", {}); });
   ASSIGN_OR_RETURN(const std::string text, verb.Run(stop));
   std::cout << text;
   std::cout.flush();
@@ -150,10 +167,20 @@ int Main(int argc, char** argv) {
     verb->AddFlags(*sub);
     sub->callback([&chosen, &verb] { chosen = verb.get(); });
   }
+  // A flag that is parsed before a subcommand belongs to the training of a task.
+  const auto check_flags = [&] {
+    for (const char* flag : {"--config", "--set", "--print"}) {
+      if (chosen == nullptr || app.count(flag) == 0) continue;
+      throw CLI::ValidationError(
+          flag, StrCat("belongs to training; the flags of ", chosen->name(),
+                       " follow its name: see tfjob-trainer ", chosen->name(), " --help"));
+    }
+  };
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", StrCat("tfjob-trainer ", kVersion));
   try {
     app.parse(argc, argv);
+    check_flags();
   } catch (const CLI::Success& help) {  // --help, --version
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

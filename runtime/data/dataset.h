@@ -76,9 +76,9 @@ struct NpzOptions {
 };
 StatusOr<Dataset> LoadNpz(const NpzOptions& options);
 
-// Draws random arrays: uniform numbers in [low, high) or, for integers, whole numbers in
-// [low, high]. The same seed yields the same data; an array depends only on the seed, its name and
-// its own fields.
+// Draws random arrays: uniform numbers in [low, high] (float32 may round up to `high`) or, for
+// integers, whole numbers in [low, high]. The same seed yields the same data; an array depends only
+// on the seed, its name and its own fields.
 struct SyntheticOptions {
   struct Source {
     std::string name;

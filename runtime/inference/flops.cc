@@ -1,5 +1,7 @@
 #include "runtime/inference/flops.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -19,16 +21,23 @@ bool OnlyMoves(std::string_view op) {
   return kMoves.contains(op);
 }
 
-// Returns the products per element of the output: the size of what is summed.
-double Products(const graph::Graph& graph, const graph::Node& node) {
-  const Shape& second = graph.type(node.inputs[1]).shape;
-  if (node.op == "Conv2D") {  // the kernel is [height, width, channels, filters]
-    return Elements(second) / static_cast<double>(second.dim(-1));
-  }
-  // The product of [m, k] and [k, n]: the first operand has k elements per row of the output.
+// Returns the number of products that a node adds up; nullopt for an op that adds up none.
+std::optional<double> Products(const graph::Graph& graph, const graph::Node& node) {
   const Shape& output = node.outputs[0].shape;
-  return Elements(graph.type(node.inputs[0]).shape) * static_cast<double>(output.dim(-1)) /
-         Elements(output);
+  const auto input = [&](size_t i) -> const Shape& { return graph.type(node.inputs[i]).shape; };
+  // The filter of a convolution is [height, width, channels, filters].
+  const auto per_filter = [](const Shape& filter) {
+    return Elements(filter) / std::max(static_cast<double>(filter.dim(-1)), 1.0);
+  };
+  if (node.op == "Conv2D") return Elements(output) * per_filter(input(1));
+  if (node.op == "Conv2DBackpropInput") return Elements(input(1)) * per_filter(input(0));
+  // Every element of the first operand meets a row of the second.
+  if (node.op == "MatMul") return Elements(input(0)) * static_cast<double>(output.dim(-1));
+  if (node.op == "BatchMatMulV2") {
+    const int summed = node.attributes.Get("adj_x", false) ? -2 : -1;
+    return Elements(output) * static_cast<double>(input(0).dim(summed));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -37,9 +46,8 @@ double FloatingPointOperations(const graph::Graph& graph) {
   double count = 0;
   for (const graph::Node& node : graph.nodes()) {
     if (OnlyMoves(node.op)) continue;
-    const double elements = Elements(node.outputs[0].shape);
-    const bool products = node.op == "MatMul" || node.op == "BatchMatMul" || node.op == "Conv2D";
-    count += products ? 2 * elements * Products(graph, node) : elements;
+    const std::optional<double> products = Products(graph, node);
+    count += products ? 2 * *products : Elements(node.outputs[0].shape);
   }
   return count;
 }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "runtime/base/file.h"
+#include "runtime/base/stop.h"
+#include "runtime/graph/ops.h"
 #include "runtime/inference/arrays.h"
 #include "runtime/inference/flops.h"
 #include "runtime/inference/predictor.h"
@@ -36,13 +39,43 @@ std::unique_ptr<Predictor> Make(const model::Model& model) {
   return *std::move(made);
 }
 
+// Predicts with a sequence of layers without weights, after an InputLayer with this configuration.
+StatusOr<Tensor> PredictOne(const std::string& input, const std::string& layers, const Tensor& x,
+                            const RunOptions& options = {}, const StopSource& stop = {}) {
+  const model::Model model = *model::ReadKerasJson(
+      StrCat(R"({"class_name": "Sequential", "config": {"name": "s", "layers": [
+               {"class_name": "InputLayer", "config": )",
+             input, "}", layers, "]}}"),
+      "model");
+  ASSIGN_OR_RETURN(const auto predictor,
+                   Predictor::Create(model, *FeaturesOf(model, {}), std::span<const Tensor>(),
+                                     exec::CpuDevice()));
+  ASSIGN_OR_RETURN(const io::NamedTensors outputs, predictor->Run({&x, 1}, options, stop));
+  return outputs[0].second;
+}
+
+constexpr char kRelu[] = R"(, {"class_name": "ReLU", "config": {"name": "r"}})";
+
+std::string Repeat(int64_t times) {
+  return StrCat(R"(, {"class_name": "RepeatVector", "config": {"name": "r", "n": )", times, "}}");
+}
+
+std::vector<float> Floats(const StatusOr<Tensor>& tensor) {
+  if (!tensor.ok()) {
+    ADD_FAILURE() << tensor.status();
+    return {};
+  }
+  const auto data = tensor->data<float>();
+  return {data.begin(), data.end()};
+}
+
 TEST(Predictor, ComputesEveryOutputInBatchesOfAnySize) {
   const model::Model model = *model::ReadKerasJson(kModel, "model");
   const auto predictor = Make(model);
   const std::vector<Tensor> inputs = {Tensor::Of<double>({3, 2}, {1, 0, 0, 1, 1, 1}),
                                       Tensor::Of<int64_t>({3, 1}, {10, 20, 30})};
   for (int64_t batch_size : {1, 2, 3, 100}) {
-    const auto outputs = predictor->Run(inputs, batch_size);
+    const auto outputs = predictor->Run(inputs, {.batch_size = batch_size}, {});
     ASSERT_TRUE(outputs.ok()) << outputs.status();
     ASSERT_EQ(outputs->size(), 2u);
     EXPECT_EQ((*outputs)[0].first, "d");
@@ -54,7 +87,7 @@ TEST(Predictor, ComputesEveryOutputInBatchesOfAnySize) {
   }
   const std::vector<Tensor> none = {Tensor(DType::kFloat32, Shape({0, 2})),
                                     Tensor(DType::kFloat32, Shape({0, 1}))};
-  EXPECT_EQ((*predictor->Run(none, 4))[0].second.shape(), Shape({0, 1}));
+  EXPECT_EQ((*predictor->Run(none, {}, {}))[0].second.shape(), Shape({0, 1}));
 }
 
 TEST(Predictor, InputsThatDoNotFitAreNamed) {
@@ -62,7 +95,7 @@ TEST(Predictor, InputsThatDoNotFitAreNamed) {
   const auto predictor = Make(model);
   const auto error = [&](Tensor a, Tensor b) {
     const std::vector<Tensor> inputs = {std::move(a), std::move(b)};
-    return std::string(Message(predictor->Run(inputs, 2).status()));
+    return std::string(Message(predictor->Run(inputs, {.batch_size = 2}, {}).status()));
   };
   const Tensor a(DType::kFloat32, Shape({3, 2})), b(DType::kFloat32, Shape({3, 1}));
   EXPECT_EQ(error(a, Tensor(DType::kFloat32, Shape({2, 1}))),
@@ -70,6 +103,70 @@ TEST(Predictor, InputsThatDoNotFitAreNamed) {
   EXPECT_EQ(error(Tensor(DType::kFloat32, Shape({3, 4})), b),
             "input a: its examples have the shape [4], but the model expects [2]");
   EXPECT_EQ(error(Tensor(DType::kFloat32, Shape()), b), "input a: expected an array of examples");
+}
+
+TEST(Predictor, NumbersAreScaledAsInTraining) {
+  const std::string input = R"({"batch_shape": [null, 2], "name": "x"})";
+  const RunOptions half = {.scale = 0.5};
+  EXPECT_EQ(Floats(PredictOne(input, kRelu, Tensor::Of<uint8_t>({1, 2}, {2, 255}), half)),
+            (std::vector<float>{1, 127.5}));
+  const Tensor floats = Tensor::Of<float>({1, 2}, {3, 5});
+  EXPECT_EQ(Floats(PredictOne(input, kRelu, floats, half)), (std::vector<float>{1.5, 2.5}));
+  EXPECT_EQ(floats.data<float>()[0], 3) << "the caller's array is not changed";
+}
+
+TEST(Predictor, ALastAxisOfOneMayBeMissing) {
+  const Tensor x = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+  const std::vector<float> same = {1, 2, 3, 4};
+  EXPECT_EQ(Floats(PredictOne(R"({"batch_shape": [null, 2, 1], "name": "x"})", kRelu, x)), same);
+  EXPECT_EQ(Floats(PredictOne(R"({"batch_shape": [null, 2], "name": "x"})", kRelu,
+                              x.Reshaped({2, 2, 1}))),
+            same);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      PredictOne(R"({"batch_shape": [null, 1, 2], "name": "x"})", kRelu, x).status()));
+}
+
+TEST(Predictor, IntegersRemainWhatTheyAre) {
+  const auto predict = [](const std::string& dtype, const Tensor& x) {
+    return PredictOne(StrCat(R"({"batch_shape": [null, 1], "name": "x", "dtype": ")", dtype, "\"}"),
+                      R"(, {"class_name": "Flatten", "config": {"name": "f"}})", x);
+  };
+  const auto exact = predict("int32", Tensor::Of<float>({2, 1}, {3, -16777216}));
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  EXPECT_EQ(exact->data<int32_t>()[1], -16777216);
+  for (const Tensor& x :
+       {Tensor::Of<float>({2, 1}, {3, 0.5}), Tensor::Of<float>({2, 1}, {3, NAN}),
+        Tensor::Of<float>({2, 1}, {3, 16777218}), Tensor::Of<double>({2, 1}, {3, 0x1p31}),
+        Tensor::Of<int64_t>({2, 1}, {3, int64_t{1} << 31})}) {
+    const Status status = predict("int32", x).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(Message(status).find("input x: example 1: expected an integer that int32 and "),
+              std::string_view::npos)
+        << status;
+  }
+}
+
+TEST(Predictor, OutputsThatAreTooLargeAreErrors) {
+  const Status example =
+      PredictOne(R"({"batch_shape": [null, 1024], "name": "x"})", Repeat(int64_t{1} << 29),
+                 Tensor(DType::kFloat32, Shape({1, 1024})))
+          .status();
+  EXPECT_TRUE(absl::IsResourceExhausted(example)) << example;
+  const Tensor many(DType::kFloat32, Shape({1 << 21, 1}));
+  const Status all = PredictOne(R"({"batch_shape": [null, 1], "name": "x"})", Repeat(1 << 20), many,
+                                {.batch_size = 1})
+                         .status();
+  EXPECT_TRUE(absl::IsResourceExhausted(all)) << all;
+  EXPECT_NE(Message(all).find("the outputs of 2097152 examples"), std::string_view::npos) << all;
+}
+
+TEST(Predictor, StopsBetweenBatches) {
+  StopSource stop;
+  stop.Request(15);
+  const Status status = PredictOne(R"({"batch_shape": [null, 1], "name": "x"})", kRelu,
+                                   Tensor(DType::kFloat32, Shape({1, 1})), {}, stop)
+                            .status();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
 TEST(Predictor, ArraysBelongToInputsByName) {
@@ -93,6 +190,38 @@ TEST(Flops, ProductsCountTwice) {
       model, {.mode = model::Mode::kPredict, .batch_size = 1, .features = *FeaturesOf(model, {})});
   ASSERT_TRUE(built.ok()) << built.status();
   EXPECT_EQ(FloatingPointOperations(built->graph), 2 * 2 + 1);
+}
+
+TEST(Flops, EveryKindOfProductIsCounted) {
+  using graph::Builder, graph::Output;
+  const auto count = [](std::initializer_list<Shape> shapes,
+                        const std::function<Output(Builder&, const std::vector<Output>&)>& add) {
+    Builder b;
+    std::vector<Output> inputs;
+    for (const Shape& shape : shapes)
+      inputs.push_back(Placeholder(b, StrCat("p", inputs.size()), DType::kFloat32, shape));
+    add(b, inputs);
+    const auto graph = std::move(b).Finish();
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return FloatingPointOperations(*graph);
+  };
+  const Window window = {.height = {.size = 2}, .width = {.size = 2}};
+  EXPECT_EQ(
+      count({{7, 2, 3}, {3, 5}}, [](Builder& b, auto& in) { return MatMul(b, in[0], in[1]); }),
+      2 * 7 * 2 * 5 * 3);
+  EXPECT_EQ(count({{0, 3}, {3, 5}}, [](Builder& b, auto& in) { return MatMul(b, in[0], in[1]); }),
+            0);
+  EXPECT_EQ(count({{3, 2}, {4, 3, 5}},
+                  [](Builder& b, auto& in) { return BatchMatMul(b, in[0], in[1], true); }),
+            2 * 4 * 2 * 5 * 3);
+  EXPECT_EQ(count({{1, 3, 3, 4}, {2, 2, 4, 5}},
+                  [&](Builder& b, auto& in) { return Conv2D(b, in[0], in[1], window); }),
+            2 * (2 * 2 * 5) * (2 * 2 * 4));
+  EXPECT_EQ(count({{2, 2, 4, 5}, {1, 2, 2, 5}},
+                  [&](Builder& b, auto& in) {
+                    return Conv2DBackpropInput(b, in[0], in[1], {1, 3, 3, 4}, window);
+                  }),
+            2 * (2 * 2 * 5) * (2 * 2 * 4));
 }
 
 TEST(Arrays, EveryFormatIsReadBack) {

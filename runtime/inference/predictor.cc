@@ -1,7 +1,10 @@
 #include "runtime/inference/predictor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -13,48 +16,59 @@
 namespace tfjob::inference {
 namespace {
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+// Returns whether a number can be converted without a change. The integers that a floating-point
+// type holds exactly end where neighbours begin to look alike: at 2^24 and 2^53.
+template <typename To, typename From>
+bool Fits(From value) {
+  if constexpr (std::is_floating_point_v<To> || std::is_same_v<From, bool>) {
+    return true;
+  } else if constexpr (std::is_floating_point_v<From>) {
+    constexpr auto kMost = static_cast<From>(int64_t{1} << std::numeric_limits<From>::digits);
+    return std::fabs(value) <= kMost && std::floor(value) == value &&
+           std::in_range<To>(static_cast<int64_t>(value));
+  } else {
+    return std::in_range<To>(value);
+  }
 }
 
 template <typename To, typename From>
-void Copy(std::span<const From> from, std::span<To> to) {
-  std::ranges::transform(from, to.begin(), [](From value) { return static_cast<To>(value); });
-}
-
-template <typename To>
-Tensor ConvertedTo(const Tensor& array) {
+StatusOr<Tensor> ConvertedFrom(const Tensor& array) {
   Tensor made(DTypeOf<To>::value, array.shape(), Buffer::Contents::kUndefined);
+  const std::span<const From> from = array.data<From>();
   const std::span<To> to = made.data<To>();
-  switch (array.dtype()) {
-    case DType::kFloat32:
-      Copy<To>(array.data<float>(), to);
-      break;
-    case DType::kFloat64:
-      Copy<To>(array.data<double>(), to);
-      break;
-    case DType::kInt32:
-      Copy<To>(array.data<int32_t>(), to);
-      break;
-    case DType::kInt64:
-      Copy<To>(array.data<int64_t>(), to);
-      break;
-    case DType::kUInt8:
-      Copy<To>(array.data<uint8_t>(), to);
-      break;
-    case DType::kBool:
-      Copy<To>(array.data<bool>(), to);
-      break;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!Fits<To>(from[i])) {
+      const size_t per_example = from.size() / static_cast<size_t>(array.shape().dim(0));
+      return InvalidArgument("example ", i / per_example, ": expected an integer that ",
+                             Name(made.dtype()), " and ", Name(array.dtype()),
+                             " hold exactly, got ", from[i]);
+    }
+    to[i] = static_cast<To>(from[i]);
   }
   return made;
 }
 
+template <typename To>
+StatusOr<Tensor> ConvertedTo(const Tensor& array) {
+  switch (array.dtype()) {
+    case DType::kFloat32:
+      return ConvertedFrom<To, float>(array);
+    case DType::kFloat64:
+      return ConvertedFrom<To, double>(array);
+    case DType::kInt32:
+      return ConvertedFrom<To, int32_t>(array);
+    case DType::kInt64:
+      return ConvertedFrom<To, int64_t>(array);
+    case DType::kUInt8:
+      return ConvertedFrom<To, uint8_t>(array);
+    case DType::kBool:
+      break;
+  }
+  return ConvertedFrom<To, bool>(array);
+}
+
 StatusOr<Tensor> Convert(const Tensor& array, DType dtype) {
   if (array.dtype() == dtype) return array;
-  if (IsFloat(array.dtype()) && !IsFloat(dtype)) {
-    return InvalidArgument("expected ", Name(dtype), ", got ", Name(array.dtype()),
-                           "; convert the array to integers first");
-  }
   switch (dtype) {
     case DType::kFloat32:
       return ConvertedTo<float>(array);
@@ -71,19 +85,37 @@ StatusOr<Tensor> Convert(const Tensor& array, DType dtype) {
   return InvalidArgument("expected ", Name(dtype), ", got ", Name(array.dtype()));
 }
 
+// Returns the products of the numbers, if they are float32. Training scales no other inputs.
+Tensor Scaled(const Tensor& array, float scale) {
+  if (array.dtype() != DType::kFloat32 || scale == 1) return array;
+  Tensor scaled(DType::kFloat32, array.shape(), Buffer::Contents::kUndefined);
+  std::ranges::transform(array.data<float>(), scaled.data<float>().begin(),
+                         [scale](float value) { return value * scale; });
+  return scaled;
+}
+
 Shape ExampleShape(const Tensor& array) {
   const std::vector<int64_t>& dims = array.shape().dims();
   return Shape({dims.begin() + 1, dims.end()});
 }
 
+bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
+  std::vector<int64_t> dims = shorter.dims();
+  dims.push_back(1);
+  return longer.dims() == dims;
+}
+
+// As in training and in Keras, a last axis of 1 may be missing in the array, or in the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)
     return InvalidArgument("input ", name, ": expected an array of examples, got a scalar");
-  if (ExampleShape(array) != expected) {
-    return InvalidArgument("input ", name, ": its examples have the shape ",
-                           ExampleShape(array).ToString(), ", but the model expects ",
-                           expected.ToString());
+  const Shape shape = ExampleShape(array);
+  const bool fits =
+      shape == expected || DifferByLastOne(expected, shape) || DifferByLastOne(shape, expected);
+  if (!fits) {
+    return InvalidArgument("input ", name, ": its examples have the shape ", shape.ToString(),
+                           ", but the model expects ", expected.ToString());
   }
   if (array.shape().dim(0) == examples) return OkStatus();
   return InvalidArgument("input ", name, " has ", array.shape().dim(0),
@@ -221,31 +253,58 @@ StatusOr<std::unique_ptr<Predictor>> Predictor::Create(const model::Model& model
   return std::unique_ptr<Predictor>(new Predictor(std::move(state)));
 }
 
-StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, int64_t batch_size) {
-  State& s = *state_;
-  const std::vector<std::string> names = NamesOfInputs(s.model);
+StatusOr<std::vector<Tensor>> Predictor::Prepared(std::span<const Tensor> inputs,
+                                                  float scale) const {
+  const std::vector<std::string> names = NamesOfInputs(state_->model);
   if (inputs.empty() || inputs[0].shape().rank() == 0)
     return InvalidArgument("input ", names[0], ": expected an array of examples");
-  const int64_t examples = inputs[0].shape().dim(0);
-  std::vector<Tensor> converted;
+  std::vector<Tensor> prepared;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    RETURN_IF_ERROR(CheckInput(names[i], inputs[i], s.features[i].shape, examples));
-    StatusOr<Tensor> array = Convert(inputs[i], s.features[i].dtype);
+    const model::TensorType& type = state_->features[i];
+    RETURN_IF_ERROR(CheckInput(names[i], inputs[i], type.shape, inputs[0].shape().dim(0)));
+    const StatusOr<Tensor> array = Convert(inputs[i], type.dtype);
     if (!array.ok()) return Annotate(array.status(), StrCat("input ", names[i]));
-    converted.push_back(*std::move(array));
+    prepared.push_back(Scaled(*array, scale));
   }
-  ASSIGN_OR_RETURN(const auto types, model::OutputTypes(s.model, s.features));
-  const std::vector<std::string> output_names = model::OutputNames(s.model);
-  io::NamedTensors outputs;
+  return prepared;
+}
+
+StatusOr<io::NamedTensors> Predictor::Outputs(int64_t examples) const {
+  ASSIGN_OR_RETURN(const auto types, model::OutputTypes(state_->model, state_->features));
+  const std::vector<std::string> names = model::OutputNames(state_->model);
+  const int64_t most = INT64_MAX / 8 / static_cast<int64_t>(types.size());
+  size_t bytes = 0;
   for (size_t i = 0; i < types.size(); ++i) {
     const Shape shape = model::Batched(examples, types[i].shape);
     const std::optional<int64_t> elements = shape.CheckedElements();
-    if (!elements || *elements > INT64_MAX / 8)
-      return InvalidArgument("output ", output_names[i], " would be too large: ", shape.ToString());
-    outputs.emplace_back(output_names[i], Tensor(types[i].dtype, shape));
+    if (!elements || *elements > most)
+      return InvalidArgument("output ", names[i], " would be too large: ", shape.ToString());
+    bytes += static_cast<size_t>(*elements) * SizeOf(types[i].dtype);
   }
-  for (int64_t first = 0; first < examples; first += batch_size)
-    RETURN_IF_ERROR(s.RunBatch(converted, first, std::min(batch_size, examples - first), outputs));
+  if (!state_->device.allocate(bytes).ok()) {
+    return ResourceExhausted("the outputs of ", examples, " examples would take ", bytes,
+                             " bytes, more than the machine has; predict fewer examples at once");
+  }
+  io::NamedTensors outputs;
+  for (size_t i = 0; i < types.size(); ++i)
+    outputs.emplace_back(names[i],
+                         Tensor(types[i].dtype, model::Batched(examples, types[i].shape)));
+  return outputs;
+}
+
+StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, const RunOptions& options,
+                                          const StopSource& stop) {
+  ASSIGN_OR_RETURN(const std::vector<Tensor> prepared, Prepared(inputs, options.scale));
+  const int64_t examples = prepared[0].shape().dim(0);
+  // A program that needs too much memory is an error before the outputs take any.
+  if (examples > 0)
+    RETURN_IF_ERROR(state_->ForBatchSize(std::min(options.batch_size, examples)).status());
+  ASSIGN_OR_RETURN(io::NamedTensors outputs, Outputs(examples));
+  for (int64_t first = 0; first < examples; first += options.batch_size) {
+    if (stop.requested()) return Cancelled("the prediction was stopped");
+    const int64_t size = std::min(options.batch_size, examples - first);
+    RETURN_IF_ERROR(state_->RunBatch(prepared, first, size, outputs));
+  }
   return outputs;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/base/stop.h"
 #include "runtime/exec/device.h"
 #include "runtime/io/safetensors.h"
 #include "runtime/model/model.h"
@@ -26,9 +27,15 @@ StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
 // Returns the types of one example of each input: those that the model states, or, for an input
-// that it does not state, that of the array, with floating-point numbers and bytes as float32.
+// that it does not state, the shape of the array, with numbers of every type as float32.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
+
+struct RunOptions {
+  int64_t batch_size = 32;
+  // Multiplies the numbers of all inputs that are float32, as data.train.scale does.
+  float scale = 1;
+};
 
 // Owned by one thread.
 class Predictor {
@@ -42,14 +49,19 @@ class Predictor {
   ~Predictor();
 
   // Returns the outputs, with the names of OutputNames (model.h). `inputs` are in the order of the
-  // model's inputs, and have the examples along their first axis. Their numbers are converted to
-  // the types of the inputs, but not from floating-point numbers to integers. Returns
-  // InvalidArgument if the inputs do not fit the model or have different numbers of examples.
-  StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, int64_t batch_size);
+  // model's inputs, and have the examples along their first axis; a last axis of 1 may be missing,
+  // or be one too many. Their numbers are converted to the types of the inputs; no number may
+  // change when it becomes an integer. Returns InvalidArgument if the inputs do not fit the model
+  // or have different numbers of examples, ResourceExhausted if the outputs would take more memory
+  // than the machine has, and Cancelled if `stop` is requested before the last batch.
+  StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,
+                                 const StopSource& stop);
 
  private:
   struct State;
   explicit Predictor(std::unique_ptr<State> state);
+  StatusOr<std::vector<Tensor>> Prepared(std::span<const Tensor> inputs, float scale) const;
+  StatusOr<io::NamedTensors> Outputs(int64_t examples) const;
 
   const std::unique_ptr<State> state_;
 };

@@ -1,0 +1,104 @@
+// Runs subcommands of tfjob-trainer: they can be stopped at any time, heed the training file, and
+// refuse flags that they would ignore.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+#include "tests/processes/program.h"
+
+namespace tfjob::processes {
+namespace {
+
+class SubcommandsTest : public testing::Test {
+ protected:
+  // Every example is the mean of a million equal numbers.
+  void SetUp() override {
+    ASSERT_TRUE(WriteFileAtomically(Path("model.json"), R"({"class_name": "Sequential", "config": {
+      "name": "s", "layers": [
+        {"class_name": "InputLayer", "config": {"batch_shape": [null, 1], "name": "x"}},
+        {"class_name": "RepeatVector", "config": {"n": 1048576, "name": "r"}},
+        {"class_name": "GlobalAveragePooling1D", "config": {"name": "p"}}]}})")
+                    .ok());
+    ASSERT_TRUE(WriteFileAtomically(Path("y.csv"), "old").ok());
+  }
+
+  std::string Path(const std::string& name) const {
+    return StrCat(testing::TempDir(), "/subcommands_", name);
+  }
+  std::unique_ptr<Program> Start(const std::vector<std::string>& arguments) const {
+    return std::make_unique<Program>(Runfile("runtime/cmd/tfjob-trainer"), arguments,
+                                     std::map<std::string, std::string>(), Path("log"));
+  }
+  std::unique_ptr<Program> Predict(const std::string& input) const {
+    return Start({"predict", "--model", Path("model.json"), "--input", input, "--output",
+                  Path("y.csv"), "--batch-size", "1", "--threads", "1"});
+  }
+};
+
+TEST_F(SubcommandsTest, PredictStopsBetweenBatches) {
+  std::string rows;  // enough for minutes
+  for (int i = 0; i < 200'000; ++i) rows += "1\n";
+  ASSERT_TRUE(WriteFileAtomically(Path("x.csv"), rows).ok());
+  const auto predict = Predict(Path("x.csv"));
+  ASSERT_TRUE(predict->AwaitOutput("predicting", 60s)) << predict->Output();
+  predict->Signal(SIGTERM);
+  EXPECT_EQ(predict->AwaitEnd(60s), 128 + SIGTERM) << predict->Output();
+  EXPECT_EQ(predict->Output().find("exiting at once"), std::string::npos) << predict->Output();
+  EXPECT_EQ(*ReadFile(Path("y.csv")), "old");
+}
+
+TEST_F(SubcommandsTest, ASubcommandThatWaitsForAFileStops) {
+  const std::string input = Path("pipe.csv");
+  unlink(input.c_str());
+  ASSERT_EQ(mkfifo(input.c_str(), 0600), 0);
+  const auto predict = Predict(input);
+  int writer = -1;  // a pipe has no reader until the program opens it
+  while ((writer = open(input.c_str(), O_WRONLY | O_NONBLOCK)) < 0 && !predict->Ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_GE(writer, 0) << predict->Output();
+  predict->Signal(SIGINT);
+  EXPECT_EQ(predict->AwaitEnd(60s), 128 + SIGINT) << predict->Output();
+  close(writer);
+  EXPECT_EQ(*ReadFile(Path("y.csv")), "old");
+}
+
+TEST_F(SubcommandsTest, PredictScalesInputsAsTheTrainingFileDoes) {
+  ASSERT_TRUE(WriteFileAtomically(Path("training.yaml"), R"(
+model: {layers: [InputLayer: {batch_shape: [null, 2]}, ReLU: {}]}
+loss: mean_squared_error
+epochs: 1
+data: {train: {format: csv, file: unused.csv, scale: 1/4}}
+)")
+                  .ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("two.csv"), "1,2\n-1,8\n").ok());
+  const auto predict = Start({"predict", "--model", Path("training.yaml"), "--input",
+                              Path("two.csv"), "--output", Path("y.csv")});
+  EXPECT_EQ(predict->AwaitEnd(60s), 0) << predict->Output();
+  EXPECT_EQ(*ReadFile(Path("y.csv")), "0.25,0.5\n0,2\n");
+}
+
+TEST_F(SubcommandsTest, FlagsOfTrainingAreRefused) {
+  for (const std::string flag : {"--config=job.yaml", "--set=batch_size=1", "--print=model"}) {
+    const auto summary = Start({flag, "summary", "--model", Path("model.json")});
+    EXPECT_EQ(summary->AwaitEnd(60s), 2) << summary->Output();
+    EXPECT_NE(summary->Output().find("the flags of summary follow its name"), std::string::npos)
+        << summary->Output();
+  }
+  EXPECT_EQ(Start({"--log-level=warning", "summary", "--model", Path("model.json")})->AwaitEnd(60s),
+            0);
+}
+
+}  // namespace
+}  // namespace tfjob::processes
