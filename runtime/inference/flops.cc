@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "runtime/graph/scan.h"
+
 namespace tfjob::inference {
 namespace {
 
@@ -46,6 +48,12 @@ double FloatingPointOperations(const graph::Graph& graph) {
   double count = 0;
   for (const graph::Node& node : graph.nodes()) {
     if (OnlyMoves(node.op)) continue;
+    if (node.op == "Scan") {
+      const StatusOr<graph::ScanForm> form = graph::ScanFormOf(node.attributes);
+      if (form.ok())
+        count += static_cast<double>(form->steps) * FloatingPointOperations(*form->body);
+      continue;
+    }
     const std::optional<double> products = Products(graph, node);
     count += products ? 2 * *products : Elements(node.outputs[0].shape);
   }

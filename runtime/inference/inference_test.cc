@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/stop.h"
 #include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
 #include "runtime/inference/arrays.h"
 #include "runtime/inference/flops.h"
 #include "runtime/inference/predictor.h"
@@ -222,6 +223,14 @@ TEST(Flops, EveryKindOfProductIsCounted) {
                     return Conv2DBackpropInput(b, in[0], in[1], {1, 3, 3, 4}, window);
                   }),
             2 * (2 * 2 * 5) * (2 * 2 * 4));
+  EXPECT_EQ(count({{6, 2, 3}, {3, 5}},
+                  [](Builder& b, auto& in) {
+                    graph::ScanBuilder scan(b, 6);
+                    const Output x = scan.Sequence(in[0]), w = scan.Invariant(in[1]);
+                    scan.Stack(MatMul(scan.body(), x, w));
+                    return scan.Finish().outputs[0];
+                  }),
+            6 * 2 * (2 * 5 * 3));
 }
 
 TEST(Arrays, EveryFormatIsReadBack) {
