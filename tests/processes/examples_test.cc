@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
@@ -79,6 +80,37 @@ TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
   EXPECT_GE(LastAccuracy(job->Output()), 0.88) << job->Output();
 }
+
+// Trains an example of a kind of model on the data that make_data.py makes.
+struct MadeExample {
+  const char* name;
+  const char* data;
+  double accuracy;  // which the example states
+};
+
+class MadeExamplesTest : public ExamplesTest, public testing::WithParamInterface<MadeExample> {};
+
+TEST_P(MadeExamplesTest, ReachesItsAccuracy) {
+  const MadeExample& example = GetParam();
+  const std::string data = StrCat(testing::TempDir(), "/examples_test_", example.data);
+  const std::string make = StrCat("python3 ", Runfile("deploy/examples/models/make_data.py"), " ",
+                                  example.data, " ", data);
+  ASSERT_EQ(std::system(make.c_str()), 0) << make;
+  auto job = Start(StrCat("models/", example.name),
+                   {{StrCat("local-path: /tmp/tfjob-", example.data), "local-path: " + data}});
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+  EXPECT_GE(LastAccuracy(job->Output()), example.accuracy) << job->Output();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, MadeExamplesTest,
+                         testing::Values(MadeExample{"neumf-small", "ratings", 0.93},
+                                         MadeExample{"transformer-small", "dates", 0.98},
+                                         MadeExample{"nmt-small", "dates", 0.98},
+                                         MadeExample{"bert-small", "judgements", 0.97},
+                                         MadeExample{"gpt2-small", "sentences", 0.39}),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(info.param.name, {{"-", "_"}});
+                         });
 
 TEST_F(ExamplesTest, InterruptStopsEveryTask) {
   auto job = Start("fashion-mnist");
