@@ -51,8 +51,15 @@ void LimitMemory(rlim_t megabytes) {
   Limit(RLIMIT_AS, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (megabytes << 20));
 }
 
+// The undefined behaviour sanitizer opens a pipe to find out whether memory may be read.
+#if defined(__has_feature)
+constexpr rlim_t kMostFiles = __has_feature(undefined_behavior_sanitizer) ? 16 : 0;
+#else
+constexpr rlim_t kMostFiles = 0;
+#endif
+
 void OpenNothingElse() {
-  Limit(RLIMIT_NOFILE, 0);
+  Limit(RLIMIT_NOFILE, kMostFiles);
 }
 
 Status Read() {

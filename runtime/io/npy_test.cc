@@ -122,7 +122,7 @@ std::string DeflatedZip(const std::string& name, const std::string& content, uin
 
   const auto number = [](uint64_t value, int bytes) {
     std::string text;
-    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+    for (int i = 0; i < bytes; ++i) text += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
     return text;
   };
   const uLong crc =
