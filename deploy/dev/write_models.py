@@ -193,7 +193,7 @@ def jobs():
         "bert-small.yaml": job(
             "bert-small", "Judges with a small BERT whether sentences follow a formal grammar.",
             "It judges 97 of 100 sentences right within a minute on two cores.",
-            arrays(LOGITS, "accuracy", 64, 4, 0.001, 1250),
+            arrays(LOGITS, "accuracy", 64, 12, 0.001, 3750),
             bert("bert_small", 34, 24, 32, 4, 64, 2, dropout=0.0, head=2), "judgements"),
         "gpt2-small.yaml": job(
             "gpt2-small", "Learns the sentences of a formal grammar with a small GPT-2.",
