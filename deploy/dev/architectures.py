@@ -277,3 +277,16 @@ def translation(name, source_vocabulary, source_length, target_vocabulary, targe
     context = net("MultiHeadAttention", y, x, name="attention", num_heads=1, key_dim=width)
     y = net("LayerNormalization", net("Add", [y, context], name="attention_add"), name="attention_norm")
     return net.json(net("Dense", y, name="logits", units=target_vocabulary))
+
+
+def encoder_layer(name, length, width, heads, hidden):
+    """A layer of the Transformer's encoder, on its own."""
+    net = Transformer(name, width, heads, hidden, 0.0, 1e-6, "relu", norm_first=False)
+    return net.json(net.block(net.input("sequences", [length, width]), "encoder"))
+
+
+def lstm(name, length, features, units):
+    """An LSTM layer that returns the outputs of all steps."""
+    net = Functional(name)
+    return net.json(net("LSTM", net.input("sequences", [length, features]), name="lstm", units=units,
+                        return_sequences=True))

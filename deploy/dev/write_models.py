@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Writes the models in deploy/examples/models: NAME.json, and NAME.yaml, a job that trains a small one.
+Also writes the models of the benchmarks, tests/bench/models/NAME.json.
 
     deploy/dev/write_models.py            rewrites them
     deploy/dev/write_models.py --check    checks that they are current and changes nothing
@@ -12,10 +13,11 @@ import argparse
 import pathlib
 import sys
 
-from architectures import (bert, densenet, encoder_decoder, gpt2, neural_matrix_factorization, resnet,
-                           translation)
+from architectures import (bert, densenet, encoder_decoder, encoder_layer, gpt2, lstm,
+                           neural_matrix_factorization, resnet, translation)
 
-FOLDER = pathlib.Path(__file__).resolve().parents[1] / "examples/models"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES, BENCHMARKS = ROOT / "deploy/examples/models", ROOT / "tests/bench/models"
 
 JOB = """\
 # {title}
@@ -218,13 +220,22 @@ def models():
     }
 
 
+def benchmarks():
+    """Returns the text of each model that only a benchmark uses."""
+    return {
+        "encoder.json": encoder_layer("encoder", 128, 512, 8, 2048),
+        "lstm.json": lstm("lstm", 64, 256, 256),
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a file is not current")
     check = parser.parse_args().check
     stale = []
-    for name, text in {**models(), **jobs()}.items():
-        path = FOLDER / name
+    texts = {EXAMPLES / name: text for name, text in {**models(), **jobs()}.items()}
+    texts |= {BENCHMARKS / name: text for name, text in benchmarks().items()}
+    for path, text in texts.items():
         if path.exists() and path.read_text() == text:
             continue
         stale.append(path.name)
