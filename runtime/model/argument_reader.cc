@@ -190,6 +190,14 @@ void ArgumentReader::Initializer(std::string_view name, model::Initializer& valu
   value = *read;
 }
 
+void ArgumentReader::Regularizer(std::string_view name, model::Regularizer& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  StatusOr<model::Regularizer> read = ReadRegularizer(*field);
+  if (!read.ok()) return Keep(arguments_.Named(read.status()));
+  value = *read;
+}
+
 void ArgumentReader::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
                              bool required) {
   const std::optional<JsonField> field = Given(name, required, "a layer");

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/model/weight_rules.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
@@ -78,6 +79,7 @@ class ArgumentVisitor {
   virtual void Sizes(std::string_view name, std::vector<int64_t>& value) = 0;
   virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;
   virtual void Initializer(std::string_view name, model::Initializer& value) = 0;
+  virtual void Regularizer(std::string_view name, model::Regularizer& value) = 0;
   // A layer that the layer wraps. Null stands for none.
   virtual void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
                        bool required) = 0;
@@ -96,6 +98,12 @@ class ArgumentVisitor {
   virtual void OldName(std::string_view name, double& value, const NumberRule& rule) = 0;
   // An argument of any value that has no effect here. It is not written.
   virtual void Ignored(std::string_view name) = 0;
+
+  // The regularizer and the constraint of the layer's variable "kernel", say.
+  void Rules(const std::string& variable, WeightRules& rules) {
+    Regularizer(variable + "_regularizer", rules.regularizer);
+    Only(variable + "_constraint", "null");
+  }
 
   // One of `names`, which are in the order of the enum.
   template <typename Enum>

@@ -77,6 +77,9 @@ void ArgumentWriter::Activation(std::string_view name, ActivationKind& value, bo
 void ArgumentWriter::Initializer(std::string_view name, model::Initializer& value) {
   At(name) = WriteInitializer(value);
 }
+void ArgumentWriter::Regularizer(std::string_view name, model::Regularizer& value) {
+  At(name) = WriteRegularizer(value);
+}
 void ArgumentWriter::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value, bool) {
   At(name) = value == nullptr ? Json() : WriteLayer(*value);
 }

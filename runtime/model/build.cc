@@ -114,9 +114,23 @@ MetricFetch LossFetchOf(const Model& model, size_t output) {
           .metric = Metric::kAccuracy};
 }
 
-// Adds the losses of all outputs. Returns the loss to minimise.
+// Returns the penalties of the layers' outputs, and of the variables that are trained, as in Keras.
+Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, const LayerCall& call) {
+  Output total;
+  for (const Output penalty : call.penalties) total = Total(b, total, penalty);
+  for (size_t v = 0; v < variables.size(); ++v) {
+    const VariableSpec& variable = variables[v];
+    if (!variable.trainable || !variable.rules.regularizer.present()) continue;
+    total = Total(b, total, Penalty(b, variable.rules.regularizer, call.variables[v]));
+  }
+  return total;
+}
+
+// Adds the losses of all outputs, and the penalty unless it is invalid. Returns the loss to
+// minimise.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
-               const std::vector<Output>& predictions, const std::vector<Output>& masks) {
+               const std::vector<Output>& predictions, const std::vector<Output>& masks,
+               Output penalty) {
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
@@ -130,6 +144,10 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
     if (predictions.size() > 1) b.AddFetch(LossFetchOf(model, i).fetch, batch);
     loss = Total(b, loss, Weighted(b, own, objective.weight));
     sum = Total(b, sum, Weighted(b, batch, objective.weight));
+  }
+  if (penalty.valid()) {
+    loss = Add(b, loss, penalty);
+    sum = Add(b, sum, Weighted(b, penalty, static_cast<double>(options.batch_size)));
   }
   b.AddFetch(kLoss, loss);
   b.AddFetch(kLossSum, sum);
@@ -295,7 +313,8 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   if (options.mode != Mode::kPredict && b.ok()) {
     const std::vector<Output>& masks = *call.output_masks;
     RETURN_IF_ERROR(ExpectNoMaskedMetrics(model, options, masks));
-    const Output loss = AddLoss(b, model, options, feeds, predictions, masks);
+    const Output penalty = TotalPenalty(b, built.variables, call);
+    const Output loss = AddLoss(b, model, options, feeds, predictions, masks, penalty);
     AddMetrics(b, model, options, feeds, predictions);
     built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {

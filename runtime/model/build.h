@@ -27,8 +27,9 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the examples' losses, each of which is the mean over
-// its places (with Loss::sum, the sum). To get the exact mean over
-// several batches, add up their sums and divide by the number of examples in all of them.
+// its places (with Loss::sum, the sum), plus the penalties of regularizers, times the batch size.
+// To get the exact mean over several batches, add up their sums and divide by the number of
+// examples in all of them.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };

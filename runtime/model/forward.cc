@@ -56,6 +56,7 @@ class ForwardPass {
     const size_t first = VariablesOf(at, part);
     const graph::NameScope scope(whole_.b, layer.name);
     values_.push_back(ConfigOf(model_, at).Apply(part));
+    Penalize(layer, values_.back(), part);
     masks_.push_back(*std::move(part.output_masks));
     Collect(part, first);
   }
@@ -70,8 +71,15 @@ class ForwardPass {
     return found->second;
   }
 
+  static void Penalize(const Layer& layer, const std::vector<Output>& outputs, LayerCall& part) {
+    if (!layer.activity_regularizer.present() || !part.b.ok()) return;
+    for (const Output output : outputs)
+      part.penalties.push_back(ActivityPenalty(part.b, layer.activity_regularizer, output));
+  }
+
   // A later call of the same layer sees the values that this call assigns, as in Keras.
   void Collect(const LayerCall& part, size_t first) {
+    for (const Output penalty : part.penalties) whole_.penalties.push_back(penalty);
     for (const LayerCall::Assignment& assignment : part.assignments) {
       whole_.variables[first + assignment.variable] = assignment.value;
       std::erase_if(whole_.assignments, [&](const LayerCall::Assignment& earlier) {

@@ -9,6 +9,7 @@
 #include "runtime/model/keras.h"
 #include "runtime/model/layer_table.h"
 #include "runtime/model/layers/embedding.h"
+#include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/operation.h"
 #include "runtime/model/layers/shape.h"
@@ -60,6 +61,11 @@ std::optional<Shape> ReadBuildShape(const JsonField& field) {
   return Shape(std::move(dims));
 }
 
+// Returns whether the layer itself lists this argument, which all others have in common.
+bool ListsActivityRegularizer(const LayerConfig& layer) {
+  return layer.As<layers::MultiHeadAttention>() != nullptr;
+}
+
 // Reads the fields that every layer's config may contain.
 Status ReadCommon(Arguments& arguments, Layer& layer) {
   RETURN_IF_ERROR(arguments.Read("trainable", layer.trainable));
@@ -69,6 +75,14 @@ Status ReadCommon(Arguments& arguments, Layer& layer) {
   if (policy.present() && *policy.value() != "float32") {
     return InvalidArgument(arguments.subject(), ": ", policy.path(), ": dtype ",
                            DescribeJson(*policy.value()), " is not supported; only float32 is");
+  }
+  if (!ListsActivityRegularizer(layer.config)) {
+    const JsonField regularizer = arguments["activity_regularizer"];
+    if (regularizer.present()) {
+      auto read = ReadRegularizer(regularizer);
+      if (!read.ok()) return arguments.Named(read.status());
+      layer.activity_regularizer = *read;
+    }
   }
   return ReadStatedInput(arguments, layer);
 }
@@ -215,6 +229,9 @@ Json WriteLayer(const Layer& layer) {
     config["dtype"] = DTypePolicy();
   }
   if (TakesTrainable(layer.config)) config["trainable"] = layer.trainable;
+  // Keras leaves it out, or writes null, if there is none.
+  if (layer.activity_regularizer.present())
+    config["activity_regularizer"] = WriteRegularizer(layer.activity_regularizer);
   Json json = {{"module", "keras.layers"},
                {"class_name", std::string(layer.config.class_name())},
                {"config", std::move(config)},

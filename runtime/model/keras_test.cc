@@ -219,9 +219,10 @@ TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- Dense: {units: 3, activation: rleu}"),
             "layer dense (Dense): layers[0].Dense.activation: activation rleu is not supported; "
             "did you mean \"relu\"?");
-  EXPECT_EQ(Error("- Dense: {units: 3, kernel_regularizer: {class_name: L2, config: {l2: 0.1}}}"),
-            "layer dense (Dense): layers[0].Dense.kernel_regularizer: "
-            "{\"class_name\":\"L2\",\"config\":{\"l2\":0.1}} is not supported; only null is");
+  EXPECT_EQ(Error("- Dense: {units: 3, kernel_regularizer: {class_name: L2, config: {l1: 0.1}}}"),
+            "layer dense (Dense): regularizer L2: "
+            "layers[0].Dense.kernel_regularizer.config.l1: unknown argument; "
+            "did you mean \"l2\"?");
   EXPECT_EQ(Error("- Dense: {units: 3, kernel_initializer: glrot_uniform}"),
             "layer dense (Dense): layers[0].Dense.kernel_initializer: initializer glrot_uniform is "
             "not supported; did "

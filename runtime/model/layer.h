@@ -52,10 +52,11 @@ struct VariableSpec {
   Shape shape;
   Initializer initializer;
   bool trainable = true;
+  WeightRules rules = {};
 };
 
 // The arguments of Apply: the place in the graph, the inputs and the variables. Apply adds to
-// `assignments`, and may set `output_masks`.
+// `assignments` and `penalties`, and may set `output_masks`.
 //
 // A value may have a mask, as in Keras: bool [batch, steps], false for the steps to skip. An
 // invalid Output stands for no mask.
@@ -78,6 +79,8 @@ struct LayerCall {
   // Set by the layer: the masks of its outputs. May be shorter than the list of outputs: the others
   // have none. See kSupportsMasking.
   std::optional<std::vector<graph::Output>> output_masks = {};
+  // Set by the layer: scalars that are added to the loss, in training and evaluation.
+  std::vector<graph::Output> penalties = {};
 
   graph::Output x() const { return inputs[0]; }
   graph::Output mask(size_t input = 0) const {

@@ -1,6 +1,7 @@
 #include "runtime/model/layer_table.h"
 
 #include "runtime/model/layers/activations.h"
+#include "runtime/model/layers/activity_regularization.h"
 #include "runtime/model/layers/attention.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
@@ -45,6 +46,7 @@ Layers NoiseAndNormalizationLayers() {
           LayerNormalization{},
           GroupNormalization{},
           UnitNormalization{},
+          ActivityRegularization{},
           RMSNormalization{},
           Normalization{}};
 }

@@ -86,9 +86,19 @@ Status CheckVariables(const Model& model, const Call& call, std::span<const Tens
   for (const VariableSpec& variable : VariablesOf(model, call, in)) {
     Status status = CheckSize(variable.shape);
     if (status.ok()) status = CheckShape(variable.initializer, variable.shape);
+    if (status.ok()) status = CheckShape(variable.rules.regularizer, variable.shape);
     RETURN_IF_ERROR(Annotate(status, StrCat("variable ", variable.name)));
   }
   return OkStatus();
+}
+
+Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
+  if (!layer.activity_regularizer.present()) return OkStatus();
+  Status status = ExpectOneInput({&output, 1}, /*any_dtype=*/false);
+  // The batch size may differ from step to step.
+  if (status.ok() && layer.activity_regularizer.kind == Regularizer::Kind::kOrthogonal)
+    status = Unimplemented("OrthogonalRegularizer is supported for variables only");
+  return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));
 }
 
 // `first` says that this is the layer's first call: it has its variables, and may state its input.
@@ -104,8 +114,10 @@ StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& cal
     return Annotate(types.status(),
                     StrCat(Describe(layer), " does not fit after ", GiversOf(model, call)));
   }
-  for (const TensorType& type : *types)
+  for (const TensorType& type : *types) {
     RETURN_IF_ERROR(Annotate(CheckSize(type.shape), Describe(layer)));
+    RETURN_IF_ERROR(CheckActivityRegularizer(layer, type));
+  }
   if (first) RETURN_IF_ERROR(CheckVariables(model, call, in));
   return types;
 }

@@ -21,6 +21,8 @@ struct Layer {
   // The input shape that the file states for this layer ("input_shape", "batch_input_shape",
   // "build_config"). Checked against the first input.
   std::optional<Shape> stated_input = {};
+  // Applied to each output of each call (ActivityPenalty).
+  Regularizer activity_regularizer = {};
 };
 
 // One of the values that a call returns.

@@ -288,9 +288,9 @@ StatusOr<Json> Predict(const Json& request) {
 }
 
 // {…, "labels": [{"values", "shape"}, …], "learning_rate": r or "optimizer": {kind, …}, "steps": n}
-// → the variables by name, after a step (or n) of the optimizer, which is plain SGD by default,
-// with the sum of the outputs' mean squared errors
-StatusOr<Json> TrainStep(const Json& request) {
+// → {"losses": before each step, "variables": by name, after a step (or n) of the optimizer, which
+// is plain SGD by default, with the sum of the outputs' mean squared errors}
+StatusOr<Json> Train(const Json& request) {
   ASSIGN_OR_RETURN(auto loaded, Load(request));
   model::BuildOptions options{.mode = model::Mode::kTrain,
                               .batch_size = request["inputs"][0]["shape"][0].get<int64_t>(),
@@ -311,14 +311,24 @@ StatusOr<Json> TrainStep(const Json& request) {
   const int64_t seed = 1;
   int64_t step = 0;
   feeds.insert(feeds.end(), {exec::Feed::Of(step), exec::Feed::Of(seed)});
-  for (; step < request.value("steps", 1); ++step) RETURN_IF_ERROR(program->Run(feeds));
+  Json losses = Json::array();
+  for (; step < request.value("steps", 1); ++step) {
+    RETURN_IF_ERROR(program->Run(feeds));
+    losses.push_back(program->Fetch<float>(program->FindFetch(model::kLoss))[0]);
+  }
   Json variables = Json::object();
   for (const model::VariableSpec& spec : built.variables) {
     const Tensor value = loaded->store.Find(spec.name)->ToTensor();
     const auto floats = value.data<float>();
     variables[spec.name] = std::vector<float>(floats.begin(), floats.end());
   }
-  return variables;
+  return Json{{"losses", std::move(losses)}, {"variables", std::move(variables)}};
+}
+
+// → the variables alone
+StatusOr<Json> TrainStep(const Json& request) {
+  ASSIGN_OR_RETURN(Json reply, Train(request));
+  return std::move(reply["variables"]);
 }
 
 // {"model": Keras' JSON as text} → the same model as we write it
@@ -337,6 +347,7 @@ int Main(const std::string& verb) {
       {"loss", ComputeLoss},
       {"metric", ComputeMetric},
       {"predict", Predict},
+      {"train", Train},
       {"train-step", TrainStep},
       {"rewrite", Rewrite},
   };

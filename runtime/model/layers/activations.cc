@@ -52,8 +52,7 @@ void LeakyReLU::Arguments(ArgumentVisitor& visitor) {
 
 void PReLU::Arguments(ArgumentVisitor& visitor) {
   visitor.Initializer("alpha_initializer", alpha_initializer);
-  visitor.Only("alpha_regularizer", "null");
-  visitor.Only("alpha_constraint", "null");
+  visitor.Rules("alpha", alpha_rules);
   visitor.Axes("shared_axes", shared_axes);
 }
 
@@ -68,7 +67,10 @@ StatusOr<Shape> PReLU::OutputShape(const Shape& in) const {
 std::vector<VariableSpec> PReLU::Variables(const Shape& in) const {
   std::vector<int64_t> dims = in.dims();
   for (const int64_t axis : shared_axes) dims[static_cast<size_t>(axis) - 1] = 1;
-  return {{.name = "alpha", .shape = Shape(std::move(dims)), .initializer = alpha_initializer}};
+  return {{.name = "alpha",
+           .shape = Shape(std::move(dims)),
+           .initializer = alpha_initializer,
+           .rules = alpha_rules}};
 }
 
 graph::Output PReLU::Apply(const LayerCall& call) const {

@@ -59,6 +59,7 @@ struct PReLU {
   static constexpr std::string_view kClass = "PReLU";
   static constexpr bool kSupportsMasking = true;
   Initializer alpha_initializer = Initializer::Zeros();
+  WeightRules alpha_rules = {};
   std::vector<int64_t> shared_axes;  // the batch is axis 0
 
   void Arguments(ArgumentVisitor& visitor);

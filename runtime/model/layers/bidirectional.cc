@@ -158,6 +158,11 @@ std::vector<Output> Bidirectional::Apply(LayerCall& call) const {
     next += count;
     outputs.push_back(RecurrentOutputs(direction.arguments, direction.inputs, call, backward));
     if (!call.b.ok()) return {};
+    if (!direction.layer.activity_regularizer.present()) continue;
+    for (const Output output : outputs.back()) {
+      call.penalties.push_back(
+          ActivityPenalty(call.b, direction.layer.activity_regularizer, output));
+    }
   }
   call.variables = all;
   const Output x = outputs[0][0], y = outputs[1][0];

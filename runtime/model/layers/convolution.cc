@@ -33,20 +33,18 @@ void Dilations(ArgumentVisitor& visitor, WindowArguments& window, int64_t most) 
 }
 
 void ActivationAndBias(ArgumentVisitor& visitor, ActivationKind& activation, bool& use_bias,
-                       Initializer& bias_initializer) {
+                       Initializer& bias_initializer, WeightRules& bias_rules) {
   visitor.Activation("activation", activation, /*required=*/false);
   visitor.Flag("use_bias", use_bias);
   visitor.Initializer("bias_initializer", bias_initializer);
-  visitor.Only("bias_regularizer", "null");
-  visitor.Only("bias_constraint", "null");
-  visitor.Retired("activity_regularizer", "null");
+  visitor.Rules("bias", bias_rules);
 }
 
 // The kernel called "depthwise" has the arguments depthwise_initializer, depthwise_regularizer, ….
-void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& initializer) {
+void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& initializer,
+            WeightRules& rules) {
   visitor.Initializer(kernel + "_initializer", initializer);
-  visitor.Only(kernel + "_regularizer", "null");
-  visitor.Only(kernel + "_constraint", "null");
+  visitor.Rules(kernel, rules);
 }
 
 // Arguments that tf.keras 2 writes for layers with two kernels, because they extend Conv.
@@ -86,9 +84,10 @@ Shape KernelShape(const std::vector<int64_t>& size, int64_t in, int64_t out) {
 }
 
 void AddBias(std::vector<VariableSpec>& variables, bool use_bias, int64_t channels,
-             const Initializer& initializer) {
+             const Initializer& initializer, const WeightRules& rules) {
   if (use_bias)
-    variables.push_back({.name = "bias", .shape = {channels}, .initializer = initializer});
+    variables.push_back(
+        {.name = "bias", .shape = {channels}, .initializer = initializer, .rules = rules});
 }
 
 // ---- graphs
@@ -129,8 +128,8 @@ void Conv<kRank>::Arguments(ArgumentVisitor& visitor) {
   WindowArgumentsOf(visitor, window, kRank == 1 ? 3 : 2);
   Dilations(visitor, window, kPositive.most);
   visitor.Integer("groups", groups, kPositive);
-  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
-  Kernel(visitor, "kernel", kernel_initializer);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer, bias_rules);
+  Kernel(visitor, "kernel", kernel_initializer, kernel_rules);
 }
 
 template <int kRank>
@@ -146,8 +145,9 @@ std::vector<VariableSpec> Conv<kRank>::Variables(const Shape& in) const {
   std::vector<VariableSpec> variables;
   variables.push_back({.name = "kernel",
                        .shape = KernelShape(window.size, in.dim(-1) / groups, filters),
-                       .initializer = kernel_initializer});
-  AddBias(variables, use_bias, filters, bias_initializer);
+                       .initializer = kernel_initializer,
+                       .rules = kernel_rules});
+  AddBias(variables, use_bias, filters, bias_initializer, bias_rules);
   return variables;
 }
 
@@ -166,8 +166,8 @@ void DepthwiseConv<kRank>::Arguments(ArgumentVisitor& visitor) {
   WindowArgumentsOf(visitor, window, 2);
   Dilations(visitor, window, kPositive.most);
   visitor.Integer("depth_multiplier", depth_multiplier, kPositive);
-  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
-  Kernel(visitor, "depthwise", depthwise_initializer);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer, bias_rules);
+  Kernel(visitor, "depthwise", depthwise_initializer, depthwise_rules);
   visitor.Retired("groups", "1");
 }
 
@@ -185,8 +185,9 @@ std::vector<VariableSpec> DepthwiseConv<kRank>::Variables(const Shape& in) const
   std::vector<VariableSpec> variables;
   variables.push_back({.name = "kernel",
                        .shape = KernelShape(window.size, in.dim(-1), depth_multiplier),
-                       .initializer = depthwise_initializer});
-  AddBias(variables, use_bias, in.dim(-1) * depth_multiplier, bias_initializer);
+                       .initializer = depthwise_initializer,
+                       .rules = depthwise_rules});
+  AddBias(variables, use_bias, in.dim(-1) * depth_multiplier, bias_initializer, bias_rules);
   return variables;
 }
 
@@ -205,9 +206,9 @@ void SeparableConv<kRank>::Arguments(ArgumentVisitor& visitor) {
   WindowArgumentsOf(visitor, window, 2);
   Dilations(visitor, window, kPositive.most);
   visitor.Integer("depth_multiplier", depth_multiplier, kPositive);
-  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
-  Kernel(visitor, "depthwise", depthwise_initializer);
-  Kernel(visitor, "pointwise", pointwise_initializer);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer, bias_rules);
+  Kernel(visitor, "depthwise", depthwise_initializer, depthwise_rules);
+  Kernel(visitor, "pointwise", pointwise_initializer, pointwise_rules);
   RetiredKernel(visitor);
 }
 
@@ -223,11 +224,13 @@ std::vector<VariableSpec> SeparableConv<kRank>::Variables(const Shape& in) const
   std::vector<VariableSpec> variables;
   variables.push_back({.name = "depthwise_kernel",
                        .shape = KernelShape(window.size, channels, depth_multiplier),
-                       .initializer = depthwise_initializer});
+                       .initializer = depthwise_initializer,
+                       .rules = depthwise_rules});
   variables.push_back({.name = "pointwise_kernel",
                        .shape = KernelShape(one, channels * depth_multiplier, filters),
-                       .initializer = pointwise_initializer});
-  AddBias(variables, use_bias, filters, bias_initializer);
+                       .initializer = pointwise_initializer,
+                       .rules = pointwise_rules});
+  AddBias(variables, use_bias, filters, bias_initializer, bias_rules);
   return variables;
 }
 
@@ -265,8 +268,8 @@ void ConvTranspose<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Integer("filters", filters, kRequired);
   WindowArgumentsOf(visitor, window, 2);
   Dilations(visitor, window, 1);
-  ActivationAndBias(visitor, activation, use_bias, bias_initializer);
-  Kernel(visitor, "kernel", kernel_initializer);
+  ActivationAndBias(visitor, activation, use_bias, bias_initializer, bias_rules);
+  Kernel(visitor, "kernel", kernel_initializer, kernel_rules);
   visitor.Retired("output_padding", "null");
   visitor.Retired("groups", "1");
 }
@@ -284,8 +287,9 @@ std::vector<VariableSpec> ConvTranspose<kRank>::Variables(const Shape& in) const
   std::vector<VariableSpec> variables;
   variables.push_back({.name = "kernel",
                        .shape = KernelShape(window.size, filters, in.dim(-1)),
-                       .initializer = kernel_initializer});
-  AddBias(variables, use_bias, filters, bias_initializer);
+                       .initializer = kernel_initializer,
+                       .rules = kernel_rules});
+  AddBias(variables, use_bias, filters, bias_initializer, bias_rules);
   return variables;
 }
 

@@ -19,6 +19,7 @@ struct Conv {
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, bias_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
@@ -37,6 +38,7 @@ struct DepthwiseConv {
   bool use_bias = true;
   Initializer depthwise_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules depthwise_rules = {}, bias_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
@@ -58,6 +60,7 @@ struct SeparableConv {
   Initializer depthwise_initializer = Initializer::GlorotUniform();
   Initializer pointwise_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules depthwise_rules = {}, pointwise_rules = {}, bias_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
@@ -77,6 +80,7 @@ struct ConvTranspose {
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, bias_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

@@ -10,12 +10,9 @@ void Dense::Arguments(ArgumentVisitor& visitor) {
   visitor.Flag("use_bias", use_bias);
   visitor.Initializer("kernel_initializer", kernel_initializer);
   visitor.Initializer("bias_initializer", bias_initializer);
-  for (const char* name :
-       {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint"}) {
-    visitor.Only(name, "null");
-  }
-  for (const char* name :
-       {"activity_regularizer", "lora_rank", "lora_alpha", "quantization_config"})
+  visitor.Rules("kernel", kernel_rules);
+  visitor.Rules("bias", bias_rules);
+  for (const char* name : {"lora_rank", "lora_alpha", "quantization_config"})
     visitor.Retired(name, "null");
 }
 
@@ -29,10 +26,13 @@ StatusOr<Shape> Dense::OutputShape(const Shape& in) const {
 
 std::vector<VariableSpec> Dense::Variables(const Shape& in) const {
   std::vector<VariableSpec> variables;
-  variables.push_back(
-      {.name = "kernel", .shape = {in.dim(-1), units}, .initializer = kernel_initializer});
+  variables.push_back({.name = "kernel",
+                       .shape = {in.dim(-1), units},
+                       .initializer = kernel_initializer,
+                       .rules = kernel_rules});
   if (use_bias)
-    variables.push_back({.name = "bias", .shape = {units}, .initializer = bias_initializer});
+    variables.push_back(
+        {.name = "bias", .shape = {units}, .initializer = bias_initializer, .rules = bias_rules});
   return variables;
 }
 

@@ -16,6 +16,7 @@ struct Dense {
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, bias_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

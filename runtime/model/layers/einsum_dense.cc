@@ -172,11 +172,10 @@ void EinsumDense::Arguments(ArgumentVisitor& visitor) {
   visitor.Text("bias_axes", bias_axes, /*required=*/false);
   visitor.Initializer("kernel_initializer", kernel_initializer);
   visitor.Initializer("bias_initializer", bias_initializer);
+  visitor.Rules("kernel", kernel_rules);
+  visitor.Rules("bias", bias_rules);
   for (const char* name :
-       {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint"})
-    visitor.Only(name, "null");
-  for (const char* name : {"activity_regularizer", "lora_rank", "lora_alpha",
-                           "gptq_unpacked_column_size", "quantization_config"})
+       {"lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config"})
     visitor.Retired(name, "null");
 }
 
@@ -191,11 +190,15 @@ std::vector<VariableSpec> EinsumDense::Variables(const Shape& in) const {
   const Sizes sizes = *Solver(*this, in).Run();
   Initializer kernel = kernel_initializer;
   kernel.fans = sizes.fans;
-  std::vector<VariableSpec> variables = {
-      {.name = "kernel", .shape = Shape(sizes.kernel), .initializer = kernel}};
+  std::vector<VariableSpec> variables = {{.name = "kernel",
+                                          .shape = Shape(sizes.kernel),
+                                          .initializer = kernel,
+                                          .rules = kernel_rules}};
   if (!bias_axes.empty())
-    variables.push_back(
-        {.name = "bias", .shape = Shape(sizes.bias), .initializer = bias_initializer});
+    variables.push_back({.name = "bias",
+                         .shape = Shape(sizes.bias),
+                         .initializer = bias_initializer,
+                         .rules = bias_rules});
   return variables;
 }
 

@@ -20,6 +20,7 @@ struct EinsumDense {
   std::string bias_axes;  // empty: no bias
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, bias_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

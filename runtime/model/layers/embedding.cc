@@ -10,11 +10,9 @@ void Embedding::Arguments(ArgumentVisitor& visitor) {
   visitor.Integer("input_dim", input_dim, size);
   visitor.Integer("output_dim", output_dim, size);
   visitor.Initializer("embeddings_initializer", embeddings_initializer);
-  visitor.Only("embeddings_regularizer", "null");
-  visitor.Only("embeddings_constraint", "null");
+  visitor.Rules("embeddings", embeddings_rules);
   visitor.Flag("mask_zero", mask_zero);
-  for (const char* name :
-       {"activity_regularizer", "weights", "lora_rank", "lora_alpha", "quantization_config"}) {
+  for (const char* name : {"weights", "lora_rank", "lora_alpha", "quantization_config"}) {
     visitor.Retired(name, "null");
   }
   visitor.Ignored("input_length");
@@ -30,7 +28,8 @@ StatusOr<std::vector<TensorType>> Embedding::OutputTypes(std::span<const TensorT
 std::vector<VariableSpec> Embedding::Variables(std::span<const TensorType>) const {
   return {{.name = "embeddings",
            .shape = {input_dim, output_dim},
-           .initializer = embeddings_initializer}};
+           .initializer = embeddings_initializer,
+           .rules = embeddings_rules}};
 }
 
 graph::Output Embedding::Apply(LayerCall& call) const {

@@ -15,6 +15,7 @@ struct Embedding {
   int64_t output_dim = 0;
   bool mask_zero = false;
   Initializer embeddings_initializer = {.kind = Initializer::Kind::kRandomUniform};
+  WeightRules embeddings_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;

@@ -16,9 +16,8 @@ void GroupNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Flag("scale", scale);
   visitor.Initializer("beta_initializer", beta_initializer);
   visitor.Initializer("gamma_initializer", gamma_initializer);
-  for (const char* name :
-       {"beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"})
-    visitor.Only(name, "null");
+  visitor.Rules("beta", beta_rules);
+  visitor.Rules("gamma", gamma_rules);
 }
 
 StatusOr<Shape> GroupNormalization::OutputShape(const Shape& in) const {
@@ -35,9 +34,11 @@ std::vector<VariableSpec> GroupNormalization::Variables(const Shape& in) const {
   const Shape shape({in.dim(ExampleAxis(axis, in))});
   std::vector<VariableSpec> variables;
   if (scale)
-    variables.push_back({.name = "gamma", .shape = shape, .initializer = gamma_initializer});
+    variables.push_back(
+        {.name = "gamma", .shape = shape, .initializer = gamma_initializer, .rules = gamma_rules});
   if (center)
-    variables.push_back({.name = "beta", .shape = shape, .initializer = beta_initializer});
+    variables.push_back(
+        {.name = "beta", .shape = shape, .initializer = beta_initializer, .rules = beta_rules});
   return variables;
 }
 

@@ -19,6 +19,7 @@ struct GroupNormalization {
   bool scale = true;
   Initializer beta_initializer = Initializer::Zeros();
   Initializer gamma_initializer = Initializer::Ones();
+  WeightRules beta_rules = {}, gamma_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

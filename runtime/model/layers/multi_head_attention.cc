@@ -69,9 +69,9 @@ void MultiHeadAttention::Arguments(ArgumentVisitor& visitor) {
   visitor.Optional("sliding_window", sliding_window);
   visitor.Initializer("kernel_initializer", kernel_initializer);
   visitor.Initializer("bias_initializer", bias_initializer);
-  for (const char* name : {"kernel_regularizer", "bias_regularizer", "activity_regularizer",
-                           "kernel_constraint", "bias_constraint"})
-    visitor.Only(name, "null");
+  visitor.Rules("kernel", kernel_rules);
+  visitor.Rules("bias", bias_rules);
+  visitor.Regularizer("activity_regularizer", activity_regularizer);
   visitor.Optional("seed", seed);
   // tf.keras 2's: shapes that follow from the inputs, and what matters only if no position counts.
   for (const char* name : {"query_shape", "key_shape", "value_shape", "softmax_robust_masking"})
@@ -174,10 +174,15 @@ std::vector<VariableSpec> MultiHeadAttention::Variables(std::span<const TensorTy
     from.insert(from.end(), to.begin(), to.end());
     Initializer kernel = kernel_initializer;
     kernel.fans = fans;
-    variables.push_back({.name = name + "/kernel", .shape = Shape(from), .initializer = kernel});
+    variables.push_back({.name = name + "/kernel",
+                         .shape = Shape(from),
+                         .initializer = kernel,
+                         .rules = kernel_rules});
     if (use_bias)
-      variables.push_back(
-          {.name = name + "/bias", .shape = Shape(to), .initializer = bias_initializer});
+      variables.push_back({.name = name + "/bias",
+                           .shape = Shape(to),
+                           .initializer = bias_initializer,
+                           .rules = bias_rules});
   };
   const auto size = [&](int input) { return in[static_cast<size_t>(input)].shape.dim(-1); };
   add("query", {size(query)}, {num_heads, key_dim});
@@ -192,10 +197,16 @@ std::vector<VariableSpec> MultiHeadAttention::Variables(std::span<const TensorTy
 std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
   Builder& b = call.b;
   size_t next = 0;
-  const auto projected = [&](Output x, int axes = 1) {
+  const auto penalized = [&](Output y) {
+    if (activity_regularizer.present() && b.ok())
+      call.penalties.push_back(ActivityPenalty(b, activity_regularizer, y));
+    return y;
+  };
+  const auto product = [&](Output x, int axes = 1) {
     const Output kernel = call.variables[next++];
     return Projected(b, x, kernel, use_bias ? call.variables[next++] : Output(), axes);
   };
+  const auto projected = [&](Output x, int axes = 1) { return penalized(product(x, axes)); };
   const auto input = [&](int index) { return call.inputs[static_cast<size_t>(index)]; };
   const int key_input = key == kNoInput ? value : key;
   const int64_t queries = Positions(ExampleOf(b.shape(input(query))));
@@ -204,7 +215,7 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
   const Output scale = Scalar(b, b.dtype(call.x()), 1 / std::sqrt(static_cast<double>(key_dim)));
   const Output q = SplitHeads(b, Mul(b, projected(input(query)), scale), num_heads);
   const Output k = SplitHeads(b, projected(input(key_input)), num_heads);
-  const Output gate = use_gate ? Sigmoid(b, projected(input(query))) : Output();
+  const Output gate = use_gate ? penalized(Sigmoid(b, product(input(query)))) : Output();
   const Output v = SplitHeads(b, projected(input(value)), num_heads);
 
   AttentionMask mask(b);

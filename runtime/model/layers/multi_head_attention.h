@@ -35,6 +35,8 @@ struct MultiHeadAttention {
   std::optional<int64_t> sliding_window;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, bias_rules = {};
+  Regularizer activity_regularizer = {};  // of the outputs of the projections
   std::optional<int64_t> seed;
   // The arguments of a call.
   int query = 0, value = 1, key = kNoInput;

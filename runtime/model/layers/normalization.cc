@@ -53,13 +53,6 @@ void CenterAndScale(ArgumentVisitor& visitor, bool& center, bool& scale) {
   visitor.Flag("scale", scale);
 }
 
-void NoRegularizers(ArgumentVisitor& visitor) {
-  for (const char* name :
-       {"beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"}) {
-    visitor.Only(name, "null");
-  }
-}
-
 }  // namespace
 
 void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
@@ -71,7 +64,8 @@ void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Initializer("gamma_initializer", gamma_initializer);
   visitor.Initializer("moving_mean_initializer", moving_mean_initializer);
   visitor.Initializer("moving_variance_initializer", moving_variance_initializer);
-  NoRegularizers(visitor);
+  visitor.Rules("beta", beta_rules);
+  visitor.Rules("gamma", gamma_rules);
   visitor.Only("synchronized", "false");
   // Some versions of Keras write what they no longer use, or what is a matter of speed.
   visitor.Retired("renorm", "false");
@@ -88,8 +82,10 @@ StatusOr<Shape> BatchNormalization::OutputShape(const Shape& in) const {
 std::vector<VariableSpec> BatchNormalization::Variables(const Shape& in) const {
   const Shape shape({in.dim(ExampleAxis(axis, in))});
   std::vector<VariableSpec> variables;
-  if (scale) variables.push_back({"gamma", DType::kFloat32, shape, gamma_initializer});
-  if (center) variables.push_back({"beta", DType::kFloat32, shape, beta_initializer});
+  if (scale)
+    variables.push_back({"gamma", DType::kFloat32, shape, gamma_initializer, true, gamma_rules});
+  if (center)
+    variables.push_back({"beta", DType::kFloat32, shape, beta_initializer, true, beta_rules});
   variables.push_back({"moving_mean", DType::kFloat32, shape, moving_mean_initializer, false});
   variables.push_back(
       {"moving_variance", DType::kFloat32, shape, moving_variance_initializer, false});
@@ -135,7 +131,8 @@ void LayerNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("rms_scaling", "false");
   visitor.Initializer("beta_initializer", beta_initializer);
   visitor.Initializer("gamma_initializer", gamma_initializer);
-  NoRegularizers(visitor);
+  visitor.Rules("beta", beta_rules);
+  visitor.Rules("gamma", gamma_rules);
 }
 
 StatusOr<Shape> LayerNormalization::OutputShape(const Shape& in) const {
@@ -147,8 +144,11 @@ std::vector<VariableSpec> LayerNormalization::Variables(const Shape& in) const {
   std::vector<int64_t> dims;
   for (int64_t a : axis) dims.push_back(in.dim(ExampleAxis(a, in)));
   std::vector<VariableSpec> variables;
-  if (scale) variables.push_back({"gamma", DType::kFloat32, Shape(dims), gamma_initializer});
-  if (center) variables.push_back({"beta", DType::kFloat32, Shape(dims), beta_initializer});
+  if (scale)
+    variables.push_back(
+        {"gamma", DType::kFloat32, Shape(dims), gamma_initializer, true, gamma_rules});
+  if (center)
+    variables.push_back({"beta", DType::kFloat32, Shape(dims), beta_initializer, true, beta_rules});
   return variables;
 }
 

@@ -20,6 +20,7 @@ struct BatchNormalization {
   bool scale = true;
   Initializer beta_initializer = Initializer::Zeros();
   Initializer gamma_initializer = Initializer::Ones();
+  WeightRules beta_rules = {}, gamma_rules = {};
   Initializer moving_mean_initializer = Initializer::Zeros();
   Initializer moving_variance_initializer = Initializer::Ones();
 
@@ -40,6 +41,7 @@ struct LayerNormalization {
   bool scale = true;
   Initializer beta_initializer = Initializer::Zeros();
   Initializer gamma_initializer = Initializer::Ones();
+  WeightRules beta_rules = {}, gamma_rules = {};
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

@@ -48,11 +48,9 @@ void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
   visitor.Initializer("kernel_initializer", kernel_initializer);
   visitor.Initializer("recurrent_initializer", recurrent_initializer);
   visitor.Initializer("bias_initializer", bias_initializer);
-  for (const char* name :
-       {"kernel_regularizer", "recurrent_regularizer", "bias_regularizer", "activity_regularizer",
-        "kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
-    visitor.Only(name, "null");
-  }
+  visitor.Rules("kernel", kernel_rules);
+  visitor.Rules("recurrent", recurrent_rules);
+  visitor.Rules("bias", bias_rules);
   visitor.Number("dropout", dropout, kDropoutRate);
   visitor.Number("recurrent_dropout", recurrent_dropout, kDropoutRate);
   visitor.Optional("seed", seed);
@@ -121,10 +119,12 @@ std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments
   std::vector<VariableSpec> variables;
   variables.push_back({.name = cell + "/kernel",
                        .shape = {features, width},
-                       .initializer = arguments.kernel_initializer});
+                       .initializer = arguments.kernel_initializer,
+                       .rules = arguments.kernel_rules});
   variables.push_back({.name = cell + "/recurrent_kernel",
                        .shape = {arguments.units, width},
-                       .initializer = arguments.recurrent_initializer});
+                       .initializer = arguments.recurrent_initializer,
+                       .rules = arguments.recurrent_rules});
   if (!arguments.use_bias) return variables;
   const bool two = arguments.kind == CellKind::kGRU && arguments.reset_after;
   Initializer initializer = arguments.bias_initializer;
@@ -132,7 +132,8 @@ std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments
     initializer.ones = {arguments.units, 2 * arguments.units};
   variables.push_back({.name = cell + "/bias",
                        .shape = two ? Shape{2, width} : Shape{width},
-                       .initializer = initializer});
+                       .initializer = initializer,
+                       .rules = arguments.bias_rules});
   return variables;
 }
 

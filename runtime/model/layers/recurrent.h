@@ -22,6 +22,7 @@ struct RecurrentArguments {
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
   // Drop elements of the inputs and of the state, the same ones in each step. If
   // recurrent_dropout is set, each gate drops others.
   double dropout = 0, recurrent_dropout = 0;

@@ -76,6 +76,10 @@ StatusOr<std::vector<TensorType>> TimeDistributed::OutputTypes(
   auto types = layer->config.OutputTypes({&step, 1});
   if (types.ok() && types->size() != 1)
     types = InvalidArgument("expected a layer with one output, got ", types->size());
+  if (types.ok() && layer->activity_regularizer.present())
+    types = Unimplemented(
+        "activity_regularizer is not supported in TimeDistributed; give it to the "
+        "TimeDistributed layer itself");
   if (!types.ok()) return Annotate(types.status(), Describe(*layer));
   (*types)[0].shape = Batched(x.shape.dim(0), (*types)[0].shape);
   return types;
@@ -101,6 +105,11 @@ std::vector<Output> TimeDistributed::Apply(LayerCall& call) const {
   LayerCall inner = Inner(call, *layer, Reshaped(b, x, {batch * steps}, 2), folded_mask);
   const std::vector<Output> outputs = layer->config.Apply(inner);
   if (!b.ok()) return {Output()};
+  if (!inner.penalties.empty()) {
+    return {b.Fail(Unimplemented(Describe(*layer),
+                                 " contains an activity_regularizer, which is not supported in "
+                                 "TimeDistributed"))};
+  }
   if (!inner.assignments.empty()) {
     return {b.Fail(Unimplemented(Describe(*layer),
                                  " contains a layer that changes its variables in "

@@ -1,0 +1,50 @@
+// Defines regularizers: penalties on a variable or on the outputs of a layer, which training adds
+// to the loss. The formulas and names are those of keras/src/regularizers.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/graph/builder.h"
+
+namespace tfjob::model {
+
+// The penalty of a value x:
+//   kL1          l1 Σ |x|
+//   kL2          l2 Σ x²
+//   kL1L2        l1 Σ |x| + l2 Σ x²
+//   kOrthogonal  for a matrix: factor times the mean, over all pairs of rows (or columns), of |p|,
+//                where p is the dot product of the two, each divided by its length
+struct Regularizer {
+  enum class Kind { kNone, kL1, kL2, kL1L2, kOrthogonal };
+  enum class Mode { kRows, kColumns };
+
+  Kind kind = Kind::kNone;
+  double l1 = 0, l2 = 0;
+  double factor = 0.01;     // kOrthogonal
+  Mode mode = Mode::kRows;  // kOrthogonal
+
+  bool present() const { return kind != Kind::kNone; }
+  bool operator==(const Regularizer&) const = default;
+};
+
+// Reads Keras' forms: "l2", {L2: {l2: 0.01}}, {class_name, config}. For anything else, returns
+// InvalidArgument with a message that names the path, the class or argument, and what is supported.
+StatusOr<Regularizer> ReadRegularizer(const JsonField& field);
+
+// Writes Keras 3's form; null for kNone.
+Json WriteRegularizer(const Regularizer& regularizer);
+
+// Returns InvalidArgument if the regularizer cannot take a value of this shape: kOrthogonal needs a
+// matrix.
+Status CheckShape(const Regularizer& regularizer, const Shape& shape);
+
+// Returns the penalty, a scalar of x's type. Requires a kind but kNone, and a shape that CheckShape
+// accepts.
+graph::Output Penalty(graph::Builder& b, const Regularizer& regularizer, graph::Output x);
+
+// Returns the penalty of a layer's output [batch, …], divided by the batch size, as Keras does.
+graph::Output ActivityPenalty(graph::Builder& b, const Regularizer& regularizer, graph::Output x);
+
+}  // namespace tfjob::model

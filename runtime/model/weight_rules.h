@@ -1,0 +1,13 @@
+// Declares the rules for the values of one of a layer's variables: Keras' arguments
+// NAME_regularizer and NAME_constraint.
+#pragma once
+
+#include "runtime/model/regularizer.h"
+
+namespace tfjob::model {
+
+struct WeightRules {
+  Regularizer regularizer = {};
+};
+
+}  // namespace tfjob::model
