@@ -28,8 +28,10 @@ class ProtobufReader {
   // Advances to the next field. Returns false at the end of the message and after an error.
   bool Next();
   // OK, or InvalidArgument: the message is malformed, a field had another type than the caller
-  // asked for, or Fail() was called. The first error remains.
+  // asked for, or Fail() was called with an error. The first error remains.
   const Status& status() const { return status_; }
+  // Ends the reading with this error, such as that of a message inside the message. OK changes
+  // nothing.
   void Fail(Status error);
 
   // The number of the current field.

@@ -84,6 +84,7 @@ void AddItem(Kind kind, std::string_view item, const Packer& pack, ListPage& pag
 Status ReadBookmark(std::string_view object, WatchEvent& event) {
   ASSIGN_OR_RETURN(const objects::ObjectMeta metadata,
                    objects::ParseObjectMetaProtobuf(FindField(object, 1)));
+  event.resource_version = metadata.resource_version;
   const auto initial_end = metadata.annotations.find(kInitialEventsEnd);
   event.initial_end = initial_end != metadata.annotations.end() && initial_end->second == "true";
   return OkStatus();
@@ -144,14 +145,15 @@ StatusOr<WatchEvent> DecodeProtobufEvent(Kind kind, std::string_view frame) {
     return event;
   }
   ASSIGN_OR_RETURN(const std::string_view object, OpenAs(kind, raw.object, client::Name(kind)));
-  event.resource_version = FindIdentity(object).resource_version;
-  if (event.resource_version.empty()) {
-    return InvalidArgument("a watch event without a resourceVersion");
-  }
   if (event.type == EventType::kBookmark) {
     RETURN_IF_ERROR(ReadBookmark(object, event));
   } else {
     event.object = DecodeMessage(kind, object);
+    event.resource_version = event.object.ok() ? client::MetadataOf(*event.object).resource_version
+                                               : FindIdentity(object).resource_version;
+  }
+  if (event.resource_version.empty()) {
+    return InvalidArgument("a watch event without a resourceVersion");
   }
   return event;
 }
