@@ -7,6 +7,7 @@
 #include "runtime/exec/fuse_sgd.h"
 #include "runtime/exec/program_state.h"
 #include "runtime/exec/scan.h"
+#include "runtime/exec/schedule.h"
 #include "runtime/graph/passes.h"
 
 namespace tfjob::exec {
@@ -86,16 +87,28 @@ class Compiler {
     return nullptr;
   }
 
-  // Ends a segment where an announced fetch is ready. The last segment ends with the program.
+  // Returns the number of steps after which none can refuse its values.
+  int StepsUntilChecked() const {
+    const std::vector<PlannedStep>& steps = s_->plan.steps;
+    for (size_t i = steps.size(); i-- > 0;) {
+      if (MayRefuseValues(steps[i].request.op)) return static_cast<int>(i) + 1;
+    }
+    return 0;
+  }
+
+  // Ends a segment where an announced fetch is ready, but not before all values are checked: a task
+  // must not send a part of a step that fails. The last segment ends with the program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
+    const int checked = StepsUntilChecked();
     for (const std::string& name : announced) {
       const auto found = std::ranges::find(s_->fetches, name, &Port::name);
       if (found == s_->fetches.end()) {
         return InvalidArgument("announced fetch ", name, " is not among the fetches");
       }
       const auto fetch = found - s_->fetches.begin();
-      ready[s_->plan.fetches[static_cast<size_t>(fetch)].ready].push_back(static_cast<int>(fetch));
+      const int computed = s_->plan.fetches[static_cast<size_t>(fetch)].ready;
+      ready[std::max(computed, checked)].push_back(static_cast<int>(fetch));
     }
     const int count = static_cast<int>(s_->steps.size());
     ready[count];

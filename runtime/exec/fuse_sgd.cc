@@ -19,7 +19,8 @@ bool IsPlainSgd(const Node& node) {
   auto optimizer = optimizer::FromAttributes(node.attributes);
   return optimizer.ok() && optimizer->kind == optimizer::Kind::kSgd &&
          optimizer->schedule.decay == optimizer::Decay::kNone && optimizer->weight_decay == 0 &&
-         optimizer::SlotCount(*optimizer) == 0;
+         optimizer::SlotCount(*optimizer) == 0 &&
+         node.attributes.Find<std::string>("constraint") == nullptr;
 }
 
 // Returns the MatMul that computes the gradient of the plain SGD step `apply`. Returns null if

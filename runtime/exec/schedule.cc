@@ -38,16 +38,23 @@ void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& b
 
 }  // namespace
 
+// Gradients of Gather get the ids that Gather has accepted.
+bool MayRefuseValues(std::string_view op) {
+  return op == "Gather";
+}
+
 std::vector<int> Schedule(const graph::Graph& graph) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> before = graph::StateDependencies(graph);
   AddUsersOfReads(graph, before);
   std::vector<int> keys(static_cast<size_t>(count));
+  int last_check = -1;
   for (int id = 0; id < count; ++id) {
     int& key = keys[static_cast<size_t>(id)];
     key = id;
+    if (MayRefuseValues(graph.node(id).op)) last_check = id;
     if (!IsWrite(graph.node(id))) continue;
-    key = -1;
+    key = last_check;
     for (graph::Output input : graph.node(id).inputs) {
       key = std::max(key, keys[static_cast<size_t>(input.node)]);
     }

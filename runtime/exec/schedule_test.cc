@@ -53,5 +53,16 @@ TEST(Schedule, KeepsTheOrderOfWritesToOneVariable) {
   EXPECT_EQ(Names(b.graph()), (Strings{"x", "w/Assign", "Exp", "v/Assign", "v/AssignAdd"}));
 }
 
+TEST(Schedule, WritesNothingBeforeTheLastIdIsChecked) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  const Output table = Placeholder(b, "table", kF32, {4, 2});
+  const Output ids = Placeholder(b, "ids", DType::kInt64, {3});
+  const Output rows = Gather(b, table, ids);
+  Exp(b, rows);
+  AssignAdd(b, "v", x);
+  EXPECT_EQ(Names(b.graph()), (Strings{"x", "table", "ids", "Gather", "v/AssignAdd", "Exp"}));
+}
+
 }  // namespace
 }  // namespace tfjob::exec

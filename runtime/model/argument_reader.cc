@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/activation.h"
+#include "runtime/model/constraint.h"
 #include "runtime/model/initializer.h"
 #include "runtime/model/keras_layer.h"
 
@@ -196,6 +197,14 @@ void ArgumentReader::Regularizer(std::string_view name, model::Regularizer& valu
   StatusOr<model::Regularizer> read = ReadRegularizer(*field);
   if (!read.ok()) return Keep(arguments_.Named(read.status()));
   value = *read;
+}
+
+void ArgumentReader::Constraint(std::string_view name, optimizer::Constraint& value) {
+  const std::optional<JsonField> field = Given(name, false, "");
+  if (!field) return;
+  StatusOr<optimizer::Constraint> read = ReadConstraint(*field);
+  if (!read.ok()) return Keep(arguments_.Named(read.status()));
+  value = *std::move(read);
 }
 
 void ArgumentReader::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,

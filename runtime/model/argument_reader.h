@@ -34,6 +34,7 @@ class ArgumentReader : public ArgumentVisitor {
   void Activation(std::string_view name, ActivationKind& value, bool required) override;
   void Initializer(std::string_view name, model::Initializer& value) override;
   void Regularizer(std::string_view name, model::Regularizer& value) override;
+  void Constraint(std::string_view name, optimizer::Constraint& value) override;
   void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value, bool required) override;
   void InputShape(Shape& value) override;
   void Type(std::string_view name, DType& value) override;

@@ -80,6 +80,7 @@ class ArgumentVisitor {
   virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;
   virtual void Initializer(std::string_view name, model::Initializer& value) = 0;
   virtual void Regularizer(std::string_view name, model::Regularizer& value) = 0;
+  virtual void Constraint(std::string_view name, optimizer::Constraint& value) = 0;
   // A layer that the layer wraps. Null stands for none.
   virtual void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
                        bool required) = 0;
@@ -102,7 +103,7 @@ class ArgumentVisitor {
   // The regularizer and the constraint of the layer's variable "kernel", say.
   void Rules(const std::string& variable, WeightRules& rules) {
     Regularizer(variable + "_regularizer", rules.regularizer);
-    Only(variable + "_constraint", "null");
+    Constraint(variable + "_constraint", rules.constraint);
   }
 
   // One of `names`, which are in the order of the enum.

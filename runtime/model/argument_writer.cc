@@ -4,6 +4,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/model/activation.h"
+#include "runtime/model/constraint.h"
 #include "runtime/model/initializer.h"
 #include "runtime/model/keras_layer.h"
 
@@ -79,6 +80,9 @@ void ArgumentWriter::Initializer(std::string_view name, model::Initializer& valu
 }
 void ArgumentWriter::Regularizer(std::string_view name, model::Regularizer& value) {
   At(name) = WriteRegularizer(value);
+}
+void ArgumentWriter::Constraint(std::string_view name, optimizer::Constraint& value) {
+  At(name) = WriteConstraint(value);
 }
 void ArgumentWriter::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value, bool) {
   At(name) = value == nullptr ? Json() : WriteLayer(*value);

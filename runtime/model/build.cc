@@ -1,5 +1,6 @@
 #include "runtime/model/build.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -180,25 +181,26 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
 
 // Changes the variable by `value`, which has the given indices if it is a gradient's rows.
 void Update(Builder& b, const optimizer::Optimizer& optimizer, Change change,
-            const std::string& variable, Output value, Output indices, Output step) {
-  if (change == Change::kAssign) return Assign(b, variable, value);
-  Attributes attributes = ToAttributes(ForVariable(optimizer, variable));
+            const VariableSpec& variable, Output value, Output indices, Output step) {
+  if (change == Change::kAssign) return Assign(b, variable.name, value);
+  Attributes attributes = ToAttributes(ForVariable(optimizer, variable.name));
+  SetConstraint(variable.rules.constraint, attributes);
   if (change == Change::kGradient)
-    return ApplyOptimizer(b, variable, value, step, std::move(attributes));
-  ApplyOptimizerRows(b, variable, indices, value, step, std::move(attributes));
+    return ApplyOptimizer(b, variable.name, value, step, std::move(attributes));
+  ApplyOptimizerRows(b, variable.name, indices, value, step, std::move(attributes));
 }
 
 // Adds the gradient of every trainable variable, last layer first.
 Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
                     const std::vector<Output>& reads, Output loss, BuiltGraph& built) {
-  std::vector<std::string> names;
+  std::vector<const VariableSpec*> trained;
   std::vector<Output> wrt;
   for (size_t v = reads.size(); v-- > 0;) {
     if (!built.variables[v].trainable) continue;
-    names.push_back(built.variables[v].name);
+    trained.push_back(&built.variables[v]);
     wrt.push_back(reads[v]);
   }
-  if (names.empty())
+  if (trained.empty())
     return InvalidArgument("the model has no trainable variables: there is nothing to train");
   std::vector<graph::GradientOrRows> gradients;
   if (options.gradient_rows) {
@@ -213,12 +215,12 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   // Rows that a gradient lacks are zero, and no kind of clipping changes zeros.
   values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
-  for (size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < trained.size(); ++i) {
     const Change change = gradients[i].by_rows() ? Change::kGradientRows : Change::kGradient;
     const Output indices = gradients[i].rows.indices;
-    Contribute(b, options, change, names[i], values[i], indices, built);
+    Contribute(b, options, change, trained[i]->name, values[i], indices, built);
     if (options.optimizer)
-      Update(b, *options.optimizer, change, names[i], values[i], indices, feeds.step);
+      Update(b, *options.optimizer, change, *trained[i], values[i], indices, feeds.step);
   }
   return OkStatus();
 }
@@ -341,7 +343,9 @@ StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
     };
     const Output value = feed(contribution.fetch);
     const bool rows = contribution.change == Change::kGradientRows;
-    Update(b, optimizer, contribution.change, contribution.variable, value,
+    const auto variable =
+        std::ranges::find(training.variables, contribution.variable, &VariableSpec::name);
+    Update(b, optimizer, contribution.change, *variable, value,
            rows ? feed(contribution.indices) : Output(), step);
   }
   return std::move(b).Finish();

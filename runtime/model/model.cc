@@ -87,6 +87,11 @@ Status CheckVariables(const Model& model, const Call& call, std::span<const Tens
     Status status = CheckSize(variable.shape);
     if (status.ok()) status = CheckShape(variable.initializer, variable.shape);
     if (status.ok()) status = CheckShape(variable.rules.regularizer, variable.shape);
+    if (status.ok()) {
+      const optimizer::Constraint& constraint = variable.rules.constraint;
+      status = Annotate(Validate(constraint, variable.shape),
+                        StrCat("constraint ", Name(constraint.kind)));
+    }
     RETURN_IF_ERROR(Annotate(status, StrCat("variable ", variable.name)));
   }
   return OkStatus();

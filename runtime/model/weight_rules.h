@@ -3,11 +3,13 @@
 #pragma once
 
 #include "runtime/model/regularizer.h"
+#include "runtime/optimizer/constraint.h"
 
 namespace tfjob::model {
 
 struct WeightRules {
   Regularizer regularizer = {};
+  optimizer::Constraint constraint = {};
 };
 
 }  // namespace tfjob::model

@@ -1,8 +1,10 @@
 #include "runtime/optimizer/apply_kernel.h"
 
 #include <array>
+#include <utility>
 
 #include "runtime/optimizer/apply_rows_kernel.h"
+#include "runtime/optimizer/constraint.h"
 #include "runtime/optimizer/update.h"
 
 namespace tfjob::optimizer {
@@ -18,8 +20,11 @@ constexpr size_t kStep = 0, kGradient = 1, kVariable = 2, kFirstSlot = 3;
 template <typename T>
 class ApplyKernel : public Kernel {
  public:
-  ApplyKernel(const Optimizer& optimizer, const KernelRequest& request)
-      : optimizer_(optimizer), inputs_(request.inputs), outputs_(request.outputs) {
+  ApplyKernel(const Optimizer& optimizer, Projection projection, const KernelRequest& request)
+      : optimizer_(optimizer),
+        projection_(std::move(projection)),
+        inputs_(request.inputs),
+        outputs_(request.outputs) {
     // If no input has row padding, the whole tensor is treated as one row.
     bool dense = true;
     for (const Operand& input : inputs_) dense &= input.dense();
@@ -29,6 +34,12 @@ class ApplyKernel : public Kernel {
   }
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    UpdateAll(inputs, outputs, stream);
+    projection_.Run(static_cast<T*>(outputs[0]), outputs_[0].row_stride);
+  }
+
+ private:
+  void UpdateAll(const void* const* inputs, void* const* outputs, Stream& stream) const {
     const auto update =
         internal::MakeUpdate<T>(optimizer_, *static_cast<const int64_t*>(inputs[kStep]), T{1});
     if (rows_ == 1) {
@@ -45,7 +56,6 @@ class ApplyKernel : public Kernel {
                        });
   }
 
- private:
   void Update(const internal::Update<T>& update, const void* const* inputs, void* const* outputs,
               int64_t row, int64_t begin, int64_t end) const {
     std::array<T*, kMaxSlots> slots{};
@@ -57,7 +67,8 @@ class ApplyKernel : public Kernel {
            slots.data());
   }
 
-  Optimizer optimizer_;
+  const Optimizer optimizer_;
+  Projection projection_;
   std::vector<Operand> inputs_, outputs_;
   int64_t rows_ = 0, cols_ = 0;
 };
@@ -89,11 +100,14 @@ Status CheckOperands(const Optimizer& optimizer, const KernelRequest& request) {
 StatusOr<std::unique_ptr<Kernel>> PrepareApply(const KernelRequest& request) {
   ASSIGN_OR_RETURN(Optimizer optimizer, FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckOperands(optimizer, request));
+  const Shape& shape = request.inputs[kVariable].shape;
+  ASSIGN_OR_RETURN(const Constraint constraint, ConstraintOf(request.attributes, shape));
+  Projection projection(constraint, shape);
   switch (request.inputs[kVariable].dtype) {
     case DType::kFloat32:
-      return std::make_unique<ApplyKernel<float>>(optimizer, request);
+      return std::make_unique<ApplyKernel<float>>(optimizer, std::move(projection), request);
     case DType::kFloat64:
-      return std::make_unique<ApplyKernel<double>>(optimizer, request);
+      return std::make_unique<ApplyKernel<double>>(optimizer, std::move(projection), request);
     default:
       return Unimplemented("a variable must be float32 or float64 to be trained");
   }

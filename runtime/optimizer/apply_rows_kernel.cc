@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "runtime/optimizer/constraint.h"
 #include "runtime/optimizer/update.h"
 
 namespace tfjob::optimizer {
@@ -19,8 +21,8 @@ constexpr size_t kStepOfRows = 0, kIndices = 1, kValues = 2, kTable = kVariableO
 template <typename T>
 class ApplyRowsKernel : public Kernel {
  public:
-  ApplyRowsKernel(const Optimizer& optimizer, const KernelRequest& request)
-      : optimizer_(optimizer), inputs_(request.inputs) {}
+  ApplyRowsKernel(const Optimizer& optimizer, Projection projection, const KernelRequest& request)
+      : optimizer_(optimizer), projection_(std::move(projection)), inputs_(request.inputs) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const std::span<const int64_t> indices = IndicesOf(inputs[kIndices]);
@@ -42,6 +44,8 @@ class ApplyRowsKernel : public Kernel {
       r.slot_strides[i - kTable - 1] = inputs_[i].row_stride;
     }
     internal::UpdateRows(optimizer_, internal::MakeUpdate<T>(optimizer_, step, T{1}), r, stream);
+    // All rows, also those without a gradient, as in Keras.
+    projection_.Run(r.variable, r.stride);
   }
 
  private:
@@ -54,6 +58,7 @@ class ApplyRowsKernel : public Kernel {
   }
 
   const Optimizer optimizer_;
+  Projection projection_;
   const std::vector<Operand> inputs_;
 };
 
@@ -89,11 +94,14 @@ Status CheckRowOperands(const Optimizer& optimizer, const KernelRequest& request
 StatusOr<std::unique_ptr<Kernel>> PrepareApplyRows(const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Optimizer optimizer, FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckRowOperands(optimizer, request));
+  const Shape& shape = request.inputs[kTable].shape;
+  ASSIGN_OR_RETURN(const Constraint constraint, ConstraintOf(request.attributes, shape));
+  Projection projection(constraint, shape);
   switch (request.inputs[kTable].dtype) {
     case DType::kFloat32:
-      return std::make_unique<ApplyRowsKernel<float>>(optimizer, request);
+      return std::make_unique<ApplyRowsKernel<float>>(optimizer, std::move(projection), request);
     case DType::kFloat64:
-      return std::make_unique<ApplyRowsKernel<double>>(optimizer, request);
+      return std::make_unique<ApplyRowsKernel<double>>(optimizer, std::move(projection), request);
     default:
       return Unimplemented("a variable must be float32 or float64 to be trained");
   }

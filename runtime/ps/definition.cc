@@ -30,6 +30,9 @@ StatusOr<state::Variable> ParseVariable(const JsonField& json) {
   ASSIGN_OR_RETURN(int64_t update, json["update"].Int());
   if (update < 0 || update > 2) return json["update"].Mismatch("0, 1 or 2");
   result.update = static_cast<state::Update>(update);
+  if (json["constraint"].present()) {
+    ASSIGN_OR_RETURN(result.constraint, optimizer::ParseConstraint(json["constraint"]));
+  }
   return result;
 }
 
@@ -46,6 +49,8 @@ Json ToJson(const Definition& definition) {
                          {"dtype", std::string(Name(variable.dtype))},
                          {"shape", variable.shape.dims()},
                          {"update", static_cast<int>(variable.update)}});
+    if (variable.constraint.present())
+      variables.back()["constraint"] = optimizer::ToJson(variable.constraint);
   }
   Json json = {{"variables", std::move(variables)},
                {"optimizer", optimizer::ToJson(definition.state.optimizer)},

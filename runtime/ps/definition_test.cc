@@ -210,6 +210,32 @@ TEST(Placement, BalancesBytes) {
   for (const auto& [server, bytes] : load) EXPECT_NEAR(bytes, 1'628'200 / 3, 100'000) << server;
 }
 
+TEST(Placement, KeepsWhatAConstraintNeedsTogether) {
+  const auto norm = [](int64_t axis) {
+    return optimizer::Constraint{.kind = optimizer::Constraint::Kind::kUnitNorm, .axes = {axis}};
+  };
+  Definition definition;
+  definition.state.variables = {{.name = "columns", .shape = {6, 100}, .constraint = norm(0)},
+                                {.name = "rows", .shape = {6, 100}, .constraint = norm(-1)},
+                                {.name = "elements",
+                                 .shape = {6, 100},
+                                 .constraint = {.kind = optimizer::Constraint::Kind::kNonNeg}}};
+  definition.max_shard_bytes = 300;  // less than a row
+  const std::vector<state::Variable>& variables = definition.state.variables;
+  const std::vector<Shard> shards = Place(definition, 2);
+  ASSERT_EQ(shards.size(), 1u + 6u + 8u);
+  EXPECT_EQ(ShapeOf(variables[0], shards[0]), Shape({6, 100}));
+  EXPECT_EQ(shards[1].size, 400);
+  EXPECT_EQ(ShapeOf(variables[1], shards[1]), Shape({1, 100}));
+  EXPECT_EQ(ShapeOf(variables[2], shards[7]), Shape({75}));
+  const StatusOr<Assignment> again = ParseAssignment(Serialize({definition, {}}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->definition, definition);
+  definition.state.variables[0].constraint.axes = {2};
+  EXPECT_EQ(Message(Validate(definition)),
+            "variable columns: constraint UnitNorm: expected different axes of [6,100], got 2");
+}
+
 TEST(Placement, CutsARowThatIsTooWide) {
   Definition definition;
   definition.state.variables = {{.name = "wide", .shape = {3, 1000}},

@@ -17,10 +17,11 @@ struct Cut {
 Cut CutOf(const state::Variable& variable, int64_t max_shard_bytes) {
   const auto element = static_cast<int64_t>(SizeOf(variable.dtype));
   const int64_t bytes = variable.shape.num_elements() * element;
-  if (bytes <= max_shard_bytes) return {.row_bytes = bytes, .rows = 1, .count = 1};
-  // A row that exceeds the limit is split between elements.
+  const bool whole = optimizer::SpansRows(variable.constraint, variable.shape);
+  if (whole || bytes <= max_shard_bytes) return {.row_bytes = bytes, .rows = 1, .count = 1};
+  // A row that exceeds the limit is split between elements, unless a constraint needs its norm.
   int64_t row_bytes = variable.shape.rank() == 0 ? element : bytes / variable.shape.dim(0);
-  if (row_bytes > max_shard_bytes) row_bytes = element;
+  if (row_bytes > max_shard_bytes && !variable.constraint.has_norms()) row_bytes = element;
   const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, max_shard_bytes / row_bytes);
   // Makes as few shards as possible, with sizes as equal as whole rows allow.
@@ -66,6 +67,15 @@ bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int se
 
 int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes) {
   return CutOf(variable, max_shard_bytes).count;
+}
+
+Shape ShapeOf(const state::Variable& variable, const Shard& shard) {
+  const auto element = static_cast<int64_t>(SizeOf(variable.dtype));
+  if (!variable.constraint.has_norms()) return {shard.size / element};
+  if (shard.size == variable.shape.num_elements() * element) return variable.shape;
+  std::vector<int64_t> dims = variable.shape.dims();
+  dims[0] = shard.size / (variable.shape.num_elements() * element / dims[0]);
+  return Shape(std::move(dims));
 }
 
 std::vector<Shard> Place(const Definition& definition, int servers) {

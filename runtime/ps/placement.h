@@ -14,6 +14,9 @@ namespace tfjob::ps {
 // Consecutive elements of one variable, on one server. `offset` and `size` count bytes of
 // the dense, row-major value. They are aligned to rows, or to elements if a single row
 // exceeds Definition::max_shard_bytes.
+//
+// A constraint with norms over the first axis needs the whole variable: it has one shard, however
+// large. One with norms over other axes needs whole rows.
 struct Shard {
   int variable = 0;
   int server = 0;
@@ -26,6 +29,10 @@ struct Shard {
 // Returns into how many shards a variable is cut. The variable's size must be within
 // kMaxVariableBytes.
 int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
+
+// Returns the shape of a shard's elements. It is flat, unless the variable has a constraint with
+// norms.
+Shape ShapeOf(const state::Variable& variable, const Shard& shard);
 
 // Requires a definition that Validate accepts. Returns all shards, ordered by variable, then
 // offset. A shard's index in the list is its number on the wire. Together the shards cover every

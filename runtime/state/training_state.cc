@@ -20,7 +20,9 @@ Status ValidateVariable(const Variable& variable) {
     return InvalidArgument("variable ", variable.name, ": cannot add to a value of type ",
                            Name(variable.dtype));
   }
-  return OkStatus();
+  return Annotate(optimizer::Validate(variable.constraint, variable.shape),
+                  StrCat("variable ", variable.name, ": constraint ",
+                         optimizer::Name(variable.constraint.kind)));
 }
 
 }  // namespace

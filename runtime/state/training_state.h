@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/optimizer/constraint.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
@@ -27,6 +28,7 @@ struct Variable {
   DType dtype = DType::kFloat32;
   Shape shape;
   Update update = Update::kGradient;
+  optimizer::Constraint constraint = {};  // kGradient: applied after each step
 
   bool operator==(const Variable&) const = default;
 };
@@ -45,7 +47,8 @@ std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
 
 // Returns InvalidArgument if two variables have the same name, if a dimension is negative, if a
 // variable's dtype does not allow its update (kGradient needs float32 or float64, and kAssignAdd
-// excludes bool and uint8), or if the optimizer is invalid. The message names the variable or the
+// excludes bool and uint8), if a constraint does not fit its variable, or if the optimizer is
+// invalid. The message names the variable or the
 // option.
 Status Validate(const TrainingState& state);
 

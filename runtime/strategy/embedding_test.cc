@@ -22,11 +22,14 @@ using optimizer::Kind;
 
 constexpr int64_t kRows = 40, kLength = 3, kSteps = 12, kBatch = 8;
 
-ModelDefinition Pooled(const optimizer::Optimizer& optimizer, bool rows) {
+ModelDefinition Pooled(const optimizer::Optimizer& optimizer, bool rows,
+                       const std::string& constraint = "null") {
   ModelDefinition definition;
   const Json layers = *ParseJson(
-      R"([{"Embedding": {"input_dim": 40, "output_dim": 5}}, "GlobalAveragePooling1D",
-          {"Dense": {"units": 1}}])",
+      StrCat(R"([{"Embedding": {"input_dim": 40, "output_dim": 5, "embeddings_constraint": )",
+             constraint, R"(}}, "GlobalAveragePooling1D",
+          {"Dense": {"units": 1, "kernel_constraint": )",
+             constraint == "null" ? constraint : R"("non_neg")", "}}]"),
       "layers");
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
   definition.build.batch_size = kBatch;
@@ -178,6 +181,8 @@ class Tasks {
     for (const std::string& server : kServers) pipes_.Close(server);
   }
 
+  Strategy& first() { return *tasks_[0]; }
+
   // Trains each task on its part of the batches, and returns variables and slots.
   std::vector<float> Run() {
     std::vector<std::thread> threads;
@@ -261,6 +266,30 @@ TEST(Embedding, SynchronousServersClipTheMeanOfRows) {
   }
 }
 
+// With axis 1, each shard of the table has whole norms. With axis 0, the table is one shard.
+TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
+  for (const int axis : {0, 1}) {
+    SCOPED_TRACE(axis);
+    const std::string constraint =
+        StrCat(R"({"MaxNorm": {"max_value": 0.05, "axis": )", axis, "}}");
+    const optimizer::Optimizer adagrad = Optimizers()[1];
+    const std::vector<float> dense = Train(Options(Pooled(adagrad, false, constraint)));
+    const ModelDefinition definition = Pooled(adagrad, true, constraint);
+    ExpectNear(Train(Options(definition)), dense);
+    StrategyOptions skips = Options(definition);
+    skips.on_non_finite = config::OnNonFinite::kSkip;
+    ExpectNear(Train(skips), dense);
+    ExpectNear(Tasks(definition, ps::Mode::kAsynchronous, 1).Run(), dense);
+    const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
+    ExpectNear(Tasks(part, ps::Mode::kSynchronous, 4).Run(), dense);
+    double squares = 0;  // of the first row or column, which comes after its accumulator
+    for (size_t i = 0; i < (axis == 0 ? 40u : 5u); ++i)
+      squares += std::pow(dense[200 + i * (axis == 0 ? 5 : 1)], 2);
+    EXPECT_LT(std::sqrt(squares), 0.05 + 1e-6);
+    EXPECT_GT(std::sqrt(squares), 0.01);
+  }
+}
+
 // Returns the error of a step on a batch with this id.
 Status StepWith(float id) {
   auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1},
@@ -285,6 +314,29 @@ TEST(Embedding, RefusesIdsThatAreNoRows) {
   EXPECT_EQ(StepWith(-1).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(StepWith(std::numeric_limits<float>::infinity()).code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// Normalised ids have the mean 0, so that some are negative.
+TEST(Embedding, AStepThatFailsLeavesMovingStatistics) {
+  ModelDefinition definition = Pooled(Optimizers()[0], true);
+  const Json layers = *ParseJson(
+      R"([{"BatchNormalization": {"center": false, "scale": false}},
+          {"Embedding": {"input_dim": 40, "output_dim": 5}}, "GlobalAveragePooling1D",
+          {"Dense": {"units": 1}}])",
+      "layers");
+  definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
+  ASSERT_EQ(DefineVariables(definition), OkStatus());
+  const auto expect_no_change = [](Strategy& strategy) {
+    ASSERT_TRUE(strategy.Start().ok());
+    const std::vector<float> before = ValuesOf(*strategy.TakeSnapshot());
+    MetricTotals totals;
+    const Status status = strategy.Step(BatchOf(0), totals).status();
+    EXPECT_NE(Message(status).find("is no row of"), std::string::npos) << status;
+    EXPECT_EQ(before, ValuesOf(*strategy.TakeSnapshot()));
+  };
+  expect_no_change(**MakeOneDevice({.task_type = "chief", .incarnation = 1}, Options(definition)));
+  Tasks tasks(definition, ps::Mode::kAsynchronous, 1);
+  expect_no_change(tasks.first());
 }
 
 TEST(Embedding, EndsTheRunWhenARowIsNotFinite) {

@@ -12,7 +12,11 @@ Status DefineVariables(ModelDefinition& definition) {
     // A variable that is not trained has no slots. It changes only if its layer assigns it.
     const auto update = spec.trainable ? state::Update::kGradient : state::Update::kAssign;
     definition.state.variables.push_back(
-        {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape, .update = update});
+        {.name = spec.name,
+         .dtype = spec.dtype,
+         .shape = spec.shape,
+         .update = update,
+         .constraint = spec.trainable ? spec.rules.constraint : optimizer::Constraint()});
   }
   return state::Validate(definition.state);
 }

@@ -83,6 +83,30 @@ def looked_up():
     return keras.Model(ids, L.Flatten()(h), name="looked_up")
 
 
+def constrained():
+    x = keras.Input((6, 5, 2), name="x")
+    C = keras.constraints
+    h = L.Conv2D(4, 3, kernel_constraint=C.UnitNorm([0, 1, 2]), bias_constraint="non_neg", name="plain")(x)
+    h = L.SeparableConv2D(3, 2, depthwise_constraint=C.MaxNorm(0.4, axis=[0, 1]), bias_constraint=C.UnitNorm(),
+                          pointwise_constraint=C.MinMaxNorm(0.5, 0.7, rate=0.6, axis=2), name="separable")(h)
+    h = L.DepthwiseConv2D(2, depthwise_constraint=C.MaxNorm(0.5, axis=-1), name="depthwise")(h)
+    rules = {"beta_constraint": "unit_norm", "gamma_constraint": C.MaxNorm(1.3)}
+    h = L.BatchNormalization(name="batch", **rules)(h)
+    h = L.PReLU(alpha_constraint="non_neg", name="slopes")(L.LayerNormalization(name="layer", **rules)(h))
+    h = L.Reshape((2, -1))(h)
+    h = L.LSTM(3, kernel_constraint="max_norm", recurrent_constraint=C.UnitNorm(1), bias_constraint="non_neg",
+               return_sequences=True, name="lstm")(h)
+    h = L.MultiHeadAttention(2, 2, kernel_constraint=C.UnitNorm([0, 1]), bias_constraint="non_neg", name="heads")(h, h)
+    h = L.Dense(4, kernel_constraint=C.MinMaxNorm(0.3, 0.5), name="dense")(h)
+    return keras.Model(x, h, name="constrained")
+
+
+def constrained_table():
+    ids = keras.Input((4,), name="ids")
+    h = L.Embedding(9, 5, embeddings_constraint=keras.constraints.MaxNorm(0.7, axis=1), name="table")(ids)
+    return keras.Model(ids, L.Flatten()(h), name="looked_up")
+
+
 class Case:
     """A model in single and in double precision, with equal weights, and its data."""
 
@@ -143,6 +167,15 @@ class Training(unittest.TestCase):
             with self.subTest(model=make.__name__):
                 self.check_steps(Case(make), 3, {"kind": "sgd", "learning_rate": 0.1})
 
+    # Also in steps that do not update a variable, and after the average of a variable is taken.
+    def test_constraints(self):
+        for given in ({}, {"momentum": 0.5}, {"gradient_accumulation_steps": 2},
+                      {"use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2}):
+            for make in (constrained, constrained_table):
+                with self.subTest(model=make.__name__, **given):
+                    case = Case(make, lambda given=given: keras.optimizers.SGD(0.1, **given))
+                    self.check_steps(case, 3, {"kind": "sgd", "learning_rate": 0.1, **given})
+
     def test_keras_reads_the_rules_that_we_write(self):
         for make in (dense, normalized, convolved, recurrent, looked_up):
             with self.subTest(model=make.__name__):
@@ -155,3 +188,11 @@ class Training(unittest.TestCase):
                 np.testing.assert_array_equal([np.asarray(loss) for loss in again.losses],
                                               [np.asarray(loss) for loss in model.losses])
                 self.assertGreater(len(model.losses), 0)
+        for make in (constrained, constrained_table):
+            config = json.loads(make().to_json())["config"]["layers"]
+            again = json.loads(keras.models.model_from_json(json.dumps(tool("rewrite", {"model": make().to_json()})))
+                               .to_json())["config"]["layers"]
+            constraints = [{key: value for key, value in layer["config"].items() if key.endswith("_constraint")}
+                           for layer in config]
+            self.assertEqual([{key: layer["config"][key] for key in wanted}
+                              for layer, wanted in zip(again, constraints)], constraints)

@@ -149,6 +149,8 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
                                          SlotsFor(definition_, variable));
     entry->variable = shard.variable;
     entry->optimizer = optimizer::ForVariable(definition_.state.optimizer, variable.name);
+    if (variable.constraint.present())
+      entry->projection = optimizer::Projection(variable.constraint, ShapeOf(variable, shard));
     if (HasRowGradient(definition_, shard.variable)) {
       const int64_t bytes = RowBytes(variable);
       entry->rows = {shard.offset / bytes, shard.size / bytes, bytes, variable.dtype};
@@ -172,6 +174,14 @@ int64_t Store::total_bytes() const {
   return total;
 }
 
+void Store::Project(Entry& entry) {
+  if (entry.dtype == DType::kFloat64) {
+    entry.projection.Run(As<double>(entry.Part(0)));
+  } else {
+    entry.projection.Run(As<float>(entry.Part(0)));
+  }
+}
+
 void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                         kernels::Stream& stream) {
   if (update.empty()) return;
@@ -184,6 +194,7 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
   auto* optimize = entry.dtype == DType::kFloat64 ? &Optimize<double> : &Optimize<float>;
   optimize(entry.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
+  Project(entry);
 }
 
 void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
@@ -194,6 +205,7 @@ void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int
   auto* optimize = entry.dtype == DType::kFloat64 ? &OptimizeRows<double> : &OptimizeRows<float>;
   optimize(entry.optimizer, entry.Part(0), {slots, count}, entry.rows,
            RowUpdate<const std::byte>::Of(update, rows), step, scale, stream);
+  Project(entry);
 }
 
 bool Store::ApplyRows(int shard, const protocol::Name& name, std::span<const std::byte> update,

@@ -135,6 +135,7 @@ class Store {
     state::Update update = state::Update::kGradient;
     int variable = 0;
     optimizer::Optimizer optimizer;  // as it applies to the variable
+    optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
     ShardRows rows;  // count 0: the gradient does not arrive as rows
@@ -150,6 +151,7 @@ class Store {
 
   Entry& At(int shard) const;
   void DerivePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter_mutex_);
+  static void Project(Entry& entry);
   void ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                    kernels::Stream& stream);
   void ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows, int64_t step,

@@ -1,0 +1,90 @@
+// Defines constraints: projections of a variable, which are applied after each step of the
+// optimizer. The arithmetic is Keras 3's (keras/src/constraints):
+//
+//   NonNeg      w = max(w, 0)
+//   UnitNorm    w = w / (1e-7 + n)
+//   MaxNorm     w = w (min(n, max_value) / (1e-7 + n))
+//   MinMaxNorm  w = w ((rate min(max(n, min_value), max_value) + (1 - rate) n) / (1e-7 + n))
+//
+// where n is the Euclidean norm of w over `axes`, one norm per index of the other axes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/attributes.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::optimizer {
+
+struct Constraint {
+  enum class Kind : uint8_t { kNone, kNonNeg, kUnitNorm, kMaxNorm, kMinMaxNorm };
+
+  Kind kind = Kind::kNone;
+  double min_value = 0;            // kMinMaxNorm
+  double max_value = 1;            // kMaxNorm, kMinMaxNorm
+  double rate = 1;                 // kMinMaxNorm
+  std::vector<int64_t> axes = {};  // of the norms; negative ones count from the last
+
+  bool present() const { return kind != Kind::kNone; }
+  bool has_norms() const { return present() && kind != Kind::kNonNeg; }
+  bool operator==(const Constraint&) const = default;
+};
+
+// Returns Keras' class name: "MaxNorm".
+std::string_view Name(Constraint::Kind kind);
+
+// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks an axis.
+Status Validate(const Constraint& constraint, const Shape& shape);
+
+// Returns whether the norms are over the first axis, so that no range of rows has whole norms.
+bool SpansRows(const Constraint& constraint, const Shape& shape);
+
+// Convert a constraint to and from JSON, in a form of this project's own.
+Json ToJson(const Constraint& constraint);
+StatusOr<Constraint> ParseConstraint(const JsonField& json);
+
+// Add a constraint to the attributes of an op that updates a variable, unless it is kNone, and read
+// it back. ConstraintOf returns InvalidArgument if it does not fit a variable of this shape.
+void SetConstraint(const Constraint& constraint, Attributes& attributes);
+StatusOr<Constraint> ConstraintOf(const Attributes& attributes, const Shape& shape);
+
+// Applies a constraint to variables of one shape. Holds one number per norm, so that Run allocates
+// nothing. Not thread-safe.
+class Projection {
+ public:
+  // Applies nothing.
+  Projection() = default;
+  // Requires a constraint that Validate accepts for the shape.
+  Projection(const Constraint& constraint, const Shape& shape);
+
+  // Projects the variable in place. `row_stride` is the distance between the beginnings of two of
+  // its rows (all its axes but the last), counted in elements.
+  void Run(float* variable, int64_t row_stride);
+  void Run(double* variable, int64_t row_stride);
+  template <typename T>
+  void Run(std::span<T> variable) {
+    Run(variable.data(), columns_);
+  }
+
+ private:
+  template <typename T>
+  void RunOn(T* variable, int64_t row_stride);
+  template <typename Visit>
+  void ForEachRow(Visit visit);
+  void NormsToFactors();
+
+  Constraint constraint_;
+  std::vector<int64_t> dims_;     // all but the last
+  std::vector<int64_t> strides_;  // in norms_, by dimension; 0 for the axes of the norms
+  std::vector<int64_t> place_;    // of the current row
+  int64_t rows_ = 0, columns_ = 0;
+  int64_t column_stride_ = 0;  // in norms_
+  std::vector<double> norms_;  // their squares, then the norms, then the factors of the elements
+};
+
+}  // namespace tfjob::optimizer
