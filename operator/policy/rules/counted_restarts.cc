@@ -64,7 +64,7 @@ void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
   for (const std::string_view uid : gone) {
     latest_first.emplace_back(GoneFor(uid, snapshot, options), uid);
   }
-  // Of pods that went at once, any may be forgotten; it must only be the same ones every time.
+  // Any of the pods that went at once may be forgotten, as long as it is the same ones every time.
   std::ranges::sort(latest_first, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
