@@ -128,7 +128,7 @@ TEST_F(KeyFolderTest, StartsWithoutKeys) {
   EXPECT_EQ(NamesOf(*empty.Ring()), (Names{"1"}));
 }
 
-// As after `kubectl delete secret`: jobs with a key go on, and new ones are not open to everybody.
+// As after `kubectl delete secret`: jobs with a key go on, and new ones are not open to everyone.
 TEST_F(KeyFolderTest, KeepsTheKeysOfAFolderThatIsEmptiedAndWarnsOnce) {
   const auto count = [](const std::string& log, const std::string& words) {
     size_t times = 0;

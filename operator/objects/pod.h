@@ -78,7 +78,7 @@ struct Pod {
 };
 
 // Returns the value of kKeyIdAnnotation; "" if there is none, "invalid" if the value cannot be an
-// id. (Anybody who may change pods can write any value, and messages contain it.)
+// id. (Anyone who may change pods can write any value, and messages contain it.)
 std::string KeyIdOf(const ObjectMeta& pod);
 
 // If the pod has container statuses, removes the conditions that no longer matter: those that are

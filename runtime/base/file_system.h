@@ -38,7 +38,7 @@ class FileSystem {
 // Returns the machine's file system, which exists until the process exits.
 FileSystem& RealFileSystem();
 
-// Returns a name next to `path` that nobody can guess: "<path>.tmp.<16 hexadecimal digits>". The
+// Returns a name next to `path` that cannot be guessed: "<path>.tmp.<16 hexadecimal digits>". The
 // digits are random because a process id is not enough: all containers have process 1, and a folder
 // that others may write could contain a link with a name that is known in advance.
 std::string TemporaryPath(const std::string& path);

@@ -131,7 +131,7 @@ struct StrategyConfig {
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
-// What happens when a loss or a gradient is NaN or infinite.
+// Says what happens when a loss or a gradient is NaN or infinite.
 enum class OnNonFinite { kFail, kSkip, kContinue };
 
 struct EvalConfig {

@@ -37,7 +37,7 @@ StatusOr<std::vector<Variable*>> FindOrCreateSlots(const optimizer::Optimizer& o
     Variable* found = store.Find(name);
     if (found == nullptr) {
       ASSIGN_OR_RETURN(found, store.Create(name, dtype, variable.shape(), Kind::kSlot));
-      // A new variable contains zeros, in memory that nobody has touched.
+      // A new variable contains zeros, in memory that has not been touched.
       if (slot.starts_as_variable) {
         RETURN_IF_ERROR(found->FromTensor(variable.ToTensor()));
       } else if (slot.initial_value != 0) {

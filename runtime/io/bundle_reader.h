@@ -1,5 +1,5 @@
 // Reads a TensorFlow V2 checkpoint with any number of shards (see bundle_writer.h for the format).
-// Verifies checksums on every read. A checkpoint may come from anybody: no name, offset or size in
+// Verifies checksums on every read. A checkpoint may come from anyone: no name, offset or size in
 // it is trusted, and no more memory is allocated than its files have bytes. Not thread-safe.
 #pragma once
 

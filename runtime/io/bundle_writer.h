@@ -53,7 +53,7 @@ class BundleWriter {
   std::unique_ptr<OutputFile> data_;
   int64_t size_ = 0;                            // of the data file
   std::map<std::string, std::string> entries_;  // name → serialised BundleEntryProto
-  // What the destructor removes.
+  // The files that the destructor removes.
   std::vector<std::string> unfinished_;
 };
 

@@ -43,7 +43,7 @@ struct Pipe {
   void CloseWriteEnd() { close(std::exchange(ends[1], -1)); }
 };
 
-// What the process may use, for a file of this many bytes.
+// Returns the limits of the process, for a file of this many bytes.
 struct Limits {
   uint64_t megabytes;
   uint64_t seconds;

@@ -7,7 +7,7 @@
 //   uint32, uint64        int64
 // Both byte orders and both orders of the axes (C and Fortran) are read; the tensor is in C order.
 //
-// A file may come from anybody: its shape is compared with its size before memory is allocated. An
+// A file may come from anyone: its shape is compared with its size before memory is allocated. An
 // array that is compressed may take 256 MiB of memory or a hundred times its compressed size.
 #pragma once
 

@@ -4,7 +4,7 @@
 //             "data_offsets": [0, 24]}, …, "__metadata__": {"key": "value"}}
 //   the rest  the values, little-endian and row-major, without gaps
 //
-// A file may come from anybody: no name, offset or size in it is trusted, and no more memory is
+// A file may come from anyone: no name, offset or size in it is trusted, and no more memory is
 // allocated than a small multiple of the file's size.
 #pragma once
 

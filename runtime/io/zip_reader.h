@@ -2,7 +2,7 @@
 // .npz files and Keras' .keras files are such archives.
 // Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 //
-// An archive may come from anybody: every offset and size is checked before it is used, and so is
+// An archive may come from anyone: every offset and size is checked before it is used, and so is
 // the checksum of every member that is read to its end.
 #pragma once
 

@@ -16,7 +16,7 @@ namespace tfjob::rpc {
 
 // Frames are large and credits already limit their senders, so the HTTP/2 windows are large from
 // the start. BDP (bandwidth-delay product) probing is off, because when measured it took a third of
-// the CPU time of an exchange. Nobody here compresses, so a compressed message is not inflated:
+// the CPU time of an exchange. Our peers never compress, so a compressed message is not inflated:
 // gRPC would compare only its compressed size with the limit.
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},

@@ -29,7 +29,7 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem());
 
-// What a load may use.
+// The resources that a load may use.
 struct LoadOptions {
   // The values are read into the memory of these tensors, which are then those of the snapshot that
   // is returned. Must fit the model. After an error, their content is undefined. Null: the values

@@ -30,7 +30,7 @@ struct SavePolicy {
   Duration slow{10s};
 };
 
-// What the caller does after an event.
+// Says what the caller does after an event.
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the mark, and call OnBeginMark

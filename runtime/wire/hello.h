@@ -41,7 +41,7 @@ inline constexpr uint8_t kHelloVersion = 1;
 inline constexpr size_t kMaxClaimBytes = 1024;
 inline constexpr size_t kMaxDenialBytes = 1024;  // a longer message is cut
 
-// What a connection is for after the hello. Listeners deny kData, which is reserved.
+// The purpose of a connection after the hello. Listeners deny kData, which is reserved.
 enum class Purpose : uint8_t { kGrpc = 1, kData = 2 };
 
 // Why a listener ends a hello before the caller's proof.

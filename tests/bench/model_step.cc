@@ -1,7 +1,6 @@
 // Implements the benchmark cases that compute a model's gradients: encoder, lstm and resnet-50. A
-// step is the forward pass, the mean squared error against zeros, and the backward pass. It changes
-// no variable that a gradient is computed for. MODEL_CASE and MODEL_FILE name the case and its file,
-// in Keras' JSON.
+// step is the forward pass, the mean squared error against zeros, and the backward pass. No
+// optimizer runs. MODEL_CASE and MODEL_FILE name the case and its file, in Keras' JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

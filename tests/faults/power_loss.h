@@ -1,6 +1,6 @@
 // Records what is written, and makes the states in which a loss of power may leave a folder.
 //
-// What a loss of power keeps: the content that was synced, and the creations, renames and removals
+// A loss of power keeps the content that was synced, and the creations, renames and removals
 // in a folder that was synced afterwards. Everything else may be kept or lost, in any combination.
 #pragma once
 

@@ -126,7 +126,7 @@ class FullDiskTest : public testing::Test {
     })) << job_->Output();
     pid_ = job_->Await(kChief, 10s).pid;
     FillDisk();
-    // What is being written when the disk fills may still have been whole.
+    // The file that is being written when the disk fills may still have been whole.
     ASSERT_TRUE(Await(60s, [&] { return !CheckpointProblem().empty(); })) << job_->Output();
     EXPECT_NE(CheckpointProblem().find(kFull), std::string::npos) << CheckpointProblem();
     before_ = NewestFiles();

@@ -17,7 +17,7 @@ namespace tfjob::simulation {
 // Checks one simulation, step by step: call Check() after each step.
 class Invariants {
  public:
-  // What the programs in the pods did; to be kept up to date by the caller.
+  // The ends of the programs in the pods; to be kept up to date by the caller.
   Oracle oracle;
   Delays delays;
   Counts counts;

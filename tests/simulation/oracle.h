@@ -25,7 +25,7 @@ class Oracle {
   // Records that a user suspended the job, or created it suspended.
   void OnSuspend(const std::string& job_uid) { ++lives_[job_uid].suspensions; }
 
-  // What happened to a job that events may report.
+  // The incidents of a job that events may report.
   struct Causes {
     int64_t exits = 0;        // of programs, for any reason
     int64_t suspensions = 0;  // how often it was suspended

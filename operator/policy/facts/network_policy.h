@@ -1,4 +1,4 @@
-// Describes the NetworkPolicy of a job, which keeps everybody but the job's own pods away from its
+// Describes the NetworkPolicy of a job, which keeps all but the job's own pods away from its
 // port.
 #pragma once
 
@@ -44,7 +44,7 @@ struct NetworkPolicySpec {
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
 // Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. Those
-// may reach each other at all ports; everybody may reach all other ports. Network policies cannot
+// may reach each other at all ports; all other ports are open to everyone. Network policies cannot
 // exclude a port, so the policy allows the ranges between the excluded ones, for each protocol. All
 // fields that have a default are set, so that the server stores the spec as it is here.
 Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);

@@ -30,7 +30,7 @@ struct Dataset {
   uint64_t bytes = 0;
 };
 
-// What the walk through a file finds.
+// The result of the walk through a file.
 struct Contents {
   uint64_t most_bytes = 0;
   uint64_t bytes = 0;

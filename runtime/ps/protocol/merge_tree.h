@@ -17,7 +17,7 @@ namespace tfjob::ps::protocol {
 class MergeTree {
  public:
   // Adds a contribution. Returns the pairs that can now be summed, in order: the second into the
-  // first. Of several contributions of one worker, only the first is paired.
+  // first. If a worker has several contributions, only the first is paired.
   std::vector<std::pair<Name, Name>> Add(const Name& name);
   void Clear() { roots_.clear(); }
 

@@ -21,7 +21,7 @@ class Intake : public std::enable_shared_from_this<Intake> {
     // another one is let in.
     Duration look_every{20ms};
     uint64_t busy_bytes = uint64_t{2} << 20;
-    // Nobody waits longer than this.
+    // The longest wait.
     Duration patience{5s};
   };
   static std::shared_ptr<Intake> Create(const Options& options) {

@@ -11,7 +11,7 @@
 
 namespace tfjob::ps {
 
-// What a shard needs to know about its rows.
+// The layout of a shard whose gradient arrives as rows.
 struct ShardRows {
   int64_t first = 0;  // the index of its first row in the variable
   int64_t count = 0;
