@@ -303,7 +303,7 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   EXPECT_EQ(*ListDirectory(fresh), std::vector<std::string>{"logs"});
 }
 
-// What a job writes to a claim must be there for the next run, as in a cluster.
+// Checks that the next run finds what a job wrote to a claim, as in a cluster.
 TEST_F(CmdTest, ClaimsOutliveTheRun) {
   const auto job = [](const std::string& command) {
     return StrCat(

@@ -13,7 +13,7 @@
 
 namespace tfjob::keys {
 
-// What one look at the folder found.
+// Holds what one read of the folder found.
 struct FoundKeys {
   KeyRing ring;
   // Why files of the folder are not in the ring: one message per file, beginning with its path.

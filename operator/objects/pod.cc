@@ -19,13 +19,6 @@ constexpr std::array<std::pair<PodPhase, std::string_view>, 5> kPhases = {
      {PodPhase::kSucceeded, "Succeeded"},
      {PodPhase::kFailed, "Failed"}}};
 
-PodPhase ParsePhase(std::string_view text) {
-  for (const auto& [phase, name] : kPhases) {
-    if (name == text) return phase;
-  }
-  return PodPhase::kUnknown;
-}
-
 template <typename Field>
 Status ReadState(const Field& state, ContainerStatus& container) {
   if (const Field running = state["running"]; running.present()) {
@@ -157,6 +150,13 @@ Json ToJson(const PodCondition& condition) {
 
 std::string_view Name(PodPhase phase) {
   return kPhases[static_cast<size_t>(phase)].second;
+}
+
+PodPhase ParsePhase(std::string_view text) {
+  for (const auto& [phase, name] : kPhases) {
+    if (name == text) return phase;
+  }
+  return PodPhase::kUnknown;
 }
 
 std::string KeyIdOf(const ObjectMeta& pod) {

@@ -11,6 +11,8 @@ namespace tfjob::objects {
 
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 std::string_view Name(PodPhase phase);  // "Pending"
+// Returns kUnknown for a text that is not the name of a phase.
+PodPhase ParsePhase(std::string_view text);
 
 // One entry of status.containerStatuses or status.initContainerStatuses.
 struct ContainerStatus {

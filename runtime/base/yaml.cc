@@ -3,6 +3,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -281,8 +282,12 @@ void Emit(const Json& value, YAML::Emitter& out) {
   }
 }
 
-// yaml-cpp does not check the encoding.
-Status CheckUtf8(std::string_view text, std::string_view what) {
+// yaml-cpp does not check the encoding, and accepts NUL bytes, which end a number early.
+Status CheckText(std::string_view text, std::string_view what) {
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    const auto line = std::ranges::count(text.substr(0, nul), '\n') + 1;
+    return InvalidArgument(what, ": line ", line, ": a NUL byte; write \"\\0\" in double quotes");
+  }
   if (IsUtf8(text)) return OkStatus();
   int line = 1;
   size_t start = 0;
@@ -296,7 +301,7 @@ Status CheckUtf8(std::string_view text, std::string_view what) {
 }  // namespace
 
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what) {
-  RETURN_IF_ERROR(CheckUtf8(text, what));
+  RETURN_IF_ERROR(CheckText(text, what));
   std::vector<Json> documents;
   std::istringstream stream{std::string(text)};
   try {

@@ -123,6 +123,13 @@ TEST(ParseYaml, RefusesTextThatIsNotUtf8) {
             "f.yaml: line 2: the text is not UTF-8");
 }
 
+// Without the check, the number would end at the NUL.
+TEST(ParseYaml, RefusesNulBytesButReadsTheirEscapes) {
+  EXPECT_EQ(Message(ParseYaml(std::string("a: b\nc: 1\0x\n", 12), "f.yaml").status()),
+            "f.yaml: line 2: a NUL byte; write \"\\0\" in double quotes");
+  EXPECT_EQ(PrintJson((*ParseYaml(R"(a: "1\0x")", "f.yaml"))[0]), R"({"a":"1\u0000x"})");
+}
+
 TEST(ParseYaml, ANumberBeyondDoublesStaysText) {
   EXPECT_EQ(PrintJson((*ParseYaml("a: 1e999", "f.yaml"))[0]), R"({"a":"1e999"})");
 }

@@ -12,7 +12,7 @@ namespace {
 
 class StoreWorld : public ContractWorld {
  public:
-  explicit StoreWorld(bool streaming_list) : server_({streaming_list}) {
+  StoreWorld(bool streaming_list, bool protobuf) : server_({streaming_list, protobuf}) {
     kube::KubeClientOptions options;
     options.watch.policy.page_size = 1;
     auto client = kube::KubeClient::Create(server_.config(), options);
@@ -31,9 +31,11 @@ class StoreWorld : public ContractWorld {
 
 INSTANTIATE_TEST_SUITE_P(
     Kube, ContractTest,
-    ::testing::Values(ContractTarget{"Pages", [] { return std::make_unique<StoreWorld>(false); }},
-                      ContractTarget{"StreamingList",
-                                     [] { return std::make_unique<StoreWorld>(true); }}),
+    ::testing::Values(
+        ContractTarget{"Pages", [] { return std::make_unique<StoreWorld>(false, true); }},
+        ContractTarget{"StreamingList", [] { return std::make_unique<StoreWorld>(true, true); }},
+        ContractTarget{"JsonPages", [] { return std::make_unique<StoreWorld>(false, false); }},
+        ContractTarget{"Json", [] { return std::make_unique<StoreWorld>(true, false); }}),
     ContractTargetName);
 
 }  // namespace

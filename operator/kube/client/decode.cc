@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "operator/kube/client/decode_odd.h"
+#include "operator/kube/client/decode_protobuf.h"
+#include "operator/kube/rest/envelope.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "runtime/base/json_split.h"
@@ -13,8 +15,6 @@ namespace {
 
 using client::Object;
 using objects::Kind;
-
-constexpr char kInitialEnd[] = "k8s.io/initial-events-end";
 
 Json MetadataJson(const JsonView& metadata, bool with_annotations) {
   Json json = Json::object();
@@ -126,16 +126,17 @@ bool IsTooLarge(Kind kind, std::string_view text) {
   return becomes_tree && HasTooManyValues(text);
 }
 
-StatusOr<EventType> ParseType(std::string_view text) {
+}  // namespace
+
+StatusOr<EventType> ParseEventType(std::string_view text) {
   if (text == "ADDED") return EventType::kAdded;
   if (text == "MODIFIED") return EventType::kModified;
   if (text == "DELETED") return EventType::kDeleted;
   if (text == "BOOKMARK") return EventType::kBookmark;
   if (text == "ERROR") return EventType::kError;
-  return InvalidArgument("a watch event of unknown type \"", text.substr(0, 40), "\"");
+  return InvalidArgument("a watch event of unknown type \"",
+                         IsUtf8(text.substr(0, 40)) ? text.substr(0, 40) : "?", "\"");
 }
-
-}  // namespace
 
 StatusOr<Object> DecodeObject(Kind kind, const JsonView& object, std::string_view api_version) {
   StatusOr<Object> decoded = DecodeFast(kind, object, api_version);
@@ -146,6 +147,7 @@ StatusOr<Object> DecodeObject(Kind kind, const JsonView& object, std::string_vie
 }
 
 StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view api_version) {
+  if (IsEnvelope(text)) return DecodeProtobufObject(kind, text);
   // Kept per thread, so that its buffers are reused by all calls of the thread.
   thread_local JsonDocument document;
   if (!IsTooLarge(kind, text)) {
@@ -161,6 +163,7 @@ StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view
 // several times the size of its text.
 StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view api_version,
                               const Packer& pack) {
+  if (IsEnvelope(text)) return DecodeProtobufPage(kind, text, pack);
   const Status no_list = InvalidArgument("expected a list of ", client::Name(kind), " objects");
   ASSIGN_OR_RETURN(const std::vector<JsonMember> members, SplitJsonObject(text));
   const std::string_view items = FindJsonMember(members, "items");
@@ -194,7 +197,7 @@ namespace {
 StatusOr<WatchEvent> DecodeOddEvent(Kind kind, std::string_view line, std::string_view api_version,
                                     const Status& refusal) {
   const std::string_view object = FindJsonMember(line, "object");
-  const StatusOr<EventType> type = ParseType(PlainText(line, "type"));
+  const StatusOr<EventType> type = ParseEventType(PlainText(line, "type"));
   if (!type.ok() || !object.starts_with('{')) return refusal;
   if (*type == EventType::kBookmark || *type == EventType::kError) return refusal;
   WatchEvent event;
@@ -219,7 +222,7 @@ StatusOr<WatchEvent> DecodeEvent(Kind kind, JsonDocument& document, std::string_
   const JsonView& root = *parsed;
   const JsonView object = root["object"];
   WatchEvent event;
-  ASSIGN_OR_RETURN(event.type, ParseType(root["type"].Text()));
+  ASSIGN_OR_RETURN(event.type, ParseEventType(root["type"].Text()));
   if (!object.IsObject()) return InvalidArgument("a watch event without an object");
   if (event.type == EventType::kError) {
     event.error = ParseApiError(object);
@@ -231,7 +234,7 @@ StatusOr<WatchEvent> DecodeEvent(Kind kind, JsonDocument& document, std::string_
     return InvalidArgument("a watch event without a resourceVersion");
   }
   if (event.type == EventType::kBookmark) {
-    event.initial_end = metadata["annotations"][kInitialEnd].Text() == "true";
+    event.initial_end = metadata["annotations"][kInitialEventsEnd].Text() == "true";
   } else {
     event.object = DecodeObject(kind, object, api_version);
   }

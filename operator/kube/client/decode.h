@@ -1,6 +1,7 @@
 // Decodes an API server's responses into compact objects. Pods and services are read directly from
-// the text, without a JSON tree. Nodes keep only the fields that decisions need; objects of other
-// kinds keep everything except metadata.managedFields.
+// the JSON text, without a JSON tree, or from protobuf (decode_protobuf.h). Nodes keep only the
+// fields that decisions need; objects of other kinds keep everything except
+// metadata.managedFields.
 //
 // Nothing that one object contains makes the others of a list or a stream unreadable. If an object
 // cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts that
@@ -22,6 +23,7 @@ namespace tfjob::kube {
 // so it is taken from `kind` and `api_version`.
 StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object,
                                       std::string_view api_version);
+// `text` is JSON or an envelope with protobuf.
 StatusOr<client::Object> DecodeObject(objects::Kind kind, std::string_view text,
                                       std::string_view api_version);
 
@@ -34,11 +36,17 @@ struct ListPage {
   std::string resource_version;
   std::string continue_token;  // "" if this is the last page
 };
-// `pack` may be null. Returns InvalidArgument if the text is not a list.
+// `text` is JSON or an envelope with protobuf. `pack` may be null. Returns InvalidArgument if the
+// text is not a list.
 StatusOr<ListPage> DecodePage(objects::Kind kind, std::string_view text,
                               std::string_view api_version, const Packer& pack = nullptr);
 
 enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
+// Parses "ADDED" and the like. Returns InvalidArgument for any other text.
+StatusOr<EventType> ParseEventType(std::string_view text);
+
+// The annotation, with the value "true", of the bookmark that ends the initial list of a stream.
+inline constexpr char kInitialEventsEnd[] = "k8s.io/initial-events-end";
 
 struct WatchEvent {
   EventType type = EventType::kError;
@@ -48,7 +56,7 @@ struct WatchEvent {
   StatusOr<client::Object> object = NotFound("");
   ApiError error;  // for kError
 };
-// Decodes one line of a watch. At least JsonDocument::kPadding bytes after the line must be
+// Decodes one line of a watch in JSON. At least JsonDocument::kPadding bytes after the line must be
 // readable. Returns InvalidArgument if the line is not an event.
 StatusOr<WatchEvent> DecodeEvent(objects::Kind kind, JsonDocument& document, std::string_view line,
                                  std::string_view api_version);

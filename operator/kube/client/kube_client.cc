@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "operator/kube/client/decode.h"
+#include "operator/kube/client/decode_protobuf.h"
 #include "operator/kube/client/resource.h"
 #include "operator/kube/config/url.h"
+#include "operator/kube/rest/envelope.h"
 #include "operator/objects/kind.h"
 #include "runtime/base/log.h"
 
@@ -37,6 +39,10 @@ StatusOr<Key> KeyOf(Kind kind, const Json& object) {
                            client::IsClusterScoped(kind) ? "none" : "a namespace, got none");
   }
   return key;
+}
+
+const char* AcceptFor(Kind kind) {
+  return HasProtobuf(kind) ? kAcceptProtobuf : kAcceptJson;
 }
 
 Status Explain(const Status& status, std::string_view verb, const std::string& what) {
@@ -128,31 +134,31 @@ StatusOr<std::string> KubeClient::VersionFor(Kind kind) {
   return ApiVersion(kind);
 }
 
-StatusOr<HttpResponse> KubeClient::GetObject(const Key& key) {
+StatusOr<HttpResponse> KubeClient::GetObject(const Key& key, const char* accept) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(key.kind));
-  auto response = rest_.Call({"GET", ObjectPath(key, version), "", ""});
+  auto response = rest_.Call({"GET", ObjectPath(key, version), "", "", 0, accept});
   if (!response.ok()) return Explain(response.status(), "get", client::ToString(key));
   return response;
 }
 
 StatusOr<Object> KubeClient::Get(const Key& key) {
-  ASSIGN_OR_RETURN(const HttpResponse response, GetObject(key));
+  ASSIGN_OR_RETURN(const HttpResponse response, GetObject(key, AcceptFor(key.kind)));
   ASSIGN_OR_RETURN(const std::string version, VersionFor(key.kind));
   return DecodeObject(key.kind, response.body, version);
 }
 
 StatusOr<Json> KubeClient::GetJson(const Key& key) {
-  ASSIGN_OR_RETURN(const HttpResponse response, GetObject(key));
+  ASSIGN_OR_RETURN(const HttpResponse response, GetObject(key, kAcceptJson));
   return ParseJson(response.body, client::ToString(key));
 }
 
-StatusOr<std::optional<HttpResponse>> KubeClient::GetPage(const std::string& path,
+StatusOr<std::optional<HttpResponse>> KubeClient::GetPage(Kind kind, const std::string& path,
                                                           const client::LabelSelector& selector,
                                                           WatchStep& step,
                                                           std::vector<Object>& objects) {
   const size_t limit = step.page_size > 0 ? watch_.max_page_bytes : 0;  // 0: the transport's
   StatusOr<HttpResponse> response =
-      rest_.Call({"GET", path + QueryOf(step, selector), "", "", limit});
+      rest_.Call({"GET", path + QueryOf(step, selector), "", "", limit, AcceptFor(kind)});
   if (response.ok()) return *std::move(response);
   const Status& error = response.status();
   if (error.code() == StatusCode::kOutOfRange && !step.continue_token.empty()) {
@@ -177,7 +183,7 @@ StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& nam
   step.page_size = kPageSize;
   std::vector<Object> objects;
   while (true) {
-    const auto response = GetPage(path, selector, step, objects);
+    const auto response = GetPage(kind, path, selector, step, objects);
     if (!response.ok()) return Explain(response.status(), "list", what);
     if (!*response) continue;
     StatusOr<ListPage> page = DecodePage(kind, (*response)->body, version);
@@ -196,7 +202,8 @@ StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& nam
 StatusOr<Object> KubeClient::Write(std::string_view verb, std::string_view method, const Key& key,
                                    const std::string& path, const Json& body) {
   const char* const type = method == "PATCH" ? kMergePatch : kJson;
-  const auto response = rest_.Call({std::string(method), path, type, PrintJson(body)});
+  const auto response =
+      rest_.Call({std::string(method), path, type, PrintJson(body), 0, AcceptFor(key.kind)});
   if (!response.ok()) return Explain(response.status(), verb, client::ToString(key));
   ASSIGN_OR_RETURN(const std::string version, VersionFor(key.kind));
   return DecodeObject(key.kind, response->body, version);

@@ -71,11 +71,12 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<std::string> VersionFor(objects::Kind kind);
   StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();
-  StatusOr<HttpResponse> GetObject(const client::Key& key);
+  // Sends a GET for an object. `accept` is the header of that name.
+  StatusOr<HttpResponse> GetObject(const client::Key& key, const char* accept);
   // Requests a page of a list. Changes `step` if the page must be requested in another way: half as
   // many objects if it is too long, the whole list if its continuation has expired. Such a page is
   // nullopt; in the latter case, `objects` is emptied.
-  StatusOr<std::optional<HttpResponse>> GetPage(const std::string& path,
+  StatusOr<std::optional<HttpResponse>> GetPage(objects::Kind kind, const std::string& path,
                                                 const client::LabelSelector& selector,
                                                 WatchStep& step,
                                                 std::vector<client::Object>& objects);

@@ -57,7 +57,7 @@ KubeClientOptions QuickOptions() {
   options.rest.qps = 0;
   options.watch.policy.backoff = {1ms, 5ms, 2.0, 0.0};
   options.watch.policy.shortest_watch = 0s;
-  options.watch.max_line_bytes = 1000;
+  options.watch.max_event_bytes = 1000;
   options.watch.seed = 1;
   return options;
 }

@@ -2,8 +2,10 @@
 
 #include <utility>
 
-#include "operator/kube/client/line_splitter.h"
+#include "operator/kube/client/decode_protobuf.h"
+#include "operator/kube/client/event_reader.h"
 #include "operator/kube/client/resource.h"
+#include "operator/kube/rest/envelope.h"
 #include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 
@@ -132,19 +134,20 @@ void Reflector::LogSkipped(const Status& why) const {
   kWatchLog.Warning("skipping an object", {{"watch", path_}, {"error", why}});
 }
 
-std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_view method) {
+std::optional<RestClient::Opened> Reflector::Open(const WatchStep& step, std::string_view method) {
   HttpRequest request{"GET", path_ + QueryOf(step, target_.selector), "", ""};
+  if (HasProtobuf(target_.kind)) request.accept = kAcceptProtobuf;
   const Duration patience = options_.policy.patience;
   StatusOr<RestClient::Opened> opened = rest_.Open(
       std::move(request), method, patience, [this](HttpStream* stream) { SetStream(stream); });
   if (!opened.ok()) {
     End(Broken(opened.status()));
-    return nullptr;
+    return std::nullopt;
   }
   if (opened->head.code == 200 && opened->head.content_encoding.empty()) {
     state_.OnOpened(Now());
     if (step.kind == WatchStep::Kind::kWatch) health_.Works(number_);
-    return std::move(opened->stream);
+    return *std::move(opened);
   }
   const auto body = ReadAll(*opened->stream, options_.max_error_bytes);
   SetStream(nullptr);
@@ -154,7 +157,7 @@ std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_v
     opened->head.body = body.ok() ? *body : std::string(Message(body.status()));
     End(EndOf(ParseApiError(opened->head), false));
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
@@ -175,9 +178,9 @@ StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
 }
 
 void Reflector::ReadPage(const WatchStep& step) {
-  const auto stream = Open(step, "LIST");
-  if (stream == nullptr) return;
-  StatusOr<std::string> body = ReadAll(*stream, options_.max_page_bytes);
+  const auto list = Open(step, "LIST");
+  if (!list) return;
+  StatusOr<std::string> body = ReadAll(*list->stream, options_.max_page_bytes);
   SetStream(nullptr);
   if (absl::IsResourceExhausted(body.status())) return End(TooLong(body.status(), step.page_size));
   if (!body.ok()) return End(Broken(body.status()));
@@ -193,44 +196,44 @@ void Reflector::ReadPage(const WatchStep& step) {
 }
 
 void Reflector::Probe(const WatchStep& step) {
-  const auto stream = Open(step, "LIST");
-  if (stream == nullptr) return;
-  const auto body = ReadAll(*stream, options_.max_page_bytes);
+  const auto list = Open(step, "LIST");
+  if (!list) return;
+  const auto body = ReadAll(*list->stream, options_.max_page_bytes);
   SetStream(nullptr);
   if (!body.ok()) return End(Broken(body.status()));
   state_.OnProbed();
 }
 
 void Reflector::Watch(const WatchStep& step) {
-  const auto stream = Open(step, "WATCH");
-  if (stream == nullptr) return;
-  const WatchEnd end = ReadEvents(*stream, SteadyClock::now() + step.time + options_.policy.margin);
+  auto watch = Open(step, "WATCH");
+  if (!watch) return;
+  const WatchEnd end = ReadEvents(*watch, SteadyClock::now() + step.time + options_.policy.margin);
   SetStream(nullptr);
   End(end);
 }
 
-WatchEnd Reflector::ReadEvents(HttpStream& stream, SteadyTime deadline) {
+WatchEnd Reflector::ReadEvents(RestClient::Opened& watch, SteadyTime deadline) {
   const auto listed_by = SteadyClock::now() + options_.policy.patience;
-  LineSplitter splitter(options_.max_line_bytes);
+  const auto reader = MakeEventReader(target_.kind, target_.api_version, watch.head.content_type,
+                                      options_.max_event_bytes);
   WatchEnd ended;
   while (!Stopping()) {
     const bool listed = !state_.resource_version().empty();
-    const StatusOr<std::string> bytes = stream.Read(TimeUntil(listed ? deadline : listed_by));
+    const StatusOr<std::string> bytes =
+        watch.stream->Read(TimeUntil(listed ? deadline : listed_by));
     if (!bytes.ok()) return Broken(bytes.status());
     if (bytes->empty()) {
-      if (!splitter.within_line()) return ended;
-      return Broken(Unavailable("the watch ended within a line"));
+      if (!reader->within_event()) return ended;
+      return Broken(Unavailable("the watch ended within an event"));
     }
     const Status read =
-        splitter.Add(*bytes, [&](std::string_view line) { return OnLine(line, ended); });
+        reader->Add(*bytes, [&](WatchEvent event) { return OnEvent(std::move(event), ended); });
     if (!read.ok()) return ended.kind == WatchEnd::Kind::kClean ? Garbage(read) : ended;
   }
   return ended;
 }
 
-Status Reflector::OnLine(std::string_view line, WatchEnd& ended) {
-  ASSIGN_OR_RETURN(WatchEvent event,
-                   DecodeEvent(target_.kind, document_, line, target_.api_version));
+Status Reflector::OnEvent(WatchEvent event, WatchEnd& ended) {
   if (event.type == EventType::kError) {
     ended = EndOf(event.error, true);
     return ended.status;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -25,7 +26,7 @@ struct WatchTarget {
 
 struct ReflectorOptions {
   WatchPolicy policy;
-  size_t max_line_bytes = size_t{16} << 20;
+  size_t max_event_bytes = size_t{16} << 20;
   // A list page of more than max_page_bytes is requested again with half as many objects. If the
   // body of an error response exceeds max_error_bytes, only the HTTP code is used.
   size_t max_page_bytes = size_t{64} << 20;
@@ -54,17 +55,17 @@ class Reflector : public client::Subscription {
   void ReadPage(const WatchStep& step);
   void Probe(const WatchStep& step);
   void Watch(const WatchStep& step);
-  // Sends the step's request and returns the response stream. If the request fails, or if the
-  // response is compressed or its code is not 200, ends the step with End() and returns null.
-  // `method` is for the observer.
-  std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
+  // Sends the step's request and returns the response, whose body is still to be read. If the
+  // request fails, or if the response is compressed or its code is not 200, ends the step with
+  // End() and returns nullopt. `method` is for the observer.
+  std::optional<RestClient::Opened> Open(const WatchStep& step, std::string_view method);
   // Reads the whole body. Returns ResourceExhausted if it is longer than `most`, and another error
   // if it breaks off or takes longer than the `patience` of the policy.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
-  WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
-  // Handles one line of a watch. An error ends the stream. If the line is an ERROR event, `ended`
-  // is set to the result of EndOf().
-  Status OnLine(std::string_view line, WatchEnd& ended);
+  WatchEnd ReadEvents(RestClient::Opened& watch, SteadyTime deadline);
+  // Handles one event of a watch. An error ends the stream. For an ERROR event, `ended` is set to
+  // the result of EndOf().
+  Status OnEvent(WatchEvent event, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
   // Passes the complete list to the sink.
   void Replace();
@@ -83,7 +84,6 @@ class Reflector : public client::Subscription {
   const int64_t number_;  // identifies this watch in health_
   const std::string path_;
   WatchState state_;         // used only by the thread
-  JsonDocument document_;    // used only by the thread
   ListCollector collected_;  // used only by the thread; the list in progress
 
   Mutex mutex_;

@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "operator/kube/client/decode_protobuf.h"
 #include "operator/kube/client/resource.h"
+#include "operator/kube/doubles/protobuf_writer.h"
 #include "operator/kube/doubles/test_server.h"
+#include "operator/kube/rest/envelope.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::kube {
@@ -182,9 +185,29 @@ class EventLog : public client::WatchSink {
 // The objects that were reported to a watcher: (namespace, name) → UID.
 using Known = std::map<std::pair<std::string, std::string>, std::string>;
 
-std::string Line(const char* type, Json object) {
-  return PrintJson({{"type", type}, {"object", std::move(object)}}) + "\n";
-}
+// Writes objects of one kind in the representation that a request asked for.
+class Representation {
+ public:
+  Representation(Kind kind, bool protobuf) : kind_(kind), protobuf_(protobuf) {}
+
+  const char* content_type() const {
+    return protobuf_ ? "application/vnd.kubernetes.protobuf" : "application/json";
+  }
+  std::string Object(const Json& object) const {
+    if (!protobuf_) return PrintJson(object);
+    if (object.value("kind", "") == "Status") return WriteStatusEnvelope(object);
+    const bool list = object.value("kind", "") == "List";
+    return list ? WriteListEnvelope(kind_, object) : WriteEnvelope(kind_, object);
+  }
+  std::string Event(const char* type, Json object) const {
+    if (protobuf_) return WriteEventFrame(type, WriteEnvelope(kind_, object));
+    return PrintJson({{"type", type}, {"object", std::move(object)}}) + "\n";
+  }
+
+ private:
+  const Kind kind_;
+  const bool protobuf_;
+};
 
 }  // namespace
 
@@ -212,11 +235,20 @@ class StoreServer::Impl {
   void Answer(const TestRequest& request, TestConnection& connection) {
     const StatusOr<Route> route = Parse(request.target);
     if (!route.ok()) return connection.Reply(404, "404 page not found", "", "text/plain");
-    if (route->value("watch") == "1") return Watch(*route, connection);
+    const Representation as = RepresentationFor(request, *route);
+    if (route->value("watch") == "1") return Watch(*route, as, connection);
     StatusOr<Json> answer = Carry(request, *route);
-    if (answer.ok()) return connection.Reply(200, PrintJson(*answer));
+    if (answer.ok()) {
+      return connection.Reply(200, as.Object(*answer), "", as.content_type());
+    }
     const Json status = StatusBody(answer.status(), route->key.name);
-    connection.Reply(status["code"], PrintJson(status));
+    connection.Reply(status["code"], as.Object(status), "", as.content_type());
+  }
+
+  Representation RepresentationFor(const TestRequest& request, const Route& route) const {
+    const auto accept = request.headers.find("accept");
+    const bool asked = accept != request.headers.end() && IsProtobuf(accept->second);
+    return {route.key.kind, options_.protobuf && asked && HasProtobuf(route.key.kind)};
   }
 
   StatusOr<Json> Carry(const TestRequest& request, const Route& route) {
@@ -283,7 +315,7 @@ class StoreServer::Impl {
     return newest;
   }
 
-  void Watch(const Route& route, TestConnection& connection) {
+  void Watch(const Route& route, const Representation& as, TestConnection& connection) {
     const bool initial = route.value("sendInitialEvents") == "true";
     if (initial && !options_.streaming_list) {
       return connection.Reply(422, R"({"kind":"Status","message":"no sendInitialEvents here"})");
@@ -291,7 +323,7 @@ class StoreServer::Impl {
     int64_t after = 0;
     (void)absl::SimpleAtoi(route.value("resourceVersion"), &after);
     Known known;
-    connection.StartChunks();
+    connection.StartChunks(200, as.content_type());
     const std::vector<Object> objects =
         *store_.List(route.key.kind, route.key.name_space, route.selector());
     for (const Object& object : objects) {
@@ -300,38 +332,38 @@ class StoreServer::Impl {
       known[{metadata.name_space, metadata.name}] = metadata.uid;
       if (!initial) continue;
       after = std::max(after, VersionOf(object));
-      connection.Chunk(Line("ADDED", Print(store_, route.key.kind, object)));
+      connection.Chunk(as.Event("ADDED", Print(store_, route.key.kind, object)));
     }
     if (initial) {
       after = std::max(after, NewestVersion());
       connection.Chunk(
-          Line("BOOKMARK", {{"metadata",
-                             {{"resourceVersion", StrCat(after)},
-                              {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}}));
+          as.Event("BOOKMARK", {{"metadata",
+                                 {{"resourceVersion", StrCat(after)},
+                                  {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}}));
     }
     size_t next = 0;
     while (!stopping_) {
       for (const EventLog::Entry& entry : logs_[route.key.kind]->Read(next)) {
         if (VersionOf(entry.object) <= after && !entry.deleted) continue;
-        if (!Tell(route, entry, known, connection)) return;
+        if (!Tell(route, as, entry, known, connection)) return;
       }
       std::this_thread::sleep_for(kTick);
     }
   }
 
-  bool Tell(const Route& route, const EventLog::Entry& entry, Known& known,
-            TestConnection& connection) {
+  bool Tell(const Route& route, const Representation& as, const EventLog::Entry& entry,
+            Known& known, TestConnection& connection) {
     const objects::ObjectMeta& metadata = client::MetadataOf(entry.object);
     const std::pair<std::string, std::string> name{metadata.name_space, metadata.name};
     const bool here = route.key.name_space.empty() || route.key.name_space == metadata.name_space;
     if (here && !entry.deleted && client::Matches(route.selector(), metadata)) {
       const bool is_new = known.insert_or_assign(name, metadata.uid).second;
-      return connection.Chunk(Line(is_new ? "ADDED" : "MODIFIED", entry.json));
+      return connection.Chunk(as.Event(is_new ? "ADDED" : "MODIFIED", entry.json));
     }
     const auto found = known.find(name);
     if (found == known.end() || found->second != metadata.uid) return true;
     known.erase(found);
-    return connection.Chunk(Line("DELETED", entry.json));
+    return connection.Chunk(as.Event("DELETED", entry.json));
   }
 
   const Options options_;

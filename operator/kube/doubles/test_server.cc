@@ -84,9 +84,9 @@ void TestConnection::Reply(int code, std::string_view body, std::string_view hea
                "Content-Length: ", body.size(), "\r\n\r\n", body));
 }
 
-void TestConnection::StartChunks(int code) {
-  Write(StrCat("HTTP/1.1 ", code,
-               " X\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"));
+void TestConnection::StartChunks(int code, std::string_view content_type) {
+  Write(StrCat("HTTP/1.1 ", code, " X\r\nContent-Type: ", content_type,
+               "\r\nTransfer-Encoding: chunked\r\n\r\n"));
 }
 
 bool TestConnection::Chunk(std::string_view bytes) {

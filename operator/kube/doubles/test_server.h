@@ -39,7 +39,7 @@ class TestConnection {
   // Sends a whole response with Content-Length. `headers` are lines that end with \r\n.
   void Reply(int code, std::string_view body, std::string_view headers = "",
              std::string_view content_type = "application/json");
-  void StartChunks(int code = 200);
+  void StartChunks(int code = 200, std::string_view content_type = "application/json");
   bool Chunk(std::string_view bytes);
   void EndChunks();
 };

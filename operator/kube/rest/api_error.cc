@@ -1,6 +1,7 @@
 #include "operator/kube/rest/api_error.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tfjob::kube {
 namespace {
@@ -88,8 +89,11 @@ ApiError ParseApiError(const JsonView& status) {
 ApiError ParseApiError(const HttpResponse& response) {
   ApiError error;
   JsonDocument document;
+  StatusOr<ApiError> protobuf = ParseApiErrorProtobuf(response.body);
   const StatusOr<JsonView> body = document.Parse(response.body);
-  if (body.ok() && (*body)["kind"].String().value_or("") == "Status") {
+  if (protobuf.ok()) {
+    error = *std::move(protobuf);
+  } else if (body.ok() && (*body)["kind"].String().value_or("") == "Status") {
     error = ParseApiError(*body);
   } else if (response.code == 404) {
     error.message =

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/kube/rest/transport.h"
@@ -33,6 +34,9 @@ struct ApiError {
 ApiError ParseApiError(const HttpResponse& response);
 // Parses the object of an ERROR event in a watch.
 ApiError ParseApiError(const JsonView& status);
+// Parses a Status in its envelope (envelope.h), in a response or in an ERROR event. Returns
+// InvalidArgument for anything else.
+StatusOr<ApiError> ParseApiErrorProtobuf(std::string_view bytes);
 
 // Returns a status with one of the codes in operator/client/client.h, or OutOfRange for 410.
 Status ToStatus(const ApiError& error);

@@ -263,7 +263,7 @@ class CpprestTransport : public Transport {
       return InvalidArgument(config_.server, ": ", request.target, ": ", error.what());
     }
     web::http::http_headers& headers = message.headers();
-    headers.add("Accept", "application/json");
+    headers.add("Accept", request.accept);
     headers.add("User-Agent", options_.user_agent);
     if (!credentials.authorization.empty()) headers.add("Authorization", credentials.authorization);
     AddHeaders(config_.headers, headers);

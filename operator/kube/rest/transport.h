@@ -31,6 +31,7 @@ struct HttpRequest {
   // A longer response to Send() causes an error for which IsTooLong() returns true. 0: the limit of
   // the transport.
   size_t max_response_bytes = 0;
+  std::string accept = "application/json";  // the representations that the caller can read
 };
 
 struct HttpResponse {

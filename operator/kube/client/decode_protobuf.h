@@ -1,0 +1,25 @@
+// Decodes pods and services that an API server sends as protobuf. As in decode.h, an object that
+// cannot be read does not make the others of its list or stream unreadable.
+#pragma once
+
+#include <string_view>
+
+#include "operator/kube/client/decode.h"
+
+namespace tfjob::kube {
+
+// Returns whether objects of the kind can be read from protobuf: only pods and services, of which
+// there are many. Custom resources have no protobuf.
+bool HasProtobuf(objects::Kind kind);
+
+// The bytes are an envelope (operator/kube/rest/envelope.h) with an object or with a list. Returns
+// InvalidArgument if they contain something else, or a kind without protobuf.
+StatusOr<client::Object> DecodeProtobufObject(objects::Kind kind, std::string_view bytes);
+StatusOr<ListPage> DecodeProtobufPage(objects::Kind kind, std::string_view bytes,
+                                      const Packer& pack);
+
+// Decodes one frame of a watch: a meta/v1 WatchEvent. Returns InvalidArgument if it is not an event
+// with a resourceVersion.
+StatusOr<WatchEvent> DecodeProtobufEvent(objects::Kind kind, std::string_view frame);
+
+}  // namespace tfjob::kube

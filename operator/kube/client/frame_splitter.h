@@ -1,0 +1,39 @@
+// Splits a byte stream that arrives in pieces into frames: the form of a watch whose events are
+// protobuf. A frame is its length, four bytes with the most significant first, and that many bytes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::kube {
+
+// Not thread-safe.
+class FrameSplitter {
+ public:
+  // Frames of more than `max_frame_bytes` are an error. Memory grows with the bytes that have
+  // arrived, not with the length that a frame claims.
+  explicit FrameSplitter(size_t max_frame_bytes) : max_frame_bytes_(max_frame_bytes) {}
+
+  using FrameHandler = std::function<Status(std::string_view)>;
+  // Calls `frame` for each frame that is now complete, without its length. Stops at the first error
+  // that `frame` returns; the splitter must not be used after an error.
+  Status Add(std::string_view piece, const FrameHandler& frame);
+
+  // True if the bytes so far end in the middle of a frame.
+  bool within_frame() const { return !carry_.empty(); }
+
+ private:
+  // Handles the frames at the beginning of `bytes` that are complete, and removes them.
+  Status Split(std::string_view& bytes, const FrameHandler& frame) const;
+  // Returns how many bytes, including the length, the frame at the beginning of `bytes` has; 0 if
+  // the length has not arrived.
+  StatusOr<size_t> FrameSize(std::string_view bytes) const;
+
+  const size_t max_frame_bytes_;
+  std::string carry_;  // the beginning of an incomplete frame, with its length
+};
+
+}  // namespace tfjob::kube

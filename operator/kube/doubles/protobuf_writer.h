@@ -1,0 +1,29 @@
+// Writes pods, services and statuses as the protobuf of an API server, for tests. Knows the fields
+// that the operator reads, and a few that it passes over.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "operator/client/client.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::kube {
+
+// Return the content of the JSON object without an envelope. The kind is kPod or kService.
+std::string WriteProtobuf(objects::Kind kind, const Json& object);
+
+// Return the object, the list ("items", "metadata") or the metav1.Status in an envelope.
+std::string WriteEnvelope(objects::Kind kind, const Json& object);
+std::string WriteListEnvelope(objects::Kind kind, const Json& list);
+std::string WriteStatusEnvelope(const Json& status);
+std::string WriteEnvelope(std::string_view kind, std::string_view message);
+
+// Returns a frame of a watch, with its length, around the object in `envelope`.
+std::string WriteEventFrame(std::string_view type, std::string_view envelope);
+
+// Returns a field of a message.
+std::string WriteField(int number, std::string_view bytes);
+std::string WriteField(int number, int64_t value);
+
+}  // namespace tfjob::kube

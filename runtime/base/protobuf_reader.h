@@ -1,0 +1,63 @@
+// Reads messages in protobuf's wire format without a schema, without copying, and without trusting
+// a byte of them. https://protobuf.dev/programming-guides/encoding/
+//
+//   ProtobufReader reader(message);
+//   while (reader.Next()) {
+//     switch (reader.field()) {
+//       case 1: name = reader.Text(); break;
+//       case 2: RETURN_IF_ERROR(ReadPart(reader.Bytes())); break;
+//     }
+//   }
+//   return reader.status();
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob {
+
+// Not thread-safe. The message must outlive the reader and the views that it returns. A reader does
+// not recurse: a caller decides which fields are messages, and reads these with another reader.
+class ProtobufReader {
+ public:
+  explicit ProtobufReader(std::string_view message) : rest_(message) {}
+
+  // Advances to the next field. Returns false at the end of the message and after an error.
+  bool Next();
+  // OK, or InvalidArgument: the message is malformed, a field had another type than the caller
+  // asked for, or Fail() was called. The first error remains.
+  const Status& status() const { return status_; }
+  void Fail(Status error);
+
+  // The number of the current field.
+  uint32_t field() const { return field_; }
+
+  // Return the value of the current field: the bytes of a string or of a message, or a number.
+  // After an error, "" or 0.
+  std::string_view Bytes();
+  // In the text, each byte that is not part of UTF-8 is replaced by U+FFFD, as Go's JSON encoder
+  // does.
+  std::string Text();
+  int64_t Int();
+  int32_t Int32();
+  bool Bool();
+
+ private:
+  enum class Type { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+  bool ReadVarint(uint64_t& value);
+  bool ReadValue(uint64_t tag);
+  bool Is(Type type, std::string_view expected);
+
+  std::string_view rest_;
+  Status status_;
+  uint32_t field_ = 0;
+  Type type_ = Type::kVarint;
+  uint64_t number_ = 0;
+  std::string_view bytes_;
+};
+
+}  // namespace tfjob

@@ -1,0 +1,109 @@
+#include "runtime/base/protobuf_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace tfjob {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ProtobufReader, ReadsFieldsInOrderAndPassesOverUnknownOnes) {
+  // 1: 150; 2: "testing"; 3: 8 bytes; 4: 4 bytes; 16: -1
+  const std::string message(
+      "\x08\x96\x01\x12\x07testing\x19........\x25....\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+      "\x01",
+      38);
+  ProtobufReader reader(message);
+  std::vector<uint32_t> fields;
+  while (reader.Next()) {
+    fields.push_back(reader.field());
+    if (reader.field() == 1) {
+      EXPECT_EQ(reader.Int(), 150);
+    }
+    if (reader.field() == 2) {
+      EXPECT_EQ(reader.Text(), "testing");
+    }
+    if (reader.field() == 16) {
+      EXPECT_EQ(reader.Int32(), -1);
+    }
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status();
+  EXPECT_THAT(fields, ElementsAre(1, 2, 3, 4, 16));
+}
+
+TEST(ProtobufReader, RefusesMalformedMessages) {
+  const struct {
+    std::string message;
+    std::string error;
+  } cases[] = {
+      {"\x08", "a number does not end"},
+      {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "a number does not end"},
+      {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "a number does not end"},
+      {"\x12\x05"
+       "abcd",
+       "field 2 has 5 bytes, but only 4 follow"},
+      {"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "but only 0 follow"},
+      {"\x19"
+       "1234567",
+       "field 3 has 8 bytes"},
+      {"\x25"
+       "123",
+       "field 4 has 4 bytes"},
+      {"\x0b", "unknown type 3"},
+      {"\x0c", "unknown type 4"},
+      {std::string(1, '\0'), "0 is not the number of a field"},
+      {"\xf8\xff\xff\xff\xff\x01", "is not the number of a field"},
+  };
+  for (const auto& c : cases) {
+    ProtobufReader reader(c.message);
+    while (reader.Next()) {
+    }
+    EXPECT_EQ(reader.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(reader.status().message()), HasSubstr(c.error));
+    EXPECT_FALSE(reader.Next());
+  }
+}
+
+TEST(ProtobufReader, RefusesOtherTypesThanAskedFor) {
+  ProtobufReader number("\x08\x01");
+  ASSERT_TRUE(number.Next());
+  EXPECT_EQ(number.Bytes(), "");
+  EXPECT_EQ(Message(number.status()), "protobuf: field 1 is not a string or a message");
+  ProtobufReader text("\x0a\x01x");
+  ASSERT_TRUE(text.Next());
+  EXPECT_EQ(text.Int(), 0);
+  EXPECT_EQ(Message(text.status()), "protobuf: field 1 is not an integer");
+  ProtobufReader large("\x08\x80\x80\x80\x80\x08");
+  ASSERT_TRUE(large.Next());
+  EXPECT_EQ(large.Int32(), 0);
+  EXPECT_THAT(std::string(large.status().message()), HasSubstr("2147483648"));
+}
+
+TEST(ProtobufReader, ReplacesBytesThatAreNotUtf8) {
+  // A lone continuation, a cut sequence, a surrogate; valid text around them is kept.
+  const std::string message =
+      "\x0a\x0e"
+      "a\x80"
+      "b\xe2\x82"
+      "c\xed\xa0\x80"
+      "\xc3\xa4"
+      "d\xff"
+      "e";
+  ProtobufReader reader(message);
+  ASSERT_TRUE(reader.Next());
+  const std::string r = "\xEF\xBF\xBD";
+  EXPECT_EQ(reader.Text(), "a" + r + "b" + r + r + "c" + r + r + r +
+                               "\xc3\xa4"
+                               "d" +
+                               r + "e");
+}
+
+}  // namespace
+}  // namespace tfjob
