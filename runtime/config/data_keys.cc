@@ -33,9 +33,9 @@ void AddNpzKeys(std::vector<Key>& keys, const std::string& at) {
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
   add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(), {"npz"},
-      "The array for each input of the model, as a map of names; or just the array, for a model "
-      "with one input. An array is the name of one in the NPZ file, or the path of a file that "
-      "ends in `.npy`.",
+      "The array for each input of the model, as a map from input names to arrays; for a model "
+      "with one input, just the array. An array is given by its name in the NPZ file, or by the "
+      "path of a file that ends in `.npy`.",
       "`x`; with several inputs, their names");
   add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(), {"npz"},
       "The array with the labels of each output, as for `inputs`.",
@@ -52,9 +52,9 @@ void AddGeneratedKeys(std::vector<Key>& keys, const std::string& at) {
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
   add(at + "ranges", KeyType::kRanges, Bind<kData, source, &S::ranges>(), {"synthetic"},
-      "Range of an input, or of the values of an output, by its name: `{tokens: [0, 9999]}`. "
-      "Integers may be equal to both ends.",
-      "low to high; of integers, required");
+      "Range of an input, or of the values of an output, by its name: `{tokens: [0, 9999]}`. Both "
+      "ends are included for integers.",
+      "low to high; required for integers");
   add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), {"linear"},
       "One weight per feature.");
   add(at + "bias", KeyType::kNumber, Bind<kData, source, &S::bias>(), {"linear"},
@@ -80,8 +80,8 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
                   .type = KeyType::kChoice,
                   .binding = Bind<kData, source, &S::format>(),
                   .doc =
-                      "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: arrays of "
-                      "NumPy; `linear`: generated data, y = x·weights + bias + noise; "
+                      "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
+                      "arrays; `linear`: generated data, y = x·weights + bias + noise; "
                       "`synthetic`: random numbers of the types and shapes that the model takes.",
                   .choices = {"", "idx", "csv", "npz", "linear", "synthetic"},
                   .unset_doc = missing});
@@ -96,7 +96,7 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   add(at + "labels", KeyType::kString, Bind<kData, source, &S::labels>(), {"idx"},
       "IDX file with the labels, plain or gzipped.", "required");
   add(at + "file", KeyType::kString, Bind<kData, source, &S::file>(), {"csv", "npz"},
-      "CSV file, plain or gzipped; or NPZ file, which may be missing if every array is an NPY "
+      "CSV file, plain or gzipped; or NPZ file, which may be omitted if every array is an NPY "
       "file.",
       "required");
   add(at + "header", KeyType::kBool, Bind<kData, source, &S::header>(), {"csv"},

@@ -79,7 +79,7 @@ void AddLossArguments(std::vector<Key>& keys) {
       "apply_class_balancing.");
   add("gamma", KeyType::kNumber, Bind<kOf, &L::gamma>(), kNoLimit,
       {"binary_focal_crossentropy", "categorical_focal_crossentropy"}, "2",
-      "Exponent by which examples that are classified well count less.");
+      "Exponent of the factor that reduces the weight of well-classified examples.");
   add("apply_class_balancing", KeyType::kBool, Bind<kOf, &L::apply_class_balancing>(), kNoLimit,
       {"binary_focal_crossentropy"}, "false",
       "Multiply by alpha where the label is 1, and by 1 − alpha where it is 0.");
@@ -107,7 +107,7 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::model, &ModelConfig::frozen>(),
                   .doc = "Patterns such as `conv_*` or `encoder/*`, as in a shell: layers whose "
                          "name matches are not trained, like those with `trainable: false`. The "
-                         "name of a layer of a nested model begins with the nested model's.",
+                         "name of a layer in a nested model begins with the name of that model.",
                   .unset_doc = "none"});
 }
 
@@ -182,9 +182,9 @@ void AddOutputKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "outputs",
                   .type = KeyType::kOutputs,
                   .binding = Bind<&C::outputs>(),
-                  .doc = "Keys that hold for one output of a model with several, by the output's "
-                         "name: `loss`, `loss_weight`, `metrics` and `class_weight`. Other outputs "
-                         "take these keys from the top level.",
+                  .doc = "Keys that apply to one output of a model with several outputs, by the "
+                         "output's name: `loss`, `loss_weight`, `metrics` and `class_weight`. "
+                         "Other outputs take these keys from the top level.",
                   .unset_doc = "all outputs alike"});
 }
 
@@ -231,9 +231,10 @@ void AddModeKeys(std::vector<Key>& keys) {
       {.path = "strategy.max_staleness",
        .type = KeyType::kInteger,
        .binding = Bind<&C::strategy, &S::max_staleness>(),
-       .doc = "Mode async: before a task sends a gradient, it asks how many updates other tasks "
-              "have made since it read the values. If there are more than this, it drops the "
-              "gradient and goes on with fresh values. The batch counts as drawn.",
+       .doc = "In asynchronous mode: before a task sends a gradient, it asks how many updates "
+              "other tasks have made since it read the values. If there were more updates than "
+              "this, it drops the gradient and continues with fresh values. The batch counts as "
+              "drawn.",
        .minimum = 0,
        .when_key = "strategy.mode",
        .when_values = {"async"},
@@ -243,25 +244,26 @@ void AddModeKeys(std::vector<Key>& keys) {
        .type = KeyType::kNumber,
        .binding = Bind<&C::strategy, &S::step_lease_factor>(),
        .doc =
-           "In synchronous mode, a worker that responds but has kept the others waiting for this "
-           "multiple of the median step time is no longer waited for: others compute another "
-           "batch instead. When it sends its gradient, that is dropped, and the worker takes "
-           "part again. 0: it is waited for without end.",
+           "In synchronous mode, the others stop waiting for a worker that responds but has kept "
+           "them waiting for this multiple of the median step time; they compute another batch "
+           "instead. The worker's late gradient is dropped, and the worker takes part again. 0: "
+           "the others wait without limit.",
        .minimum = 0,
        .maximum = 1e6});
   keys.push_back({.path = "strategy.step_lease_secs",
                   .type = KeyType::kNumber,
                   .binding = Bind<&C::strategy, &S::step_lease_secs>(),
-                  .doc = "The others wait at least this long, however short the steps are.",
+                  .doc = "Minimum time for which the others wait for such a worker, however short "
+                         "the steps are.",
                   .minimum = 0,
                   .maximum = 1e9});
   keys.push_back(
       {.path = "strategy.start_timeout_secs",
        .type = KeyType::kNumber,
        .binding = Bind<&C::strategy, &S::start_timeout_secs>(),
-       .doc = "Mode sync: the first step waits until all training tasks have started, but not "
-              "longer than this many seconds after the variables have got their values. Then "
-              "training begins without those that are missing.",
+       .doc = "In synchronous mode: the first step waits until all training tasks have started, "
+              "but not longer than this many seconds after the variables have received their "
+              "values. Then training begins without the missing tasks.",
        .minimum = 0,
        .maximum = 31536000});
 }
@@ -315,8 +317,8 @@ void AddRunKeys(std::vector<Key>& keys) {
                        "by seconds"));
   keys.push_back(Plain(
       "final_save_secs", kNumber, Bind<&C::final_save_secs>(), 0,
-      "Seconds during which the chief tries again and again to save the last checkpoint if that "
-      "fails. Then it exits with code 138, and the job has not succeeded. 0: one attempt."));
+      "Seconds during which the chief keeps trying to save the last checkpoint if saving fails. "
+      "After that, it exits with code 138, and the job has not succeeded. 0: one attempt."));
   keys.push_back(Plain("keep_checkpoint_max", kInteger, Bind<&C::keep_checkpoint_max>(), 0,
                        "Number of checkpoints to keep; older ones are deleted. 0: keep all."));
   keys.push_back(Plain("save_summary_steps", kInteger, Bind<&C::save_summary_steps>(), 0,

@@ -77,7 +77,7 @@ void AddScheduleKeys(std::vector<Key>& keys) {
   add("first_decay_steps", kInteger, Bind<kOf, kSchedule, &S::first_decay_steps>(),
       {"cosine_decay_restarts"}, "required", "Number of steps of the first decay.");
   add("t_mul", kNumber, Bind<kOf, kSchedule, &S::t_mul>(), {"cosine_decay_restarts"}, "2",
-      "Each decay takes this many times as many steps as the one before it. At least 1.");
+      "Each decay has this many times the steps of the one before it. At least 1.");
   add("m_mul", kNumber, Bind<kOf, kSchedule, &S::m_mul>(), {"cosine_decay_restarts"}, "1",
       "Each decay starts from this many times the learning rate of the one before it.");
   add("alpha", kNumber, Bind<kOf, kSchedule, &S::alpha>(),
@@ -100,8 +100,8 @@ void AddFtrlKeys(std::vector<Key>& keys) {
   constexpr auto kOf = &C::optimizer;
   keys.push_back(Hyper("learning_rate_power", Bind<kOf, &O::learning_rate_power>(),
                        -std::numeric_limits<double>::infinity(), {"ftrl"}, "-0.5",
-                       "Power by which the learning rate falls with the sum of squared gradients; "
-                       "0: it does not."));
+                       "Exponent with which the learning rate depends on the sum of squared "
+                       "gradients; 0: it does not."));
   keys.back().maximum = 0;
   keys.push_back(Hyper("l1_regularization_strength", Bind<kOf, &O::l1_regularization_strength>(), 0,
                        {"ftrl"}, "0", "Strength of the L1 penalty, which makes weights zero."));
@@ -109,9 +109,9 @@ void AddFtrlKeys(std::vector<Key>& keys) {
                        {"ftrl"}, "0", "Strength of the L2 penalty."));
   keys.push_back(Hyper("l2_shrinkage_regularization_strength",
                        Bind<kOf, &O::l2_shrinkage_regularization_strength>(), 0, {"ftrl"}, "0",
-                       "Strength of an L2 penalty that adds to the gradient."));
+                       "Strength of an L2 penalty that is added to the gradient."));
   keys.push_back(Hyper("beta", Bind<kOf, &O::beta>(), 0, {"ftrl"}, "0",
-                       "Added to the root of the sum of squared gradients."));
+                       "Constant added to the square root of the sum of squared gradients."));
 }
 
 // Adds the options that every optimizer has.
@@ -134,18 +134,18 @@ void AddCommonOptimizerKeys(std::vector<Key>& keys) {
   keys.back().maximum = 1;
   keys.push_back(Hyper("ema_overwrite_frequency", Bind<kOf, &O::ema_overwrite_frequency>(), 1, {},
                        "only at the end",
-                       "Number of updates after which the average replaces the variables, again "
-                       "and again. Needs use_ema."));
+                       "Interval, in updates, at which the averages replace the variables. Needs "
+                       "use_ema."));
   keys.push_back(Hyper("gradient_accumulation_steps", Bind<kOf, &O::gradient_accumulation_steps>(),
                        2, {}, "every step",
-                       "Update the variables only in every such step, with the mean of the "
-                       "gradients since the last update. Not with asynchronous parameter servers, "
-                       "and not with clipping."));
+                       "Update the variables only once every this many steps, with the mean of the "
+                       "gradients since the last update. Cannot be combined with asynchronous "
+                       "parameter servers or with clipping."));
   keys.push_back(
       Hyper("lazy", Bind<kOf, &O::lazy>(), 0, {}, "false",
-            "Leave the rows of a table that a batch does not contain, and their slots, as "
-            "they are. Otherwise their gradient is zero, as in Keras. Neither with "
-            "use_ema nor with gradient_accumulation_steps."));
+            "Leave the rows of a table that a batch does not contain, and their slots, unchanged. "
+            "By default, such rows are updated with a gradient of zero, as in Keras. Cannot be "
+            "combined with use_ema or gradient_accumulation_steps."));
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ std::string TypeName(const Key& key) {
   }
   std::string names;
   for (const std::string& name : Writable(key)) names += (names.empty() ? "`" : ", `") + name + "`";
-  if (key.type == KeyType::kStrings) return "list of " + names;
+  if (key.type == KeyType::kStrings) return names.empty() ? "list of strings" : "list of " + names;
   return names.empty() ? "string" : names;
 }
 
