@@ -25,7 +25,7 @@ namespace tfjob::control {
 // large job would not be written until all of them were done.
 inline constexpr size_t kMaxCreates = 256;
 inline constexpr size_t kMaxDeletes = 256;
-// The largest number of events that are kept to be sent again.
+// The largest number of unsent events that are kept for another attempt.
 inline constexpr size_t kMaxEventsKept = 1000;
 // How many times in a row a reconcile is tried if another writer keeps changing the job.
 inline constexpr int kConflictTries = 4;

@@ -20,7 +20,7 @@ using Answer = boost::beast::http::response<boost::beast::http::string_body>;
 void Limit(RequestParser& parser);
 
 // Returns the response to what the parser has read, ready to be written. `error` tells how reading
-// ended. Returns nullopt if there is nobody to respond to. If the response's keep_alive() is false,
+// ended. Returns nullopt if there is no one to respond to. If the response's keep_alive() is false,
 // the connection must be closed after it.
 std::optional<Answer> AnswerTo(const RequestParser& parser, boost::beast::error_code error,
                                const std::map<std::string, Handler>& handlers);

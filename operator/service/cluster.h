@@ -1,4 +1,4 @@
-// The operator's interface to its cluster: an API server, or a fake in tests.
+// Defines the operator's interface to its cluster: an API server, or a fake in tests.
 #pragma once
 
 #include <functional>

@@ -72,9 +72,10 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();
   StatusOr<HttpResponse> GetObject(const client::Key& key);
-  // Requests a page of a list. Changes `step` if the page must be requested in another way: half as
-  // many objects if it is too long, the whole list if its continuation has expired. Such a page is
-  // nullopt; in the latter case, `objects` is emptied.
+  // Requests a page of a list. If the page must be requested differently, changes `step` and
+  // returns nullopt: if the page is too long, the next request asks for half as many objects; if
+  // the list's continuation has expired, the next request asks for the whole list, and `objects` is
+  // emptied.
   StatusOr<std::optional<HttpResponse>> GetPage(const std::string& path,
                                                 const client::LabelSelector& selector,
                                                 WatchStep& step,

@@ -37,9 +37,9 @@ struct LeaseOptions {
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};
-  // A process that does not lead tries again after retry_period times a random factor in
-  // [1, 1 + jitter), or as soon as the lease of another process expires. client-go, which does not
-  // do the latter, takes a killed leader's lease up to 4.4 s later.
+  // A process that does not lead tries again after retry_period times a random factor in [1, 1 +
+  // jitter), or as soon as the lease of another process expires. client-go does not react to the
+  // expiry, so it takes over a killed leader's lease up to 4.4 s later.
   double jitter = 1.2;
   // If true, Stop() releases the lease, so that another process can take it immediately.
   bool release_on_stop = true;

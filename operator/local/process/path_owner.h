@@ -1,4 +1,4 @@
-// Checks who may replace a path of this machine before a pod reads and writes there.
+// Checks which users could replace a path on this machine, before a pod reads and writes there.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,9 @@
 namespace tfjob::process {
 
 // Walks along an absolute path, through symbolic links and up to its first part that does not
-// exist. In a folder in which everybody may write, such as /var/tmp, the next part must belong to
-// one of the `trusted` users: any other owner could put something else in its place, for example a
-// link. Returns FailedPrecondition, with the part and its owner, if it does not.
+// exist. In a world-writable folder, such as /var/tmp, the next part must belong to one of the
+// `trusted` users: any other owner could put something else in its place, for example a link.
+// Returns FailedPrecondition, with the part and its owner, if the part belongs to another user.
 Status CheckPathOwners(const std::string& path, const std::set<uid_t>& trusted);
 
 }  // namespace tfjob::process

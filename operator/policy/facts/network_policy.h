@@ -1,5 +1,4 @@
-// Describes the NetworkPolicy of a job, which keeps everybody but the job's own pods away from its
-// port.
+// Describes the NetworkPolicy of a job, which lets only the job's own pods reach its ports.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ bool LetsJobsHaveOne(NetworkPolicies setting);
 // Parses the operator's setting: "none", "annotated" or "all".
 std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word);
 
-// Returns whether the job shall have a NetworkPolicy. An annotation whose value is neither "true"
+// Returns whether the job should have a NetworkPolicy. An annotation whose value is neither "true"
 // nor "false" counts as absent; api::Validate reports it.
 bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting);
 // Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is none.
@@ -39,18 +38,19 @@ struct NetworkPolicySpec {
 };
 
 // Returns the policy that the job's pods need. Its ports are the tfjob-ports of all replica types
-// with replicas, on which the tasks talk to each other. Ports that the API server would refuse are
+// with replicas, on which the tasks talk to each other. Ports that the API server would reject are
 // left out. Other ports of a template, such as those for metrics, stay open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
-// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. Those
-// may reach each other at all ports; everybody may reach all other ports. Network policies cannot
-// exclude a port, so the policy allows the ranges between the excluded ones, for each protocol. All
-// fields that have a default are set, so that the server stores the spec as it is here.
+// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. They
+// can reach each other on all ports; any other peer can reach only ports that are not in
+// `spec.ports`. Network policies cannot exclude a port, so the policy allows the ranges between the
+// excluded ones, for each protocol. All fields that have a default are set, so that the server
+// stores the spec unchanged.
 Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);
 
 // Returns where the `spec` of an existing policy differs in meaning from `rules`, as a path such as
-// "spec.ingress[1].ports[0].endPort"; "" if it does not. All fields of `rules` must be there.
+// "spec.ingress[1].ports[0].endPort"; "" if it does not. All fields of `rules` must be present.
 // Fields that servers and webhooks add do not count, unless they select pods, peers or ports.
 std::string NetworkPolicyDifference(const Json& spec, const Json& rules);
 

@@ -22,7 +22,7 @@ void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
 
 // Adjust the counts in the reconcile that ends the job, after CountReplicas. If the job succeeds,
 // active replicas count as succeeded. If it fails, failed pods that would have been restarted count
-// as failed, and so do those that failed permanently and are terminating or gone.
+// as failed, as do pods that failed permanently and are terminating or gone.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 
