@@ -1,5 +1,5 @@
-// Tests that the operator does not take its own change of a NetworkPolicy for undone while the
-// watch of policies lags.
+// Tests that the operator does not mistakenly conclude that its own change to a NetworkPolicy has
+// been undone while the watch of policies lags.
 #include <gtest/gtest.h>
 
 #include <algorithm>

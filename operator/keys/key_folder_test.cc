@@ -40,7 +40,7 @@ class KeyFolderTest : public ::testing::Test {
     std::ofstream(fs::path(folder_) / path, std::ios::binary) << content;
   }
 
-  // Writes the files as a kubelet does: into a folder of their own, to which `..data` then points.
+  // Writes the files as a kubelet does: into a new folder, to which `..data` then points.
   void Project(const std::string& version, const std::map<std::string, std::string>& files) {
     const fs::path root = folder_, hidden = ".." + version;
     fs::create_directory(root / hidden);
@@ -128,7 +128,8 @@ TEST_F(KeyFolderTest, StartsWithoutKeys) {
   EXPECT_EQ(NamesOf(*empty.Ring()), (Names{"1"}));
 }
 
-// As after `kubectl delete secret`: jobs with a key go on, and new ones are not open to everybody.
+// This is the state after `kubectl delete secret`: jobs with a key keep running, and new jobs are
+// not left open to everyone.
 TEST_F(KeyFolderTest, KeepsTheKeysOfAFolderThatIsEmptiedAndWarnsOnce) {
   const auto count = [](const std::string& log, const std::string& words) {
     size_t times = 0;

@@ -153,9 +153,9 @@ class Stream : public HttpStream {
   const std::shared_ptr<AddressFamily> family_;
 };
 
-// Adds the headers, of which several may have the same name. cpprestsdk would join their values to
-// one, which means something else: an API server would read two groups as one group "a, b".
-// Because it writes values as they are, a value may contain the lines of the other headers.
+// Adds the headers, several of which may have the same name. cpprestsdk would join their values
+// into one, which has another meaning: an API server would read two groups as one group "a, b".
+// Because cpprestsdk writes values as they are, a value may contain the lines of the other headers.
 void AddHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
                 web::http::http_headers& message) {
   std::map<std::string, std::string> lines;

@@ -64,7 +64,8 @@ void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
   for (const std::string_view uid : gone) {
     latest_first.emplace_back(GoneFor(uid, snapshot, options), uid);
   }
-  // Of pods that went at once, any may be forgotten; it must only be the same ones every time.
+  // Among pods that disappeared at the same time, it does not matter which are forgotten, as long
+  // as the choice is always the same.
   std::ranges::sort(latest_first, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
