@@ -1,7 +1,7 @@
 // Implements the benchmark cases that compute a model's gradients: encoder, lstm and resnet-50. A
-// step is the forward pass, the mean squared error against zeros, and the backward pass. It changes
-// no variable that a gradient is computed for. MODEL_CASE and MODEL_FILE name the case and its file,
-// in Keras' JSON.
+// step is the forward pass, the mean squared error against zeros, and the backward pass. It does
+// not change any variable for which it computes a gradient. MODEL_CASE and MODEL_FILE name the case
+// and its file, in Keras' JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -30,7 +30,7 @@ struct Options {
 
 constexpr int kWarmUpSteps = 3;
 
-// Returns the types of the model's inputs, which must be of known shapes and float32.
+// Returns the types of the model's inputs, which must be float32 and have known shapes.
 StatusOr<std::vector<graph::TensorType>> InputTypes(const model::Model& model) {
   std::vector<graph::TensorType> types;
   for (const auto& type : model::StatedInputs(model)) {

@@ -1,7 +1,7 @@
-// Records what is written, and makes the states in which a loss of power may leave a folder.
+// Records file operations, and computes the states in which a power failure may leave a folder.
 //
-// What a loss of power keeps: the content that was synced, and the creations, renames and removals
-// in a folder that was synced afterwards. Everything else may be kept or lost, in any combination.
+// A power failure preserves content that was synced, and creations, renames and removals in a
+// folder that was synced afterwards. Everything else may be kept or lost, in any combination.
 #pragma once
 
 #include <map>
@@ -17,10 +17,11 @@ using Files = std::map<std::string, std::string>;
 
 class RecordingFiles : public FileSystem {
  public:
-  // Records operations in `folder`, which has these files on the disk, and carries them out too.
+  // Records operations in `folder`, which contains the files `before` on the disk, and also carries
+  // them out.
   RecordingFiles(std::string folder, Files before);
 
-  // Returns the states that the folder may have after a loss of power at any time so far.
+  // Returns the states that the folder may have after a power failure at any time so far.
   std::vector<Files> StatesAfterPowerLoss() const;
 
   StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) override;

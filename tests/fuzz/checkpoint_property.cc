@@ -72,7 +72,7 @@ void CheckListProperties(std::string_view text) {
     Write(io::IndexFileName(folder + "/" + name), "an index");
     Write(io::DataFileName(folder + "/" + name, 0, 1), "data");
   }
-  // What a path with ".." could reach.
+  // A path that a name with ".." could reach.
   const std::string outside = TheFolders().path("model.ckpt-1");
   Write(io::IndexFileName(outside), "an index");
   Write(io::DataFileName(outside, 0, 1), "data");

@@ -122,7 +122,7 @@ StatusOr<Json> WriteEvents(const Json& request) {
   return Json::object();
 }
 
-// Takes the defaults for what is not given.
+// Uses the defaults for members that are not given.
 StatusOr<optimizer::Optimizer> ToOptimizer(const Json& given) {
   ASSIGN_OR_RETURN(const auto kind, optimizer::ParseKind(given["kind"].get<std::string>()));
   Json json = optimizer::ToJson(optimizer::Optimizer::Default(kind));

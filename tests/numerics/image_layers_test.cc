@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kHeight = 5, kWidth = 4, kChannels = 4;
 
-// The values of some images, of which those outside are 0.
+// The values of some images. Positions outside an image have the value 0.
 struct Images {
   int64_t height = kHeight, width = kWidth, channels = kChannels;
   Values values = {};

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kSteps = 4, kColumns = 2;
 constexpr float kPad = -1;
 
-// Whether a step counts: all of the first example, and fewer of each other one.
+// Whether a step counts. The first step of every example does.
 bool Counts(size_t example, size_t step) {
   return (example + step * step) % 3 != 1 || step == 0;
 }

@@ -81,7 +81,7 @@ TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   EXPECT_GE(LastAccuracy(job->Output()), 0.88) << job->Output();
 }
 
-// Trains an example of a kind of model on the data that make_data.py makes.
+// Trains an example of a kind of model on the data that make_data.py generates.
 struct MadeExample {
   const char* name;
   const char* data;

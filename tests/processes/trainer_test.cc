@@ -121,7 +121,7 @@ TEST_F(TrainerTest, ATakenPortIsNamedAndEndsWithACodeThatARetryMayCure) {
   EXPECT_EQ(Finished(), 10);
 }
 
-// What ends a task is also its termination message, from which Kubernetes takes it.
+// The error that ends a task is also its termination message, which Kubernetes reads.
 TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
   const std::string file = folder_ + "/termination-log";
   ASSERT_TRUE(WriteFileAtomically(file, "").ok());

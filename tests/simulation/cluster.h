@@ -72,9 +72,10 @@ class Cluster {
   // a watch of theirs is cut now.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
-  // Cuts all watches, or only one: each operator watches each kind of object by a stream of its
-  // own. Once there has been a second operator, operators leave as in a real cluster if a watch is
-  // cut for too long: the second one stops, and the first one starts again with empty memory.
+  // Cuts all watches, or only one: each operator watches each kind of object over a separate
+  // stream. Once there has been a second operator, a watch that is cut for too long makes operators
+  // give up, as in a real cluster: the second one stops, and the first one restarts with empty
+  // memory.
   void CutWatches(bool all);
   void MendWatches();
 

@@ -235,8 +235,7 @@ const Row* RowFor(int exit, int phase, int deletion, int disruption, int deadlin
 }
 
 void ExpectRow(int exit, int phase, int deletion, int disruption, int deadline) {
-  if (deadline == kOverdue && disruption == kDisruptedByReason) return;  // a pod has only one
-                                                                         // reason
+  if (deadline == kOverdue && disruption == kDisruptedByReason) return;  // one reason per pod
   if (deletion == kSeenEnded && (phase & kUnfinished)) return;  // a pod that has ended stays ended
   SCOPED_TRACE(StrCat("exit ", exit, ", phase ", phase, ", deletion ", deletion, ", disruption ",
                       disruption, ", deadline ", deadline));

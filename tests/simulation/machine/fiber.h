@@ -1,4 +1,4 @@
-// A function with a stack of its own, which runs when it is resumed, until it yields.
+// Implements a function with its own stack. It runs when it is resumed, until it yields.
 #pragma once
 
 #include <ucontext.h>

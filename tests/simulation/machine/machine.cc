@@ -10,7 +10,7 @@ namespace {
 
 // The wall clock at the start; any time will do.
 constexpr std::chrono::seconds kStart{1'800'000'000};
-// Each turn of a thread takes this long, so that a thread that polls the clock gets on.
+// Each turn of a thread takes this long, so that time passes for a thread that polls the clock.
 constexpr Duration kTurn{1us};
 
 void Check(bool condition, const char* expectation) {

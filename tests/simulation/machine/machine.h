@@ -38,7 +38,7 @@ class Machine : public Scheduler {
 
   // Starts a thread of `process`. Threads that it starts belong to the same process.
   void Spawn(int process, std::function<void()> body);
-  // Calls `act` after `delay`. It must not wait, and not use locks that threads use.
+  // Calls `act` after `delay`. `act` must neither wait nor use locks that threads use.
   void After(Duration delay, std::function<void()> act);
   // Lets no thread of `process` run for `time`, as between SIGSTOP and SIGCONT.
   void Pause(int process, Duration time);

@@ -8,7 +8,7 @@
 namespace tfjob::simulation {
 namespace {
 
-constexpr Duration kHelloPatience{5s};  // as wire::Listener's
+constexpr Duration kHelloPatience{5s};  // the same as wire::Listener's
 
 std::string Flatten(const rpc::OutgoingFrame& frame) {
   std::string wire;

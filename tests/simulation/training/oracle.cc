@@ -126,7 +126,7 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
 void Oracle::CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back) {
   if (server_losses_ > 0) return;
   if (now < before) story_.Violate(StrCat(task, " went back from step ", before, " to ", now));
-  // A chief that is lost while it fills the servers leaves a part of them empty.
+  // A chief that is lost while it fills the servers leaves some of them empty.
   if (rolled_back && chief_losses_ == 0)
     story_.Violate(StrCat(task, " was rolled back to step ", now, ", but no server was lost"));
 }

@@ -1,6 +1,6 @@
-// Knows what the variables of a simulated job must be. Batch k of a training task adds 1 to the
-// element of this task and batch in every row of every variable (as far as its gradient is used),
-// so the variables tell how often each batch was used.
+// Knows what the variables of a simulated job must contain. Batch k of a training task adds 1 to
+// the element of this task and batch in every row of every variable (if the batch's gradient is
+// used), so the variables tell how often each batch was used.
 #pragma once
 
 #include <cstdint>

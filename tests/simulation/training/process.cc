@@ -221,7 +221,7 @@ Status Trainer::Save(bool last) {
   return OkStatus();
 }
 
-// The step in progress may take longer than servers that end can wait.
+// The step in progress may take longer than servers that are shutting down can wait.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
   if (!Save(false).ok()) servers_end_ = true;  // again after the step, which then returns the error
@@ -261,7 +261,8 @@ Status RunTrainer(World& world, Process& process) {
 }
 
 Status RunServer(World& world, Process& process) {
-  // Whoever stops the server may be the last to let go of it, and it uses the connector until then.
+  // The thread that stops the server may be the last to release it, and the server uses the
+  // connector until then.
   struct Server {
     std::unique_ptr<rpc::Connector> connector;
     std::unique_ptr<ps::ParameterServer> server;
