@@ -181,7 +181,7 @@ class Children {
     const auto own = own_.find(name);
     return own != own_.end() && !own->second.superseded.empty();
   }
-  // True if this version is older than the operator's own change of the object.
+  // True if this version is older than the operator's own change to the object.
   bool IsSuperseded(const objects::ObjectMeta& metadata) const {
     const auto own = own_.find(metadata.name);
     return own != own_.end() && own->second.object->metadata.uid == metadata.uid &&

@@ -19,7 +19,7 @@ namespace {
 
 using objects::Kind;
 
-// Holds back what a watch reports while `is_late`.
+// Holds back the reports of a watch while `is_late` is true.
 class LateSink : public client::WatchSink {
  public:
   explicit LateSink(client::WatchSink& inner) : inner_(inner) {}

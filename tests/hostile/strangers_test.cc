@@ -164,8 +164,8 @@ class HostileTest : public testing::Test {
 
   // Sends impossible contributions and definitions as a training task.
   void SendForgedFrames(const rpc::Identity& as) const;
-  // Sends a definition as the chief. Returns false if the real chief, which connects again, has
-  // pushed the connection out before the answer.
+  // Sends a definition as the chief. Returns false if the real chief has reconnected and displaced
+  // this connection before the answer.
   bool SendForgedDefinition(const ps::Definition& definition) const;
 
   rpc::Credentials credentials_{.key = Key('a')};
@@ -307,7 +307,7 @@ TEST_F(HostileTest, SilentAndHalfAndSlowHellosAreClosedAfterFiveSeconds) {
   Say(half, std::string("TFJH\1\1\x22\0\1\1", 10));
   const std::string open = std::string("TFJH\1\1\x22\0\1\1", 10) + std::string(32, 'n');
   size_t said = 0;
-  // One byte each 200 ms would take longer than the hello may.
+  // One byte every 200 ms would take longer than a hello is allowed to take.
   while (said < open.size() && !wire::AwaitSocket(slow.get(), POLLIN, Now() + 200ms)) {
     Say(slow, open.substr(said++, 1));
   }

@@ -41,7 +41,7 @@ struct Mode {
   const char* name;
   const char* example;
   // The accuracy that every undisturbed run reaches. If TFJOB_UNDISTURBED is set, it is measured
-  // instead. The only runs so far had 0.8475 and 0.8498 (asynchronous), 0.8738 and 0.8681
+  // instead. The only runs so far reached 0.8475 and 0.8498 (asynchronous), and 0.8738 and 0.8681
   // (synchronous).
   double lowest_accuracy;
 };

@@ -62,7 +62,7 @@ class Attempt {
 
   void Start(const Task& task) {
     config_.task = task;
-    // Small shards: each variable of several rows is on both servers.
+    // The shards are small, so each variable with several rows is on both servers.
     Launch(StrCat(task.type, task.index), kBatch, "{mode: sync, shard_bytes: 64}",
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }

@@ -68,8 +68,8 @@ class Cluster {
   bool has_second_operator() const { return second_ != nullptr; }
   bool had_second_operator() const { return had_second_operator_; }
   bool makes_policies() const { return settings_.has_policies; }
-  // True if there are two operators, and one of them does not see what the other one sees because
-  // a watch of theirs is cut now.
+  // True if there are two operators, and one of them does not see what the other one sees, because
+  // one of their watches is cut now.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
   // Cuts all watches, or only one: each operator watches each kind of object over a separate

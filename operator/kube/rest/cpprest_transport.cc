@@ -52,7 +52,7 @@ std::string HostOf(const std::string& server) {
 }
 
 // Opens the socket and sets its options before cpprestsdk opens it. This is the only way to set
-// options; cpprestsdk uses a socket that is already open as it is.
+// options; if a socket is already open, cpprestsdk uses it unchanged.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;

@@ -37,7 +37,7 @@ constexpr char kClaimKind[] = "PersistentVolumeClaim";
 
 // Returns what is wrong with the apiVersion or kind of a ConfigMap or claim, as "path: message": a
 // version or a capitalisation that no API server accepts. Returns "" if nothing is wrong or if the
-// object is neither.
+// object is neither a ConfigMap nor a claim.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
   for (const char* kind : {"ConfigMap", kClaimKind}) {

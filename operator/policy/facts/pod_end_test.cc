@@ -282,7 +282,7 @@ TEST(JudgeEnd, TakesAnExitWithoutATimeForAnAnswer) {
 }
 
 // A pod counts as disrupted if it has one of the cluster's reasons or the condition
-// DisruptionTarget, but not if its program ended by itself.
+// DisruptionTarget, but not if its program ended on its own.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);

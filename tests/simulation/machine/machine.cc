@@ -101,7 +101,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
       Run(next);
       continue;
     }
-    // A timer for the limit is not needed: if none is left, nothing will ever happen.
+    // A timer for the limit is not needed: if no timer is left, nothing will ever happen.
     if (timers_.empty() || timers_.top().time > end) return done();
     now_ = std::max(now_, timers_.top().time);
   }
@@ -110,7 +110,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
 
 void Machine::ActOnTimers() {
   while (!timers_.empty() && timers_.top().time <= now_) {
-    // Moving does not touch what orders the timers.
+    // Moving the function does not affect the order of the timers.
     const std::function<void()> act = std::move(const_cast<Timer&>(timers_.top()).act);
     timers_.pop();
     act();

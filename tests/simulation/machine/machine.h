@@ -1,6 +1,6 @@
 // Runs the threads of several processes deterministically, in simulated time. A seed determines
 // which thread runs next and where threads are interrupted. Time passes only while all threads
-// wait, so that minutes of waiting take no time.
+// wait, so minutes of waiting take no time.
 //
 //   Machine machine(seed);
 //   machine.Spawn(/*process=*/1, [&] { server->WaitUntilFinished(); });
@@ -93,7 +93,8 @@ class Machine : public Scheduler {
 
   Thread* NewThread(int process, std::function<void()> body);
   bool Chance(double probability);
-  // Called on a thread: lets others run until Ready(thread) was called, and it is chosen.
+  // Called on a thread: lets others run until Ready(thread) has been called and the thread is
+  // chosen.
   void Block();
   void Ready(Thread* thread) { ready_.push_back(thread); }
   Thread* Choose();

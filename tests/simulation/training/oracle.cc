@@ -227,7 +227,7 @@ void Oracle::CheckAsynchronous(const Row& row, const Positions& drawn, bool last
 
 // Only ps 0 has positions. If its state is lost, all tasks go back, but the other servers keep what
 // they have. A task that is killed may lose the batch in flight, or leave it on some servers only.
-// The shards of a copy are of different moments, so only the last copy must agree with the
+// The shards of a copy were copied at different moments, so only the last copy must agree with the
 // positions.
 void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool last) {
   const int positions_lost = Losses("ps", 0);
