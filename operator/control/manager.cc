@@ -31,7 +31,8 @@ constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 // startup.
 constexpr Duration kPodGroupPatience = 3s;
 constexpr Duration kRequiredPodGroupPatience = 30s;
-// The same for the list of network policies, which never arrives if the operator may not read them.
+// The same for the list of network policies, which never arrives if the operator lacks permission
+// to read them.
 constexpr Duration kNetworkPolicyPatience = 30s;
 
 // Selects the objects that the operator creates.

@@ -27,8 +27,8 @@ struct FoundKeys {
 // error if the folder cannot be listed, and Unavailable if a file vanished meanwhile.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
-// Thread-safe. Logs every change of the ids of the keys and of the files that are not keys, and
-// when there are no keys at all. Never logs a secret.
+// Thread-safe. Logs every change to the ids of the keys and to the files that are not keys, and
+// logs when there are no keys at all. Never logs a secret.
 class KeyFolder {
  public:
   // If `folder` is "", there are no keys. `clock` must outlive this object.

@@ -59,7 +59,7 @@ class Cluster {
   bool alive() const { return alive_; }
   // Returns how many operators have been started so far.
   int starts() const { return starts_; }
-  // True if no watch is cut and the operator is alive, so that it sees everything once it is idle.
+  // True if no watch is cut and the operator is running. It then sees everything once it is idle.
   bool sees_everything() const { return alive_ && !stale_since_; }
   // Starts another operator on the same store. Its calls never fail. This simulates the time in
   // which a leader has not yet noticed that it has lost the lease.

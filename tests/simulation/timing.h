@@ -40,7 +40,7 @@ class Delays {
 std::string CheckFailure(const api::TFJob& job);
 
 // For a cluster in which nothing happens any more, and in which the operator has noticed every
-// change of its clock. Checks that the deadline and the time to live have taken effect.
+// change to its clock. Checks that the deadline and the time to live have taken effect.
 std::string CheckDeadlines(Cluster& cluster);
 
 }  // namespace tfjob::simulation
