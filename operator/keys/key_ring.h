@@ -1,5 +1,5 @@
-// Holds the operator's secret keys. The newest derives the keys of new jobs; the older ones remain
-// in use for jobs that began under them.
+// Holds the operator's secret keys. The keys of new jobs are derived from the newest; the older
+// ones remain in use for jobs that began under them.
 #pragma once
 
 #include <string>

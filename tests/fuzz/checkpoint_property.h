@@ -1,5 +1,5 @@
-// Properties of reading a model's folder that someone else has written: nothing crashes, nothing
-// outside the folder changes, and reading takes no more memory than the size of the files.
+// Checks properties of reading a model's folder that someone else has written: nothing crashes,
+// nothing outside the folder changes, and reading takes no more memory than the size of the files.
 #pragma once
 
 #include <string_view>

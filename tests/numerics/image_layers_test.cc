@@ -263,8 +263,8 @@ TEST(ImageLayers, PaddingCroppingAndUpSampling) {
          [&](int64_t n, int64_t y, int64_t x, int64_t c) { return in.At(n, y / 2, x / 3, c); });
 }
 
-// An example of 2^40 elements is allowed; a batch of them is not, but this is detected only in the
-// graph.
+// An example of 2^40 elements is allowed, but a batch of them is not. Only building the graph shows
+// this.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

@@ -1,5 +1,5 @@
-// Runs every example, unchanged except for its folder and, if that is enough for the expected
-// result, fewer steps. Each must end as Succeeded with that result.
+// Runs every example, unchanged except for its folder and, if fewer steps are enough for the
+// expected result, its number of steps. Each must end as Succeeded with that result.
 #include <gtest/gtest.h>
 #include <signal.h>
 

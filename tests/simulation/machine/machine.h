@@ -52,7 +52,8 @@ class Machine : public Scheduler {
   bool idle() const { return threads_.empty(); }
   // The simulated time since the start.
   Duration elapsed() const { return now_; }
-  // Depends on all decisions so far: equal in two runs if they took the same course.
+  // Depends on all decisions so far, so two runs that took the same course have the same
+  // fingerprint.
   uint64_t fingerprint() const { return fingerprint_; }
   // The process of the calling thread.
   int process() const;

@@ -46,8 +46,8 @@ class Network {
   // Accepts streams for `handler` at "HOST:2222", on threads of the process.
   void Listen(const Place& self, const std::string& service, const rpc::Identity& identity,
               rpc::StreamHandler& handler);
-  // Accepts no more streams, gives those that are open the time `grace` to end, then breaks them.
-  // Returns once the handler is no longer used.
+  // Accepts no more streams, gives open streams the time `grace` to end, then breaks them. Returns
+  // once the handler is no longer used.
   void StopListening(int process, Duration grace);
 
   // Breaks all streams of the process and refuses its own attempts to connect. If `silently`, the
