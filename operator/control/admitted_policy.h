@@ -1,4 +1,4 @@
-// Compares a NetworkPolicy that the server has just written with what the job needs. Pure.
+// Compares what the job needs with the NetworkPolicy that the server has just written. Pure.
 #pragma once
 
 #include <string>

@@ -137,7 +137,7 @@ class Cache {
     const std::string& name_space() const { return name_space_; }
     // True if the job with key `key` is in this scope.
     bool Covers(const std::string& key) const;
-    // True if the first list has arrived or need not be waited for.
+    // True if the first list has arrived or is not required.
     bool ready() const { return synced || !required; }
     // True if the jobs of the scope cannot be reconciled yet.
     bool holds_back_jobs() const { return !synced && !objects::IsOnePerJob(kind_); }

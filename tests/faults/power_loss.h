@@ -34,7 +34,7 @@ class RecordingFiles : public FileSystem {
   enum class Kind { kCreate, kAppend, kSync, kRename, kRemove, kSyncDirectory };
   struct Operation {
     Kind kind;
-    std::string name;      // without the folder; of the file as it was created, for the first three
+    std::string name;      // without the folder; for the first three kinds, the name at creation
     std::string argument;  // the bytes, or the new name
   };
   std::string NameOf(const std::string& path) const;

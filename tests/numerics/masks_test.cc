@@ -124,7 +124,7 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Two inputs, of which the second is masked by another value or not at all, merged and averaged.
+// Two inputs, merged and averaged. The second is masked by a different value, or not at all.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;

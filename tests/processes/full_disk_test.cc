@@ -1,7 +1,7 @@
 // Fills the disk under model_dir, a small tmpfs, while the Fashion-MNIST example trains. All steps
 // must be completed without a restart, and the last whole checkpoint must stay unchanged. If space
-// becomes free in time, the job succeeds; otherwise, it fails, and the chief's last words name the
-// step.
+// becomes free in time, the job succeeds; otherwise, it does not, and the chief's last words name
+// the step.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -21,7 +21,7 @@ namespace tfjob::simulation {
 inline constexpr char kNamespace[] = "ns";
 inline constexpr char kJob[] = "job";
 
-// A clock that runs with another one, but whose wall clock can be set. Thread-safe if the other
+// A clock that follows another clock, but whose wall clock can be set. Thread-safe if the other
 // clock is.
 class SteppedClock : public Clock {
  public:

@@ -10,7 +10,7 @@
 namespace tfjob::simulation {
 namespace {
 
-// Longer than the operator collects counts before it writes them.
+// Longer than the time for which the operator collects counts before it writes them.
 constexpr Duration kPatience = 10s;
 
 int32_t AttemptOf(const objects::Pod& pod) {

@@ -41,7 +41,7 @@ class Counts {
   std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
 };
 
-// Checks that a job that failed because of its back-off limit has had more restarts than that,
+// Checks that a job that failed because of its back-off limit has had more restarts than the limit,
 // given that at most `restarts` happened, of which `in_place` were restarts of containers.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
 // For a job whose cluster is quiet and whose containers were never restarted in place: checks that

@@ -101,7 +101,7 @@ class LeaderElection {
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
-  // Returns the leadership for a LeaderGate. It lives as long as this object.
+  // Returns the leadership for a LeaderGate. It is valid as long as this object exists.
   const Leadership& leadership() const { return leadership_; }
   // Returns the last leader seen; "" if there was none.
   std::string leader();

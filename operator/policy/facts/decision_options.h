@@ -36,7 +36,7 @@ struct DecisionOptions {
 };
 
 // Converts seconds from a user's spec to a duration that can be added to a time without overflow,
-// by clamping them to between 0 (now) and a hundred years (never).
+// by limiting them to the range from 0 (now) to a hundred years (never).
 inline Duration Seconds(int64_t seconds) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));

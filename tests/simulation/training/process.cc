@@ -48,7 +48,8 @@ class Trainer {
   void AwaitWorkers();
   state::Snapshot InitialState() const;
   void OnEvent(const state::PeerEvent& event);
-  // Runs a call of the client, whose duration is limited. OnLateStep runs within one.
+  // Runs a call of the client, and records when the call began, because its duration is limited.
+  // OnLateStep runs within such a call.
   template <typename Call>
   auto Timed(const Call& call) {
     const auto outer = std::exchange(process_.waits_since, world_.machine.elapsed());
@@ -224,7 +225,8 @@ Status Trainer::Save(bool last) {
 // The step in progress may take longer than servers that are shutting down can wait.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
-  if (!Save(false).ok()) servers_end_ = true;  // again after the step, which then returns the error
+  if (!Save(false).ok()) servers_end_ = true;  // retried after the step, which then returns the
+                                               // error
 }
 
 // Returns false if the variables were rolled back.
