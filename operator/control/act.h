@@ -33,7 +33,7 @@ class Actor {
   // job does not exist, and the error otherwise.
   Outcome Act(const ActContext& context);
 
-  // Makes running creates stop once the calls in progress have returned. Act then returns
+  // Makes Act stop creating objects once the calls in progress have returned. Act then returns
   // Cancelled.
   void Stop() { creator_.Stop(); }
 

@@ -33,7 +33,7 @@ class Reconciler {
   // kConflictTries attempts in all.
   Outcome Reconcile(const std::string& key);
 
-  // Makes running creates stop once the calls in progress have returned.
+  // Makes Reconcile stop creating objects once the calls in progress have returned.
   void Stop();
 
  private:

@@ -225,8 +225,7 @@ Status Trainer::Save(bool last) {
 // The step in progress may take longer than servers that are shutting down can wait.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
-  if (!Save(false).ok()) servers_end_ = true;  // retried after the step, which then returns the
-                                               // error
+  if (!Save(false).ok()) servers_end_ = true;  // retried after the step, which returns the error
 }
 
 // Returns false if the variables were rolled back.
