@@ -118,8 +118,8 @@ class FullDiskTest : public testing::Test {
   }
   // Fills the disk in mid-run, and waits until the chief has completed all steps and cannot save.
   // The disk is filled once a fraction of the steps is completed and there is a whole checkpoint.
-  // After a fixed time, a slow machine might have no checkpoint yet, and a fast one might have
-  // completed all steps.
+  // If it were filled after a fixed time, a slow machine might have no checkpoint yet, and a fast
+  // one might have completed all steps.
   void TrainToTheEndOnAFullDisk() {
     ASSERT_TRUE(job_->AwaitPart(0.2, 120s)) << job_->Output();
     ASSERT_TRUE(Await(60s, [&] {
