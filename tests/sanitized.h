@@ -1,4 +1,4 @@
-// Says whether a sanitizer slows the tests down, and by how much.
+// Tells whether a sanitizer slows the tests down, and by how much.
 #pragma once
 
 namespace tfjob {

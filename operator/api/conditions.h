@@ -1,5 +1,5 @@
 // Reads and updates status.conditions. Both the order of the entries and the cases in which an
-// entry changes to False are part of the API; clients read the type of the last entry, for example.
+// entry changes to False are part of the API: clients read the type of the last entry, for example.
 #pragma once
 
 #include <string_view>

@@ -19,14 +19,14 @@ class IndexSet {
   // InvalidArgument for any other text, with a message that says what is wrong.
   static StatusOr<IndexSet> Parse(std::string_view text);
 
-  // Requires `index` ≥ 0. Moves at most the ranges above the index.
+  // Requires `index` ≥ 0. Shifts at most the ranges above the index.
   void Insert(int32_t index);
   // Takes time logarithmic in the number of ranges.
   bool Contains(int32_t index) const;
   bool empty() const { return ranges_.empty(); }
   int64_t size() const;
 
-  // Prints the indexes sorted, with neighbours merged: "0-3,7".
+  // Prints the indexes in order, with adjacent ones merged into ranges: "0-3,7".
   std::string ToString() const;
 
   bool operator==(const IndexSet&) const = default;

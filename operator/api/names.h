@@ -23,10 +23,10 @@ inline constexpr char kMasterRole[] = "master";               // value of kJobRo
 inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.attempt in decimal
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
-// pods: the id of the operator's key under which the pod got its job's key
+// On a pod: the id of the operator's key from which the pod's copy of the job's key was derived.
 using objects::kKeyIdAnnotation;
 
-// On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. Has
+// On a PersistentVolumeClaim: the folder on this machine that `tfjob run` uses for the claim. Has
 // no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
@@ -47,8 +47,8 @@ using Labels = std::map<std::string, std::string>;
 // Returns the name that a replica's pod and service share: "mnist-worker-0".
 std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t index);
 
-// Returns the name of the job's NetworkPolicy: "mnist-tasks". It is not the job's own name, which a
-// user may have given to a policy of their own.
+// Returns the name of the job's NetworkPolicy: "mnist-tasks". The job's own name is not used,
+// because the user may already have a policy with that name.
 std::string NetworkPolicyName(const std::string& job_name);
 
 // Return the labels that select the pods and services of a job (operator name and job name), or of

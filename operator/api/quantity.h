@@ -17,8 +17,8 @@ struct Quantity {
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }
 };
 
-// Parses a quantity. Returns InvalidArgument for text that is not one, and for more than 18 digits,
-// an exponent outside -9 to 18, or a value above 2⁶³ units. Rounds up to a whole number of
+// Parses a quantity. Returns InvalidArgument for text that is not a quantity, and for more than 18
+// digits, an exponent outside -9 to 18, or a value above 2⁶³ units. Rounds up to a whole number of
 // nano-units.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
 // The sum is binary if each operand is binary or 0.

@@ -1,10 +1,10 @@
 // Defines every reason that a condition or an event of this operator can carry, and the exact
-// messages that clients rely on. docs/errors.md explains each reason; a test checks that the
-// two agree.
+// messages that clients rely on. docs/errors.md explains each reason; a test checks that the two
+// agree.
 //
-// Two kinds of event carry a reason that is not defined here: events about a container carry the
-// container's reason (ImagePullBackOff, OOMKilled, …), and events about a pod condition carry the
-// condition's (Unschedulable, …).
+// Two kinds of event carry a reason that is not defined here: an event about a container carries
+// the container's reason (ImagePullBackOff, OOMKilled, …), and an event about a pod condition
+// carries that condition's reason (Unschedulable, …).
 #pragma once
 
 #include <cstdint>
@@ -102,7 +102,7 @@ std::string NetworkPolicyKeepsChangingMessage(std::string_view policy, std::stri
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
-// `last_words`: why, in the container's own words; "" if it said nothing.
+// `last_words`: the container's own explanation; "" if it gave none.
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code,
                                   std::string_view last_words);
 // Describe problems of an active pod: a container that has terminated or is waiting, and a
@@ -121,8 +121,8 @@ std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view s
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);
-// `missing`: the id of the operator's key under which the running pods got the job's key. `used`:
-// the one for new pods; "" if there is none.
+// `missing`: the id of the operator's key from which the running pods' job key was derived. `used`:
+// the id of the operator's key for new pods; "" if there is none.
 std::string JobKeyMissingMessage(const TFJob& job, std::string_view missing, std::string_view used);
 
 }  // namespace tfjob::api

@@ -1,5 +1,5 @@
-// Compares the table of fields with the structs, the reader and the printer. Fails if a field is
-// missing in one of them.
+// Compares the table of fields with the structs, the reader and the printer. Fails if one of them
+// lacks a field.
 #include "operator/api/schema.h"
 
 #include <gtest/gtest.h>

@@ -254,7 +254,7 @@ TEST_F(CmdTest, AFailedJobsLastWordsArePrinted) {
   EXPECT_NE(out_.str().find(" Pod x-worker-0: no such bucket"), std::string::npos) << out_.str();
 }
 
-// Every run has a key of its own, which all its processes get.
+// Every run has its own key, which all its processes get.
 TEST_F(CmdTest, ARunMakesAKey) {
   std::set<std::string> keys;
   for (const char* run : {"one", "two"}) {
@@ -292,7 +292,7 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
   // A later run without --keep must remove its own volumes, but neither volumes that were kept
-  // earlier nor those that others made.
+  // earlier nor folders that others created.
   ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(state + "/pods"), pods);

@@ -12,7 +12,8 @@ namespace tfjob::cli {
 
 struct CommandLine {
   // The verb, with the values of its flags. It is null if help or the version was requested or the
-  // usage is wrong. The text has then already been printed, and the program must exit with `code`.
+  // command line is invalid. In these cases, the text has already been printed, and the program
+  // must exit with `code`.
   std::unique_ptr<Verb> verb;
   int code = view::kSucceeded;
   ClusterFlags cluster;

@@ -1,4 +1,4 @@
-// The program tfjob: parses the command line and runs one verb.
+// Implements the program tfjob: parses the command line and runs one verb.
 #include <signal.h>
 #include <unistd.h>
 

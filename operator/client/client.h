@@ -57,10 +57,10 @@ struct Key {
 };
 std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
-// A compact, immutable and shared object. Pods and services are decoded; an object of any other
-// kind is a CustomResource, or a PackedResource in the watches of a client that was told to pack.
-// Objects may lack metadata.managedFields, and a node may have only its metadata (without
-// annotations), spec.taints, spec.unschedulable and status.conditions.
+// A compact, immutable and shared object. Pods and services are decoded. An object of any other
+// kind is a CustomResource or, in the watches of a client that is set up to pack objects, a
+// PackedResource. Objects may lack metadata.managedFields, and a node may have only its metadata
+// (without annotations), spec.taints, spec.unschedulable and status.conditions.
 using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
                  std::shared_ptr<const objects::CustomResource>,
@@ -104,8 +104,8 @@ class Writer {
   // stored object.
   virtual StatusOr<Object> Create(Kind kind, const Json& object) = 0;
   // Replaces the spec and the metadata, but not the status. If metadata.resourceVersion is set, it
-  // must match the stored object's; otherwise, returns Aborted. API servers refuse custom resources
-  // without a resourceVersion.
+  // must match the stored object's; otherwise, returns Aborted. API servers reject updates of
+  // custom resources without a resourceVersion.
   virtual StatusOr<Object> Update(Kind kind, const Json& object) = 0;
   // Replaces only the status. metadata.resourceVersion is handled as in Update.
   virtual StatusOr<Object> UpdateStatus(Kind kind, const Json& object) = 0;

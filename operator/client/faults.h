@@ -1,5 +1,6 @@
-// A Client for tests that forwards calls but makes selected ones fail, either before they reach the
-// server or after the server has executed them, as if the response were lost. Thread-safe.
+// Implements a Client for tests that forwards calls but makes selected ones fail, either before
+// they reach the server or after the server has executed them, as if the response were lost.
+// Thread-safe.
 #pragma once
 
 #include <functional>
@@ -37,7 +38,8 @@ class FaultyClient : public Client {
   explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);
-  // Passes what later creates and patches send through `webhook`, as a mutating webhook does.
+  // From now on, passes the objects of creates and patches through `webhook`, as an API server
+  // passes them through a mutating webhook.
   void Admit(std::function<void(Kind, Json&)> webhook);
   // Removes all faults.
   void Clear();

@@ -1,5 +1,5 @@
-// A Client that forwards every call to another client. Wrappers derive from it and override the
-// calls that they change.
+// Implements a Client that forwards every call to another client. Wrappers derive from it and
+// override the calls that they change.
 #pragma once
 
 #include <memory>

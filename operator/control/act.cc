@@ -90,7 +90,7 @@ Status Actor::RecordPolicyChange(const ActContext& context, const client::Object
   context.memory.history.RecordPolicyChange(dependencies_.clock.Now(),
                                             dependencies_.clock.Monotonic());
   const auto& before = context.observation.snapshot.network_policy;
-  // Otherwise, a watch that lags would let the change look undone.
+  // If this were not recorded, a lagging watch would make the change look undone.
   dependencies_.cache.RecordPolicyChange(context.observation.key, before->metadata.resource_version,
                                          changed);
   const std::string difference = DifferenceOfPolicy(context.job(), changed);
@@ -110,7 +110,7 @@ Outcome Actor::WriteStatus(const ActContext& context) {
     dependencies_.observer.OnStatus(job.metadata, job.status, verdict.status);
     return {};
   }
-  // The conflict may be with this write itself: if a connection breaks, the request is sent again.
+  // The conflict may be with this write itself: if a connection breaks, the request is resent.
   if (MayHaveBeenExecuted(error) || absl::IsAborted(error)) {
     context.memory.unanswered = {PrintJson(wanted["status"]), context.decision.plan.events,
                                  job.status, verdict.status};

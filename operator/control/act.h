@@ -1,4 +1,4 @@
-// Carries out a Plan in a fixed order: adoptions, changes of the pod group and the NetworkPolicy,
+// Carries out a Plan in a fixed order: adoptions, changes to the pod group and the NetworkPolicy,
 // creates, the status write, deletes, events. The status write must be acknowledged before anything
 // is deleted. Completed creates, status writes and deletes are recorded in the cache immediately,
 // so that the next reconcile sees them.
@@ -33,7 +33,8 @@ class Actor {
   // job does not exist, and the error otherwise.
   Outcome Act(const ActContext& context);
 
-  // Makes creates in progress end after the current calls. Act then returns Cancelled.
+  // Makes Act stop creating objects once the calls in progress have returned. Act then returns
+  // Cancelled.
   void Stop() { creator_.Stop(); }
 
  private:
@@ -42,11 +43,12 @@ class Actor {
   // may be created.
   Status ChangeAll(const ActContext& context);
   Status ChangeOne(const ActContext& context, const plan::Change& change);
-  // Records the policy that its change returned. Returns an error if a webhook changed its rules.
+  // Records the policy that the server returned for the change. Returns an error if a webhook
+  // changed its rules.
   Status RecordPolicyChange(const ActContext& context, const client::Object& changed);
   Outcome WriteStatus(const ActContext& context);
   Status DeleteAll(const ActContext& context);
-  // Returns NotFound if the object with the wanted UID is gone.
+  // Returns NotFound if no object with the UID in `wanted` exists any more.
   Status DeleteOne(const ActContext& context, const plan::Delete& wanted);
   Status RecordDelete(const ActContext& context, const plan::Delete& wanted, const Status& status);
   // Reports the deleted objects, with one event per kind. `results` are the results of the plan's

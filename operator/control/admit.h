@@ -21,8 +21,8 @@ struct Admission {
 struct AdmissionRules {
   // The cleanPodPolicy of jobs that do not set it.
   api::CleanPodPolicy clean_pod_policy = api::CleanPodPolicy::kNone;
-  // The largest number of replicas of a job. Each replica costs the cluster a pod, a service and
-  // an entry in its DNS, so one job must not be able to exhaust them.
+  // The largest number of replicas of a job. Each replica costs the cluster a pod, a service and a
+  // DNS entry; the limit keeps one job from exhausting them.
   int64_t max_replicas = api::kDefaultMaxReplicasPerJob;
 };
 

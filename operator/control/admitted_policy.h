@@ -1,4 +1,4 @@
-// Compares a NetworkPolicy that the server has just written with what the job needs. Pure.
+// Compares what the job needs with the NetworkPolicy that the server has just written. Pure.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ struct TFJob;
 
 namespace tfjob::control {
 
-// Returns where the rules of the policy that a create or a patch returned differ from those that
-// the job needs, such as "spec.ingress", because a webhook changed them in that call; "" if they
-// do not.
+// Returns the path of a difference, such as "spec.ingress", between the rules that the job needs
+// and those in `returned`, the policy that a create or a patch returned. They differ if a webhook
+// changed them during that call. Returns "" if there is no difference.
 std::string DifferenceOfPolicy(const api::TFJob& job, const client::Object& returned);
 
 // Returns the message for such a difference: names the policy and says what to change.

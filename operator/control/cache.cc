@@ -227,7 +227,7 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   cache_.changed_(key, Urgency::kNews);
 }
 
-// Returns the next state of a child, with what its states seen so far add to it.
+// Returns the next state of a child, completed with what its earlier states have shown.
 template <typename T>
 std::shared_ptr<const T> Succeeding(const Children<T>& children, std::shared_ptr<const T> next) {
   if constexpr (std::is_same_v<T, Pod>) {

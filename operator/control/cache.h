@@ -41,7 +41,7 @@ class Cache {
   using Changed = std::function<void(const std::string&, Urgency)>;
   Cache(Clock& clock, Changed changed);
 
-  // The sinks for one namespace ("": all namespaces). They live as long as the cache.
+  // The sinks for one namespace ("": all namespaces). They are valid as long as the cache exists.
   struct Scope {
     client::WatchSink& jobs;
     client::WatchSink& pods;
@@ -49,9 +49,9 @@ class Cache {
   };
   Scope AddScope(const std::string& name_space);
   // Adds a sink for a kind of pod group, for Kubernetes' Workloads, or for network policies, in
-  // `name_space`. If `required`, Synced() returns false until its first list has arrived.
-  // Synced(key) never waits for it, because it concerns only jobs that have such an object: they
-  // ask GroupsSynced.
+  // `name_space`. If `required`, Synced() returns false until the sink's first list has arrived.
+  // Synced(key) never waits for that list, because it matters only to jobs that have such an
+  // object; for those jobs, call GroupsSynced.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
   // Removes the sinks of the kind. They must no longer be called. The objects that they reported
   // stay until a new list replaces them.
@@ -137,7 +137,7 @@ class Cache {
     const std::string& name_space() const { return name_space_; }
     // True if the job with key `key` is in this scope.
     bool Covers(const std::string& key) const;
-    // True if the first list has arrived or need not be waited for.
+    // True if the first list has arrived or is not required.
     bool ready() const { return synced || !required; }
     // True if the jobs of the scope cannot be reconciled yet.
     bool holds_back_jobs() const { return !synced && !objects::IsOnePerJob(kind_); }
@@ -179,7 +179,7 @@ class Cache {
   // Returns true if the job must be reconciled, because this version is not the operator's
   // own write.
   bool Upsert(PackedJob job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes the job from an entry, which keeps the objects that the watches have reported.
+  // Removes the job from an entry, but keeps the objects that the watches have reported.
   static void ForgetJob(Entry& entry);
   template <typename T>
   static void RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child);

@@ -349,9 +349,7 @@ TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
   EXPECT_EQ(snapshot.orphan_services.size(), 1u);
 }
 
-// The watch may have reported the whole life of a pod, and the end of its job, before the create
-// that made the pod returns. Nothing would ever remove the record of that create.
-// Changes a NetworkPolicy of the job and reports versions of it.
+// Changes a NetworkPolicy of the job and reports its versions.
 class PolicyCacheTest : public CacheTest {
  protected:
   PolicyCacheTest() {
@@ -440,6 +438,8 @@ TEST_F(PolicyCacheTest, AnOwnChangeOfAnObjectThatIsGoneIsForgotten) {
   EXPECT_EQ(Version(), "4");
 }
 
+// The watch may have reported the whole life of a pod, and the end of its job, before the create
+// that made the pod returns. If that create were recorded, nothing would ever remove the record.
 TEST_F(CacheTest, KeepsNoCreateOfAJobThatIsGone) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnDeleted(Job("2"));

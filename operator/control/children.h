@@ -1,6 +1,6 @@
 // Holds a job's pods (or services, or pod groups) as the watch has reported them, together with the
-// operator's own writes that the watch has not reported yet. Without these, a decision could be
-// based on a state from before them. Not thread-safe: the cache guards it with its lock.
+// operator's own writes that the watch has not reported yet. Without these writes, a decision could
+// be based on a state that precedes them. Not thread-safe: the cache guards it with its lock.
 #pragma once
 
 #include <map>
@@ -82,9 +82,9 @@ class Children {
     return gone;
   }
 
-  // Records an object that the operator created or read. If the watch has already reported it,
-  // it is not stored again, unless the watch has yet to report the operator's change of it. If it
-  // was recorded as deleted but turns out to exist, View() includes it again.
+  // Records an object that the operator created or read. If the watch has already reported it, it
+  // is not stored again, unless the watch has yet to report the operator's change to it. If it was
+  // recorded as deleted but turns out to exist, View() includes it again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
@@ -100,8 +100,8 @@ class Children {
       own_.erase(name);
     }
   }
-  // Records the object that the operator's change of the version `base` returned. Does nothing if
-  // another version has become known since, because that may be a later one.
+  // Records the object that the server returned when the operator changed version `base`. Does
+  // nothing if another version has become known since then, because that version may be newer.
   void RecordChange(const std::string& base, Pointer object, Duration now) {
     const T* newest = Newest(object->metadata.name);
     if (newest == nullptr || newest->metadata.uid != object->metadata.uid) return;
@@ -121,8 +121,8 @@ class Children {
       created = same && !ends ? own_.erase(created) : std::next(created);
     }
   }
-  // Forgets the creates that the watch has not reported yet. Call if the job is gone: its objects
-  // are no longer confirmed.
+  // Forgets the creates that the watch has not reported yet. Call this when the job is gone:
+  // nothing confirms its objects any more.
   void ForgetCreates() {
     for (const auto& [name, created] : own_) deleted_.erase(created.object->metadata.uid);
     own_.clear();
@@ -141,9 +141,9 @@ class Children {
     own_.erase(own);
   }
 
-  // Returns the names of the objects to read: those created or changed at or before `since` for
-  // which the watch has not reported that, and those that the operator deleted but a list still
-  // contained.
+  // Returns the names of the objects to read: those that were created or changed at or before
+  // `since` and whose create or change the watch has not reported, and those that the operator
+  // deleted but a list still contained.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : own_) {
@@ -176,12 +176,12 @@ class Children {
     const auto own = own_.find(name);
     return own == own_.end() ? Seen(name) : own->second.object.get();
   }
-  // True if the operator has changed the object and the watch has not reported that.
+  // True if the operator has changed the object and the watch has not reported the change.
   bool IsChanged(const std::string& name) const {
     const auto own = own_.find(name);
     return own != own_.end() && !own->second.superseded.empty();
   }
-  // True if this version is older than the operator's own change of the object.
+  // True if this version is older than the operator's own change to the object.
   bool IsSuperseded(const objects::ObjectMeta& metadata) const {
     const auto own = own_.find(metadata.name);
     return own != own_.end() && own->second.object->metadata.uid == metadata.uid &&

@@ -38,7 +38,7 @@ bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
          !pod->in_scheduling_group;
 }
 
-// Returns an error if pods would run under other rules than the job needs.
+// Returns an error if pods would run under rules other than those that the job needs.
 Status CheckRules(const ActContext& context, const DesiredObject& wanted,
                   const client::Object& object, bool was_there) {
   if (wanted.kind != Kind::kNetworkPolicy) return OkStatus();
@@ -57,8 +57,8 @@ struct Creator::CreateResult {
   Status status;                              // if OK, either `object` or `holder` is set
   std::optional<client::Object> object;       // the job's object, which now exists
   std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
-  // The object already existed, so an earlier reconcile may have reported it. It gets an event of
-  // its own, whose name prevents it from being sent twice.
+  // The object already existed, so an earlier reconcile may have reported it. It gets a separate
+  // event, whose name prevents it from being sent twice.
   bool was_there = false;
 };
 

@@ -30,7 +30,7 @@ class Creator {
   // Cancelled after Stop(), or kJobIsGone if the job or its namespace is gone or being deleted.
   Outcome CreateAll(const ActContext& context);
 
-  // Makes CreateAll end after the current calls.
+  // Makes CreateAll stop once the calls in progress have returned.
   void Stop() { stopping_ = true; }
 
  private:

@@ -10,7 +10,7 @@ namespace tfjob::control {
 struct Decision;
 struct Observation;
 
-// A job whose objects cannot be rendered is refused, as is a job that was not admitted.
+// Refuses a job that was not admitted or whose objects cannot be rendered.
 Decision Decide(const Observation& observation, const policy::DecisionOptions& options,
                 const render::AddressScheme& address);
 

@@ -22,7 +22,7 @@ class Observer;
 // arrived, but only for a limited time.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
-// Returns whether the network policies are known, or need not be waited for any longer.
+// Returns whether the network policies are known or the time to wait for them has run out.
 using SeesNetworkPolicies = std::function<bool()>;
 
 // Records that a call for the job with this key has been completed.

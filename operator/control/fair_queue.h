@@ -1,8 +1,8 @@
 // Orders the keys that wait for a worker. Namespaces take turns, so that a namespace with thousands
 // of jobs does not delay the few jobs of another. Within a namespace, keys come in the order in
-// which they were added. Keys that only a list has brought up (the thousands at the start) yield to
-// those with news, but not forever: after kNewsInARow keys with news, one of them has its turn.
-// Pure, not thread-safe.
+// which they were added. Keys that were added only because a list contains them (thousands at
+// startup) yield to keys with news, but are not starved: after kNewsInARow keys with news, one
+// listed key is taken. Pure, not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -26,11 +26,13 @@ namespace {
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
 // How long the jobs with a gang wait for the list of pod groups. If a scheduler is not installed,
-// the list never arrives; the attempt to create a pod group then reports the reason. The list of
-// the scheduler that the operator's flag names is waited for longer: at the start it may be long.
+// the list never arrives; the attempt to create a pod group then reports the reason. For the
+// scheduler that the operator's flag names, jobs wait longer, because its list may be long at
+// startup.
 constexpr Duration kPodGroupPatience = 3s;
 constexpr Duration kRequiredPodGroupPatience = 30s;
-// The same for the list of network policies, which never arrives if the operator may not read them.
+// The same for the list of network policies, which never arrives if the operator lacks permission
+// to read them.
 constexpr Duration kNetworkPolicyPatience = 30s;
 
 // Selects the objects that the operator creates.

@@ -53,8 +53,8 @@ class Manager {
   // Calls Stop().
   ~Manager();
 
-  // Lets the workers finish their current reconciles (one that creates many objects ends after the
-  // current calls), joins the threads and ends the subscriptions. Idempotent.
+  // Lets the workers finish their current reconciles (a reconcile that creates many objects stops
+  // after the calls in progress), joins the threads and ends the subscriptions. Idempotent.
   void Stop();
 
   // Synced() returns true once the first lists have arrived. Waiting() returns the required lists
@@ -89,7 +89,8 @@ class Manager {
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   // Subscribes to the network policies, if the settings let any job have one.
   void WatchNetworkPolicies();
-  // Returns whether their first lists have arrived, or have been waited for long enough.
+  // Returns whether the first lists of network policies have arrived or the time to wait for them
+  // has run out.
   bool SeesNetworkPolicies();
   void SubscribeToGroups(objects::Kind kind, const client::LabelSelector& selector,
                          GroupWatch& watch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -18,7 +18,7 @@ using fixtures::DeliveredByHand;
 using fixtures::Job;
 using objects::Kind;
 
-// If a job is deleted while the watch of jobs is behind, its pod group must not be created again,
+// If a job is deleted while the watch of jobs is behind, its pod group must not be recreated,
 // although the watch of pod groups reports immediately that the garbage collector deleted it.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
@@ -189,7 +189,7 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
   EXPECT_EQ(CountPods(store), 2u);
   EXPECT_FALSE(manager->Synced());
   EXPECT_EQ(manager->Waiting(), std::vector<std::string>{"PodGroup"});
-  // A job with a gang is told the reason after a while.
+  // After a while, the job with a gang reports the reason.
   for (int i = 0; i < 32; ++i) {
     clock.Advance(1s);
     rest();
@@ -200,8 +200,8 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
               testing::HasSubstr("the server has no PodGroups"));
 }
 
-// Simulates an operator that may not touch network policies: the list never arrives, and policies
-// cannot be created.
+// Simulates an operator that lacks permissions for network policies: the list never arrives, and
+// policies cannot be created.
 class WithoutNetworkPolicies : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

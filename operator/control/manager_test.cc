@@ -81,7 +81,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
-// Without an answer about one object, the operator still acts on the others.
+// If the read of one object fails, the operator still acts on the others.
 TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   Step();
@@ -100,7 +100,7 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   EXPECT_LE(*manager_->NextTimer(), Duration(10s));  // it is read again later
 }
 
-// Each call takes a minute. The probe of liveness asks for `longest_call`.
+// Each call takes a minute. The liveness probe checks `longest_call`.
 TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
   Step();
   Duration longest{0}, longest_call{0};
@@ -158,7 +158,7 @@ TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
   EXPECT_EQ(reads(client::Verb::kGet) - gets, 4);    // those of job a
 }
 
-// After a start, thousands of jobs may wait that need nothing.
+// After a start, thousands of jobs that need nothing may be waiting.
 TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store(DeliveredByHand(clock));
@@ -415,7 +415,7 @@ TEST(Manager, LetsAllWorkersServeTheOnlyNamespace) {
   EXPECT_FALSE(was_alone);
 }
 
-// A write of counts that waits does not delay what the job itself asks for.
+// A delayed write of counts does not delay the job's own timers.
 TEST(CountPatience, DoesNotDelayTheDeadline) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
@@ -438,7 +438,7 @@ TEST(CountPatience, DoesNotDelayTheDeadline) {
   kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-0"}));
   rest();
   clock.Advance(14900ms);
-  rest();  // timers that are due before do not matter
+  rest();  // ignores timers that are due earlier
   const Json deadline = {{"spec", {{"runPolicy", {{"activeDeadlineSeconds", 15}}}}}};
   ASSERT_TRUE(store.Patch(key, deadline).ok());
   kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-1"}));

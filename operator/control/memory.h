@@ -23,7 +23,7 @@ struct Memory {
   // True if the pod group has been created. If the group is now gone, the job may be gone as well,
   // although the watch has not reported that yet.
   bool had_group = false;
-  bool had_network_policy = false;  // the same of the NetworkPolicy
+  bool had_network_policy = false;  // the same for the NetworkPolicy
 
   // True if no service was missing at the last reconcile. If one is missing now, the job may be
   // gone as well.
@@ -31,7 +31,8 @@ struct Memory {
   // True if the job has just been read from the server, for the reconcile that begins now.
   bool job_is_fresh = false;
 
-  // The time (Clock::Monotonic) since which only the counts in the status have been out of date.
+  // The time (Clock::Monotonic) since which the status has been out of date, if only its counts
+  // are.
   std::optional<Duration> counts_behind;
 
   // A status write whose response was lost. If it turns out that the server executed it, the

@@ -7,7 +7,7 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerLasts = 10min;
-// How long an answer lasts if the server has no supported version or did not answer, or
+// How long an answer remains valid if the server has no supported version or did not answer, or
 // after Doubt().
 constexpr Duration kDoubtLasts = 30s;
 

@@ -1,5 +1,5 @@
-// Tests that the operator does not take its own change of a NetworkPolicy for undone while the
-// watch of policies lags.
+// Tests that the operator does not mistakenly conclude that its own change to a NetworkPolicy has
+// been undone while the watch of policies lags.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using objects::Kind;
 
-// Holds back what a watch reports while `is_late`.
+// Holds back the reports of a watch while `is_late` is true.
 class LateSink : public client::WatchSink {
  public:
   explicit LateSink(client::WatchSink& inner) : inner_(inner) {}

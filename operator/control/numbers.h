@@ -1,4 +1,4 @@
-// A snapshot of the control loop's statistics (object counts, queue depth, processing times)
+// Holds a snapshot of the control loop's statistics (object counts, queue depth, processing times)
 // for gauges.
 #pragma once
 
@@ -24,7 +24,7 @@ struct QueueNumbers {
   int64_t working = 0;
   Duration unfinished{0};  // total time spent so far on the keys being worked on
   Duration longest{0};     // the longest of these times
-  // The longest time since a worker took its key or completed a call for it.
+  // The longest time since a worker took its key or last completed a call for it.
   Duration longest_call{0};
 };
 

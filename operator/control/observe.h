@@ -40,18 +40,18 @@ class JobReader {
 
  private:
   // Reads the objects that the operator created or deleted, if the watch should have reported this
-  // by now but has not. Returns false if some could not be read; the reconcile can go on, because
-  // it still counts on the operator's own writes.
+  // by now but has not. Returns false if some could not be read; the reconcile can continue,
+  // because it still relies on the operator's own writes.
   bool ConfirmOwnWrites(const std::string& key);
   // Read objects of one kind, one by one or with one list of the job's objects.
   Status ReadEach(const std::string& key, const std::vector<client::Key>& objects);
   Status ReadList(const std::string& key, const std::vector<client::Key>& objects);
   // Returns the API version of the server's own Workloads; "" if the gang uses another scheduler.
   StatusOr<std::string> NativeVersionFor(const policy::Gang& gang);
-  // Returns true if the job's pod group is known, or need not be waited for any longer. `gang` is
+  // Returns true if the job's pod group is known or the time to wait for it has run out. `gang` is
   // the job's gang.
   bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
-  // Returns true if the job's NetworkPolicy is known, or need not be waited for any longer.
+  // Returns true if the job's NetworkPolicy is known or the time to wait for it has run out.
   bool SeesNetworkPolicy(const api::TFJob& job);
   void ObserveNodes(Observation& observation);
   // Determines whether the server executed a status write whose response was lost, or which it may

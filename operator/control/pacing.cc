@@ -14,8 +14,8 @@ namespace {
 // Small enough not to send many failing creates to a namespace whose quota is exhausted, and large
 // enough for a typical job to need only one batch.
 constexpr size_t kFirstBatch = 8;
-// A job with more objects to read reads them with one list, which is one call but returns all of
-// the job's objects of a kind.
+// If a job has more objects to read than this, they are read with one list, which is one call but
+// returns all of the job's objects of a kind.
 constexpr size_t kMostReads = 3;
 constexpr int kHandfulOfServices = 8;
 // The delay before events that could not be sent are tried again.
@@ -24,8 +24,8 @@ constexpr Duration kEventRetry = 5s;
 constexpr Duration kErrorPatience = 1s;
 
 // Returns the last slot for which this reconcile creates services: the last of the first slots that
-// lack something. Returns nullopt if this would only be a handful of services, since the watch
-// events of these would make the job retry at once the pods that were just refused.
+// lack something. Returns nullopt if this would only be a handful of services, since their watch
+// events would make the job immediately retry the pods that were just refused.
 std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;

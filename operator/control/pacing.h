@@ -25,7 +25,7 @@ namespace tfjob::control {
 // large job would not be written until all of them were done.
 inline constexpr size_t kMaxCreates = 256;
 inline constexpr size_t kMaxDeletes = 256;
-// The largest number of events that are kept to be sent again.
+// The largest number of unsent events that are kept for another attempt.
 inline constexpr size_t kMaxEventsKept = 1000;
 // How many times in a row a reconcile is tried if another writer keeps changing the job.
 inline constexpr int kConflictTries = 4;
@@ -42,8 +42,8 @@ inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
 // kind in the order of the plan. Services and pods advance together: services are created only for
-// the first slots that lack something, and no pod before its service. A job whose pods cannot be
-// created thus does not leave thousands of services behind.
+// the first slots that lack something, and no pod before its service. Therefore, a job whose pods
+// cannot be created does not leave thousands of services behind.
 std::vector<render::DesiredObject> CreatesOfOneReconcile(
     const std::vector<render::DesiredObject>& creates);
 

@@ -55,7 +55,7 @@ TEST(PackJob, KeepsAJobThatHasNotEnded) {
   EXPECT_TRUE(Admit(*unpacked, AdmissionRules{}).verdict.ok());
 }
 
-// The rest decides about the clean-up and the TTL as the whole job does.
+// The remaining fields lead to the same clean-up and TTL as the whole job.
 TEST(PackJob, KeepsNoTemplatesOfAJobThatHasEnded) {
   for (const char* end : {"Succeeded", "Failed"}) {
     const CustomResource job = JobIn(end);

@@ -41,16 +41,17 @@ void LogDecision(const Observation& observation, const Decision& decision) {
                         {"events", plan.events.size()}});
 }
 
-// Returns kReadAgain if the decision must not be carried out for a job that is out of date, because
-// the calls would not fail as the write of its status would.
+// Returns kReadAgain if the decision contains calls that must not be made for a job that is out of
+// date: unlike the write of its status, they would not fail.
 std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
-  // An operator with an old spec would undo what another one has done, again and again.
+  // An operator with an outdated spec would keep undoing the changes that another one makes.
   if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {
     return ReadAgain("the NetworkPolicy changes");
   }
-  // The services of a deleted job are deleted with it, again and again.
+  // If the job has been deleted, its services are deleted with it, however often they are
+  // recreated.
   const bool all_exist =
       verdict.stage == policy::Stage::kRunning && verdict.create_services.empty();
   if (memory.had_services && !verdict.create_services.empty()) {
@@ -143,7 +144,7 @@ Outcome Reconciler::Act(const ActContext& context) {
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after = RequeueAfter(
       {.check_nodes_after = observation.check_nodes_after,
-       // Until the watch reports that the job is gone, each reconcile decides alike.
+       // Until the watch reports that the job is gone, every reconcile makes the same decision.
        .plan = outcome.next == Next::kJobIsGone ? std::nullopt : decision.plan.requeue_after,
        .has_more_work = std::exchange(memory.reconcile_again, false),
        .needs_retry = outcome.NeedsRetry(),

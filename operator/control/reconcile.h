@@ -33,7 +33,7 @@ class Reconciler {
   // kConflictTries attempts in all.
   Outcome Reconcile(const std::string& key);
 
-  // Makes creates in progress end after the current calls.
+  // Makes Reconcile stop creating objects once the calls in progress have returned.
   void Stop();
 
  private:

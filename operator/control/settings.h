@@ -37,7 +37,7 @@ struct Settings {
   // one after another cause only one write. Conditions are written immediately.
   Duration count_patience{0};
   // Receives all events. If empty, events are sent through the client immediately; those that fail
-  // are sent again with a later reconcile.
+  // are resent during a later reconcile.
   RecordEvent record;
 };
 

@@ -66,7 +66,7 @@ TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
   EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
 }
 
-// With a slow server, the many calls of one key take long, but its worker is not stuck.
+// With a slow server, the many calls of one key take a long time, but its worker is not stuck.
 TEST_F(WorkQueueTest, ACompletedCallShowsThatAWorkerIsNotStuck) {
   queue_.Add("a");
   queue_.Add("b");

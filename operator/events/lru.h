@@ -1,4 +1,4 @@
-// A map of bounded size that evicts the least recently used entry. Not thread-safe.
+// Implements a map of bounded size that evicts the least recently used entry. Not thread-safe.
 #pragma once
 
 #include <list>

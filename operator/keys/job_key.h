@@ -14,7 +14,7 @@ namespace tfjob::keys {
 //
 //   printf 'tfjob.dev/job-key/v1\0%s' $UID | openssl dgst -sha256 -mac HMAC -macopt hexkey:$SECRET
 //
-// A UID is never used twice, so no two jobs share a key, and a job's key tells nothing about the
+// A UID is never used twice, so no two jobs share a key, and a job's key reveals nothing about the
 // secret or about other keys.
 std::string DeriveJobKey(std::string_view secret, std::string_view job_uid);
 
@@ -22,7 +22,8 @@ std::string DeriveJobKey(std::string_view secret, std::string_view job_uid);
 // The fingerprint distinguishes secrets that were stored under the same name. It is not secret.
 std::string Fingerprint(std::string_view secret);
 
-// Returns 32 random bytes for use as a secret, or Unavailable if the machine has no randomness.
+// Returns 32 random bytes for use as a secret, or Unavailable if the machine cannot provide
+// randomness.
 StatusOr<std::string> RandomSecret();
 
 }  // namespace tfjob::keys

@@ -13,8 +13,8 @@ namespace {
 
 const Logger kLog("keys");
 
-// How long a change of the Secret may go unnoticed, in addition to the kubelet's own delay of a
-// minute or so.
+// How long a change to the Secret may go unnoticed, in addition to the kubelet's own delay of about
+// a minute.
 constexpr Duration kLookInterval = 10s;
 constexpr char kKubeletsLink[] = "..data";
 

@@ -16,26 +16,28 @@ namespace tfjob::keys {
 // Holds what one read of the folder found.
 struct FoundKeys {
   KeyRing ring;
-  // Why files of the folder are not in the ring: one message per file, beginning with its path.
+  // Explains why files in the folder are not in the ring: one message per file, which begins with
+  // its path.
   std::vector<std::string> problems;
 };
 
 // Reads every file of the folder into a ring. A file's name is the key's name, and its content the
 // secret. Skips names that begin with a dot. If there is a link `..data`, which a kubelet replaces
-// to change all files at once, reads all files from the folder that it names. Returns an error if
-// the folder cannot be listed, and Unavailable if a file vanished meanwhile.
+// to change all files at once, reads all files from the folder that the link names. Returns an
+// error if the folder cannot be listed, and Unavailable if a file vanished meanwhile.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
-// Thread-safe. Logs what changes: the ids of the keys, the files that are no keys, and that there
-// are no keys at all. Never logs a secret.
+// Thread-safe. Logs every change to the ids of the keys and to the files that are not keys, and
+// logs when there are no keys at all. Never logs a secret.
 class KeyFolder {
  public:
   // If `folder` is "", there are no keys. `clock` must outlive this object.
   KeyFolder(std::string folder, Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
 
   // Returns the keys. Looks at the folder again if the last look was 10 s ago or longer. If the
-  // folder cannot be read now, or has no keys any more, returns the keys of the last look: running
-  // jobs need them, and the tasks of a job without a key accept any peer. Never returns nullptr.
+  // folder cannot be read now, or no longer has any keys, returns the keys of the last successful
+  // look: running jobs need them, and the tasks of a job without a key accept any peer. Never
+  // returns nullptr.
   std::shared_ptr<const KeyRing> Ring();
 
  private:

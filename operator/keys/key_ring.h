@@ -1,5 +1,5 @@
-// Holds the operator's secret keys. The newest derives the keys of new jobs; the older ones remain
-// in use for jobs that began under them.
+// Holds the operator's secret keys. The keys of new jobs are derived from the newest; the older
+// ones remain in use for jobs that began under them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tfjob::keys {
 
-// A value. Const calls are thread-safe and pure.
+// A value type. Const member functions are thread-safe and pure.
 class KeyRing {
  public:
   static constexpr size_t kMinSecretBytes = 32;
@@ -29,14 +29,14 @@ class KeyRing {
   // Names determine the order, because the files of a Secret all have the same time. Names are
   // compared from left to right. Sequences of digits are compared as numbers, and everything else
   // by character: "9" is older than "10", "2026-9" than "2026-11", "a" than "b". If two names are
-  // equal in this order ("1" and "01"), that of the lower bytes is older.
+  // equal in this order ("1" and "01"), the name with the lower bytes is older.
   std::vector<std::string> ids() const;
 
   // Returns the key of a job under the key with this id (DeriveJobKey); "" if there is no such id.
   std::string JobKey(std::string_view id, std::string_view job_uid) const;
 
-  // Returns true if the key with this id has a newer name than every key of the ring, which may
-  // therefore lack it only for now.
+  // Returns true if the key with this id has a newer name than every key in the ring. The ring may
+  // then lack the key only temporarily.
   bool MayGet(std::string_view id) const;
 
   bool operator==(const KeyRing&) const = default;

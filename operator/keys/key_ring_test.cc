@@ -53,7 +53,7 @@ TEST(KeyRing, DerivesUnderTheKeyOfTheId) {
   }
 }
 
-// The operator would otherwise give replacements a key that the living pods do not have.
+// Otherwise, the operator would give replacements a key that the live pods do not have.
 TEST(KeyRing, AnotherSecretUnderTheSameNameHasAnotherId) {
   KeyRing before, after;
   ASSERT_TRUE(before.Add("1", Bytes0To31()).ok());

@@ -1,4 +1,4 @@
-// Chooses ports of this machine for the tasks of a job: consecutive ones, which no other job gets.
+// Chooses consecutive ports on this machine for the tasks of a job. No other job gets these ports.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PortRange {
   int32_t last = 0;
 };
 
-// Returns the ports from 10000 on that the kernel never assigns by itself: those outside its range
+// Returns the ports from 10000 on that the kernel never assigns on its own: those outside its range
 // for outgoing connections. `ephemeral` is the content of /proc/sys/net/ipv4/ip_local_port_range
 // ("32768\t60999"). If it cannot be parsed, returns all ports from 10000 on.
 std::vector<PortRange> OutsideEphemeral(const std::string& ephemeral);

@@ -35,7 +35,7 @@ int Listen(int32_t port) {
   return -1;
 }
 
-// The tests of other processes reserve and release ports meanwhile, so a later range may be lower.
+// Tests in other processes reserve and release ports meanwhile, so a later range may be lower.
 bool Overlap(int32_t first, int32_t count, int32_t other, int32_t other_count) {
   return first < other + other_count && other < first + count;
 }

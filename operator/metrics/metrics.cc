@@ -34,7 +34,7 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// For so long, the numbers of the control loop serve all reads.
+// How long the numbers of the control loop are reused for all reads.
 constexpr Duration kFresh = 1s;
 
 // The same buckets as in controller-runtime.
@@ -364,7 +364,7 @@ void Metrics::SetEventSource(std::function<events::Counters()> source) {
 }
 
 void Metrics::Families::Refresh() {
-  // Reads that come at the same time wait for the first one's numbers.
+  // Concurrent reads wait for the numbers of the first.
   MutexLock alone(refreshing);
   std::function<control::Numbers()> ask;
   {

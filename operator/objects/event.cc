@@ -8,7 +8,7 @@ namespace tfjob::objects {
 namespace {
 
 constexpr char kComponent[] = "tfjob-controller";
-constexpr size_t kMaxMessage = 1024;  // the API server refuses longer messages
+constexpr size_t kMaxMessage = 1024;  // the API server rejects longer messages
 
 // FNV-1a. Unlike std::hash, it returns the same value in every build and process.
 uint32_t Hash(std::string_view text) {

@@ -13,7 +13,7 @@ enum class Kind {
   kEvent,                 // core/v1
   kPodGroup,              // of Volcano
   kCoschedulingPodGroup,  // of scheduler-plugins
-  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), as is the next
+  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next kind
   kNativePodGroup,
   kNetworkPolicy,  // networking.k8s.io
   kLease,

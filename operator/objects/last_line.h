@@ -1,4 +1,4 @@
-// Makes text that a container wrote fit for events, conditions and terminals.
+// Makes text that a container wrote safe for events, conditions and terminals.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace tfjob::objects {
 
-// Returns the last line of `text` that is not blank, cut to `most` bytes ("…" at the end shows the
-// cut). The last line is the one that names the error, in a traceback as in the end of a log.
-// Anything that could change how a terminal shows it becomes a space: control characters, including
-// those of C1, and Unicode's marks for line breaks and text direction. Bytes that are not UTF-8
-// become '?'. Runs of spaces become one.
+// Returns the last line of `text` that is not blank, cut to `most` bytes; a line that was cut ends
+// with "…". The last line is the one that names the error, both in a traceback and at the end of a
+// log. Anything that could change how a terminal displays the line becomes a space: control
+// characters, including those of C1, and Unicode's marks for line breaks and text direction. Bytes
+// that are not UTF-8 become '?'. Runs of spaces become one.
 std::string LastLine(std::string_view text, size_t most = 512);
 
 }  // namespace tfjob::objects

@@ -47,7 +47,8 @@ struct PodCondition {
   bool operator==(const PodCondition&) const = default;
 };
 
-// The annotation of a pod with the id of the operator's key under which it got its job's key.
+// The pod annotation that holds the id of the operator's key from which the pod's copy of the job's
+// key was derived.
 inline constexpr char kKeyIdAnnotation[] = "tfjob.dev/key-id";
 
 struct Pod {
@@ -65,7 +66,7 @@ struct Pod {
   // Init containers come first; within each group, the order is the API server's.
   std::vector<ContainerStatus> containers;
   // True if an earlier version of the pod was in phase Succeeded or Failed and was not being
-  // deleted. Not part of the JSON: whoever watches the pod sets it (RememberEnd).
+  // deleted. Not part of the JSON: the code that watches the pod sets it (RememberEnd).
   bool ended_before_deletion = false;
 
   // Returns the init or regular container with the given name; nullptr if there is none.

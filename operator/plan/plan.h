@@ -4,8 +4,8 @@
 //   1. adopt services; change the pod group and the NetworkPolicy; create the workload, the pod
 //      group, the NetworkPolicy, services and pods, in this order (objects of one kind may be
 //      created concurrently)
-//   2. write the status, if it is set; on Aborted, read the job and decide again, without going on
-//      to the next steps
+//   2. write the status, if it is set; on Aborted, skip the other steps, read the job and decide
+//      again
 //   3. delete objects, each with its UID as a precondition; NotFound and Aborted mean that the
 //      object is already gone
 //   4. send events

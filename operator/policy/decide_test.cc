@@ -198,7 +198,7 @@ TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
 }
 
 // A completed index stays completed and counted, even if its pod is gone. The pod is never
-// created again.
+// recreated.
 TEST(Decide, RemembersCompletedIndexes) {
   Scene scene(StartedJob({{kChief}, {kWorker, 3}}));
   scene.Put(Running("mnist-chief-0"));
@@ -253,8 +253,8 @@ TEST(Decide, CountsADepartedFailureOnce) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// Under Never, such a failure ends the job, unless it is tolerated. In a suspended job, it does not
-// matter any more.
+// Under Never, such a failure ends the job, unless it is tolerated. In a suspended job, it no
+// longer matters.
 TEST(Decide, JudgesADepartedFailureByThePolicy) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.Put(Running("mnist-ps-0"));

@@ -25,8 +25,8 @@ class Draft {
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
   // True if no pod or service may be created yet, because the pod group has not been admitted to
-  // its queue, cannot be created, or must be deleted and created again, or because the job asks for
-  // a NetworkPolicy that it cannot get.
+  // its queue, cannot be created, or must be recreated, or because the job asks for a NetworkPolicy
+  // that it cannot get.
   bool waits_for_queue = false;
   // True if the job asks for a NetworkPolicy, but this operator creates none.
   bool lacks_network_policy = false;
@@ -36,7 +36,8 @@ class Draft {
   // The reason the pod group, or else the NetworkPolicy, cannot be created; "" if it can.
   std::string obstacle;
   // The pods of Snapshot::departed that `replicas` shows. None if this reconcile resumes the job,
-  // because they are from before the suspension. In a suspended job, they cannot fail any more.
+  // because departed pods are from before the suspension. In a suspended job, they can no longer
+  // fail.
   DepartedPods departed = DepartedPods::kAll;
 
   api::TFJobStatus& status() { return verdict.status; }

@@ -16,7 +16,7 @@ using Totals = std::map<std::string, api::Quantity>;
 constexpr char kDefaultQueue[] = "default";
 
 // Adds to `totals` the resources that `times` pods of the template request. Skips invalid
-// quantities, because the API server will refuse them.
+// quantities, because the API server will reject them.
 void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
   const Json* containers = api::Containers(pod_template);
   if (containers == nullptr) return;

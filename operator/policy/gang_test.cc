@@ -120,8 +120,8 @@ TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
   EXPECT_TRUE(verdict.gang.alone);
 }
 
-// Replicas that have ended (for example, before a suspension) are not created again. The group is
-// only as large as the others, which are placed together.
+// Replicas that have ended (for example, before a suspension) are not recreated. The group is only
+// large enough for the other replicas, which are placed together.
 TEST(Gang, AGroupDoesNotWaitForReplicasThatHaveEndedBefore) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}, {ReplicaType::kEvaluator, 1}}));
   scene.options.gang = GangFromFlag("native");

@@ -1,4 +1,4 @@
-// Says why a container failed, in its own words: the last line of its termination message
+// Finds a container's own explanation of its failure: the last line of its termination message
 // (terminationMessagePath, or the end of the log with FallbackToLogsOnError).
 #pragma once
 

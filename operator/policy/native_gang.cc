@@ -80,7 +80,7 @@ bool AnyEnded(const Draft& draft) {
 }
 
 // Returns the wanted spec. If replicas have ended (for example, before a suspension), lowers its
-// minMember to the members that can still exist, because those replicas are not created again.
+// minMember to the members that can still exist, because those replicas are not recreated.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {

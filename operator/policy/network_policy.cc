@@ -26,7 +26,7 @@ NetworkPolicyRef RefTo(const objects::CustomResource& policy) {
   return {policy.metadata.name, policy.metadata.uid};
 }
 
-// How many changes of a policy within restart_delay_reset are reported.
+// The number of changes to a policy within restart_delay_reset that is worth reporting.
 constexpr int32_t kManyChanges = 4;
 
 std::string DifferenceFrom(const objects::CustomResource& policy, const Json& rules) {
@@ -56,7 +56,7 @@ void ReportManyChanges(const std::string& name, const std::string& difference, D
                           true});
 }
 
-// Returns how long the next change of the policy must wait because of the earlier ones.
+// Returns how long the next change to the policy must wait because of the earlier ones.
 Duration TimeToChange(const Draft& draft) {
   const History* history = draft.history();
   if (history == nullptr || history->policy_changes == 0) return Duration::zero();

@@ -1,4 +1,4 @@
-// Decides whether the job's NetworkPolicy shall exist. It is created before the job's pods, which
+// Decides whether the job's NetworkPolicy should exist. It is created before the job's pods, which
 // wait as long as it cannot be created, and protects them until the last of them is gone.
 #pragma once
 
@@ -12,8 +12,8 @@ void HoldBackUnprotected(Draft& draft);
 // Creates the policy, changes it if it does not have the wanted rules, or deletes it if the job
 // wants none. Creates nothing while the pods wait for their queue.
 // Repeated changes are delayed like the recreations of a replica, because something else may keep
-// changing the policy back. No pods are created until then, so call this before WantPods.
-// If the pods wait because the operator creates no policies, reports this.
+// changing the policy back. No pods are created until the policy has been changed, so call this
+// before WantPods. If the pods wait because the operator creates no policies, reports this.
 void WantNetworkPolicy(Draft& draft);
 
 // For a job that is suspended or has ended: deletes the policy once no pod of the job is left, or

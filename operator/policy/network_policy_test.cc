@@ -68,8 +68,8 @@ TEST(NetworkPolicies, AreSetByAWord) {
   EXPECT_EQ(ParseNetworkPolicies("true"), std::nullopt);
 }
 
-// Only the tasks' ports are closed, each once: those of metrics, of other containers and of types
-// without replicas are not.
+// Only the ports of the tasks are closed, each once. Ports for metrics, of other containers and of
+// types without replicas stay open.
 TEST(NetworkPolicies, CloseThePortsOfTheTasks) {
   api::TFJob job = MakeJob({{ReplicaType::kPS}, {ReplicaType::kWorker, 2}, {ReplicaType::kChief}});
   EXPECT_EQ(WantedNetworkPolicy(job).ports, std::vector<int32_t>{2222});
@@ -100,7 +100,7 @@ TEST(NetworkPolicy, IsCreatedWithThePodsAndKeptAsItShouldBe) {
   EXPECT_FALSE(rest.create_network_policy || rest.change_network_policy ||
                rest.delete_network_policy);
   Json edited = NetworkPolicyRules("mnist", NetworkPolicySpec{{2222}});
-  edited["ingress"].push_back(Json::object());  // lets everything in
+  edited["ingress"].push_back(Json::object());  // admits everything
   PutPolicy(scene, edited);
   const Verdict again = scene.Reconcile(1);
   ASSERT_TRUE(again.change_network_policy);

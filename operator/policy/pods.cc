@@ -18,7 +18,7 @@ namespace {
 
 // Returns whether only the verdict, and not the status yet, records that the slot's departed pod is
 // being replaced. If the status write failed after the next pod had been created, nothing would
-// record it any more.
+// record the replacement any more.
 bool IsUnrecorded(const Draft& draft, const Slot& slot, const Replica& replica) {
   return replica.departed && replica.state == ReplicaState::kMissing &&
          !IsCounted(*replica.pod, slot.type, draft.job.status);
@@ -105,7 +105,7 @@ void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
   }
 }
 
-// Returns how long the new pods wait for the key of the living ones; nullopt if they do not.
+// Returns how long the new pods wait for the key of the live ones; nullopt if they do not wait.
 std::optional<Duration> TimeToAwaitKey(const Draft& draft, const std::string& missing) {
   if (!draft.snapshot.awaited_key_ids.contains(missing)) return std::nullopt;
   if (draft.history() == nullptr || !draft.history()->first_seen) return std::nullopt;
@@ -125,7 +125,7 @@ void HoldBackNewPods(Duration wait, Draft& draft) {
   draft.RequeueAfter(wait);
 }
 
-// The cause of a missing key outlasts the reconcile, as the living pods keep their key.
+// The cause of a missing key outlasts the reconcile, because the live pods keep their key.
 void ChooseKeyOfNewPods(Draft& draft) {
   if (draft.verdict.create_pods.empty()) return;
   KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);

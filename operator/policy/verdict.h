@@ -145,7 +145,7 @@ struct Verdict {
   std::optional<NetworkPolicyChange> change_network_policy;
   std::optional<NetworkPolicyRef> delete_network_policy;
   std::vector<PodToCreate> create_pods;
-  std::string key_id;  // of the operator's key under which create_pods get the job's key; "": none
+  std::string key_id;  // the operator's key for the job key of create_pods; "": none
   std::vector<PodThatWaits> waiting_pods;
   std::vector<PodToDelete> delete_pods;
   std::vector<ServiceToCreate> create_services;

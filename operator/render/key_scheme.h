@@ -1,4 +1,4 @@
-// Provides the keys of jobs, which render knows neither how to store nor how to derive.
+// Provides the keys of jobs, so that this package need not know how they are stored or derived.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@ struct TFJob;
 
 namespace tfjob::render {
 
-// How a job's key is shown to people.
+// The text that people see in place of a job's key.
 inline constexpr char kShownKey[] = "(set)";
 
-// Returns the key of the job under the operator's key with the given id: 64 lower-case hex digits
-// for the environment variable TFJOB_KEY, or "" if there is no such id. Must be pure.
+// Returns the job's key, derived from the operator's key with the given id: 64 lower-case hex
+// digits for the environment variable TFJOB_KEY, or "" if there is no such id. Must be pure.
 using KeyScheme = std::function<std::string(const api::TFJob& job, const std::string& key_id)>;
 
 }  // namespace tfjob::render

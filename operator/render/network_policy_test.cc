@@ -139,7 +139,7 @@ TEST(NetworkPolicy, SelectsTheJobsPodsAndRestrictsOnlyIngress) {
   EXPECT_FALSE(Selects(policy["spec"]["podSelector"], kStranger));
 }
 
-// The patch leads from any spec, even one that somebody has extended, to the wanted one.
+// The patch turns any spec, even one that someone has extended, into the wanted one.
 TEST(NetworkPolicy, ThePatchRemovesWhatOthersHaveAdded) {
   const NetworkPolicySpec wanted{{2222, 3000}};
   const Json rules = policy::NetworkPolicyRules("mnist", wanted);

@@ -29,13 +29,12 @@ class Desired {
  public:
   Desired() = default;
 
-  // Returns the objects in this order: the workload, the pod group, the NetworkPolicy,
-  // services, pods. Services and
-  // pods are in slot order.
+  // Returns the objects in this order: the workload, the pod group, the NetworkPolicy, services,
+  // pods. Services and pods are in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
   // Returns the JSON of `object`, which must be one of objects().
   Json Build(const DesiredObject& object) const;
-  // Builds all objects for people to read: with "(set)" in place of every TFJOB_KEY.
+  // Builds all objects for people to read, with "(set)" in place of every TFJOB_KEY.
   std::vector<Json> ShowAll() const;
 
  private:
@@ -53,8 +52,9 @@ class Desired {
 // (tf_config_size.h). The error recurs until the spec changes, so the caller should use
 // policy::Refuse. Only the templates of types with services or pods to create are checked.
 //
-// Pods get the job's key under the operator's key that the verdict names, and the annotation with
-// its id. They get neither if the verdict names none, or if `key` is empty or does not know the id.
+// Pods get the job's key, derived from the operator's key that the verdict names, and an annotation
+// with the id of the operator's key. They get neither if the verdict names no key, or if `key` is
+// empty or does not know the id.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const KeyScheme& key = {});
 

@@ -120,7 +120,7 @@ TEST(TfConfig, ReadsBack) {
   }
 }
 
-// A TF_CONFIG that is longer than one string of the environment may be is refused, and the message
+// A TF_CONFIG that exceeds the limit for one string of the environment is rejected, and the message
 // gives the largest number of replicas that fits.
 TEST(TfConfig, ThatNoProgramCanBeStartedWithIsRefused) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 5000}});
@@ -177,7 +177,8 @@ TEST(Pod, OfAnEnforcedGangHasItsScheduler) {
   EXPECT_EQ(scheduler(), "volcano");
 }
 
-// A job whose gang is not admitted yet has only a pod group to create, which would be in vain.
+// A job whose gang has not been admitted yet has only a pod group to create. If TF_CONFIG is too
+// long, even that would be useless.
 TEST(TfConfig, IsCheckedBeforeThePodGroupIsCreated) {
   policy::DecisionOptions options;
   options.gang = policy::GangFromFlag("volcano");
@@ -267,7 +268,7 @@ TEST(Pod, OfALocalJob) {
                       {"name":"TFJOB_ATTEMPT","value":"0"}])"));
 }
 
-// A pod with the job's key carries the id of the operator's key. The template decides neither.
+// A pod with the job's key carries the id of the operator's key. The template can set neither.
 TEST(Pod, CarriesTheKeyOfTheJob) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   SetTemplate(job, kWorker, R"({
@@ -322,7 +323,7 @@ TEST(Pod, WithoutAKeyNamesNone) {
   }
 }
 
-// A program learns how long it may take to end from a variable, in a job of any kind.
+// In every kind of job, a variable tells the program how long it has to shut down.
 TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   const std::pair<const char*, const char*> kCases[] = {
       {"300", "300"}, {"0", "0"}, {"-5", "0"}, {"9223372036854775807", "9223372036854775807"}};
@@ -342,7 +343,7 @@ TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   }
 }
 
-// The API server refuses these; the operator passes them on.
+// The API server rejects such values; the operator passes them on.
 TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
   for (const char* given : {"\"300\"", "1.5", "null", "[]", "{}"}) {
     api::TFJob job = MakeJob({{kWorker, 2}});
@@ -355,8 +356,8 @@ TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
   }
 }
 
-// With enableDynamicWorker, the type of the chief is not in a worker's TF_CONFIG but in a variable
-// of its own.
+// With enableDynamicWorker, the type of the chief is not in a worker's TF_CONFIG but in a separate
+// variable.
 TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
   const std::pair<ReplicaType, const char*> kCases[] = {
       {kChief, "chief"}, {kMaster, "master"}, {kPS, "worker"}};

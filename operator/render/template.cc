@@ -85,8 +85,8 @@ void HideKeysOf(Json& container) {
   }
 }
 
-// Returns "" if the pod ends within Kubernetes' default of 30 s, which programs expect if they are
-// told nothing. A value that is no number is left to the API server, which refuses it.
+// Returns "" if the pod ends within Kubernetes' default of 30 s, which programs assume if the
+// variable is not set. A value that is not a number is left to the API server, which rejects it.
 std::string GracePeriod(const Json& spec) {
   const auto found = spec.find("terminationGracePeriodSeconds");
   if (found == spec.end() || !found->is_number_integer()) return "";
@@ -142,7 +142,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;
   for (const auto& [key, value] : metadata.labels) labels.emplace(key, value);
   metadata.labels = labels;
-  // Not even a template may say which key a pod has.
+  // Not even a template may set the id of the pod's key.
   metadata.annotations.erase(api::kKeyIdAnnotation);
   if (!environment.key_id.empty()) metadata.annotations[api::kKeyIdAnnotation] = environment.key_id;
 

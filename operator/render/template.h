@@ -46,8 +46,8 @@ class Template {
   std::shared_ptr<const Json> ports_;
 };
 
-// Returns the object with every value of a variable TFJOB_KEY replaced with kShownKey, those of the
-// template included.
+// Returns the object with every value of a variable TFJOB_KEY replaced with kShownKey, including
+// values from the template.
 Json HideKeys(Json object);
 
 }  // namespace tfjob::render

@@ -11,9 +11,9 @@ namespace tfjob::render {
 
 class ClusterSpec;
 
-// The largest number of bytes that TF_CONFIG may have. Linux refuses to start a program if one
-// string of its environment has more than 128 KiB (MAX_ARG_STRLEN in linux/binfmts.h), including
-// the name, the "=" and the final NUL.
+// The maximum size of TF_CONFIG in bytes. Linux refuses to start a program if one string of its
+// environment is longer than 128 KiB (MAX_ARG_STRLEN in linux/binfmts.h), including the name, the
+// "=" and the final NUL.
 inline constexpr size_t kMaxTfConfig = 128 * 1024 - sizeof("TF_CONFIG=");
 
 // Returns InvalidArgument if the TF_CONFIG of a task would be too long for its container to start.

@@ -128,8 +128,8 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
 }
 
-// The kubelet's probe comes from another address than the idle connections, and the connection with
-// which it began is not closed before its request has arrived.
+// The kubelet's probe comes from an address other than that of the idle connections, and its
+// connection is not closed before its request has arrived.
 TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;
@@ -152,7 +152,7 @@ TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   EXPECT_EQ(idle.front()->ReadAll(), "");
 }
 
-// Even if each idle connection has an address of its own.
+// The same, with a different address for each idle connection.
 TEST_F(ServerTest, AnswersAProbeAmongIdleConnectionsOfManyAddresses) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;

@@ -1,9 +1,10 @@
 // Serves probes and metrics: a small HTTP/1.1 server that answers GET and HEAD for a few paths.
 //
 // One thread serves all connections. Each request and each response has a deadline. Request heads
-// are limited to 16 KiB, and request bodies are rejected. A new connection beyond `max_connections`
-// takes the place of another: of the address with the most connections, the one that has waited the
-// longest for a request. Idle connections, however many, therefore cannot keep probes out.
+// are limited to 16 KiB, and request bodies are rejected. Beyond `max_connections`, a new
+// connection replaces an existing one: among the connections from the address that has the most,
+// the one that has waited longest for a request. Idle connections therefore cannot keep probes out,
+// however many there are.
 #pragma once
 
 #include <functional>

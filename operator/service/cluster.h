@@ -1,4 +1,4 @@
-// The operator's interface to its cluster: an API server, or a fake in tests.
+// Defines the operator's interface to its cluster: an API server, or a fake in tests.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class OperatorCluster {
   // Accesses the Lease. It has its own connections and flow control, and a short deadline.
   virtual client::Client& lease_client() = 0;
   virtual client::Discovery& discovery() = 0;
-  // Returns the watches of client() that are not working at present.
+  // Returns the watches of client() that are currently not working.
   virtual std::vector<kube::WatchTrouble> Troubles() = 0;
   // Fails every current and future call of client(), event_client() and discovery() with Cancelled.
   virtual void CancelCalls() = 0;

@@ -6,8 +6,8 @@
 
 namespace tfjob::service {
 
-// Returns DeadlineExceeded if a thread has completed no create or delete for 15 min. The calls of a
-// reconcile between two of these take much less, even if the server is slow; all its creates and
+// Returns DeadlineExceeded if a thread has completed no create or delete for 15 min. Between two of
+// these calls, a reconcile takes much less time, even if the server is slow; all its creates and
 // deletes together may take longer.
 Status CheckWorkers(const control::QueueNumbers& queue);
 

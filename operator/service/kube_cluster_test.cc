@@ -125,7 +125,7 @@ Json FinishedJob(const std::string& name) {
   return job;
 }
 
-// Collects the texts in which jobs arrive; "not packed" instead of a tree.
+// Collects the packed texts of the jobs that arrive; "not packed" for a job that arrives as a tree.
 class PackedJobs : public client::WatchSink {
  public:
   void OnReplaced(std::vector<client::Object> objects) override {

@@ -1,4 +1,4 @@
-// The program tfjob-operator: parses the flags and runs the operator.
+// Implements the program tfjob-operator: parses the flags and runs the operator.
 #include <malloc.h>
 #include <unistd.h>
 

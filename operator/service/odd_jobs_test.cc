@@ -1,5 +1,5 @@
-// Runs tfjob-operator against an API server whose store contains TFJobs that no decoder accepts,
-// beside ordinary ones.
+// Runs tfjob-operator against an API server whose store contains both ordinary TFJobs and TFJobs
+// that no decoder accepts.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -101,8 +101,8 @@ class OddJobsTest : public ::testing::TestWithParam<bool> {
   kube::StoreServer server_{{.streaming_list = GetParam()}};
 };
 
-// By streaming lists and by pages; in the first list, as a change, and in the list of the next
-// operator.
+// Covers streaming lists and pages, and odd jobs that arrive in the first list, as a change, or in
+// the list of the next operator.
 TEST_P(OddJobsTest, FailEachByItselfAndHoldNobodyUp) {
   const std::string deep =
       "TFJob ns/deep has failed because the spec is invalid: "

@@ -129,7 +129,7 @@ class Running {
     stop_.Request(15);
     return Join();
   }
-  // Advances the clock in steps of `by` until the operator ends by itself.
+  // Advances the clock in steps of `by` until the operator exits without being asked to.
   int JoinAdvancing(Duration by) {
     EXPECT_TRUE(Eventually([&] {
       clock_.Advance(by);

@@ -69,7 +69,7 @@ std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  // A young trouble must not hide an old one, because of which the operator leaves.
+  // Recent trouble must not hide older trouble for which the operator must leave.
   std::vector<WatchTrouble> old = troubles;
   std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
   StaleWatches stale = Explain(old.empty() ? troubles : old, served);

@@ -7,7 +7,8 @@
 namespace tfjob::view {
 namespace {
 
-// The largest number in a duration, and the largest sum in hours. Duration can hold both.
+// The largest number in the text of a duration, and the largest total in hours. Duration can
+// represent both.
 constexpr double kMost = 1e9;
 
 // Returns the microseconds of a unit; 0 if the unit is unknown.

@@ -1,7 +1,7 @@
-// Makes text from elsewhere safe to write to a terminal. Messages, events, logs and progress are
-// written by people and programs that the reader of the output need not trust; a control character
-// in them can rewrite the screen, or hide lines (CVE-2021-25743 is the same weakness of kubectl).
-// Whatever a verb writes and has not made itself passes through here.
+// Makes text from elsewhere safe to write to a terminal. Messages, events, logs and progress come
+// from people and programs that the reader of the output may have no reason to trust; a control
+// character in them can rewrite the screen or hide lines (CVE-2021-25743 is the same weakness in
+// kubectl). Any text that a verb prints but did not compose itself must pass through here.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace tfjob::view {
 
 // Returns one line of UTF-8 text. Replaces the control characters (C0 except the tab, DEL and C1)
-// by escapes such as "\u001b", and bytes that are not UTF-8 by escapes such as "\x9b". Changes no
-// other text. The escapes of control characters are those of JSON and of YAML's quoted scalars, so
-// such text keeps its meaning.
+// with escapes such as "\u001b", and bytes that are not UTF-8 with escapes such as "\x9b". Changes
+// no other text. The escapes of control characters are those of JSON and of YAML's quoted scalars,
+// so such text keeps its meaning.
 std::string PrintableLine(std::string_view line);
 // Does the same, but keeps line feeds.
 std::string PrintableText(std::string_view text);

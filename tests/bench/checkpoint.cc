@@ -75,7 +75,7 @@ int64_t BytesOf(const state::Snapshot& snapshot) {
   return bytes;
 }
 
-// Writes as many bytes with dd, in the same folder, and returns its rate in MB/s.
+// Writes the same number of bytes with dd, in the same folder, and returns its rate in MB/s.
 StatusOr<double> RateOfDd(const std::string& folder, int64_t bytes) {
   const int64_t blocks = (bytes + (1 << 20) - 1) >> 20;
   const std::string file = folder + "/dd";
@@ -88,8 +88,8 @@ StatusOr<double> RateOfDd(const std::string& folder, int64_t bytes) {
   return static_cast<double>(blocks << 20) / seconds / 1e6;
 }
 
-// Returns a task whose variables have no values yet. Its memory is new, as that of a task that has
-// just started.
+// Returns a task whose variables have no values yet. Its memory is fresh, like that of a task that
+// has just started.
 StatusOr<std::unique_ptr<strategy::Strategy>> NewTask(
     const strategy::ModelDefinition& definition,
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state) {
@@ -99,7 +99,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> NewTask(
                                   .provide_state = std::move(provide_state)});
 }
 
-// Returns the time in which a new task has the state of the newest checkpoint in its variables.
+// Returns the time that a new task takes to load the state of the newest checkpoint.
 StatusOr<Times> Restore(const std::string& folder, const strategy::ModelDefinition& definition,
                         ThreadPool* pool) {
   const auto load = [&](const state::Snapshot* into) -> StatusOr<state::Snapshot> {
@@ -113,7 +113,8 @@ StatusOr<Times> Restore(const std::string& folder, const strategy::ModelDefiniti
   return watch.Elapsed();
 }
 
-// Saves a state and writes as much with dd in turns, and restores it after each save.
+// Alternates between saving a state and writing as many bytes with dd, and restores the state after
+// each save.
 Status SaveAndRestore(const Options& options, const std::string& folder,
                       const strategy::ModelDefinition& definition, state::Snapshot snapshot) {
   const auto bytes = static_cast<double>(BytesOf(snapshot));
@@ -179,8 +180,8 @@ class Training {
   }
   StatusOr<state::SnapshotCopy> BeginSnapshot() { return strategy_->BeginSnapshot(); }
   double last_end() const { return ends_.back(); }
-  // Returns the number of steps, with fractions, that were made until `time`. At least one step
-  // must have ended before it, and one after it.
+  // Returns the number of steps completed by `time`, including the fraction of the step in
+  // progress. At least one step must have ended before `time`, and one after it.
   double StepsUntil(double time) const {
     const auto after = std::upper_bound(ends_.begin(), ends_.end(), time);
     const double from = *std::prev(after);
@@ -218,7 +219,7 @@ struct Window {
   double steps_with = 0, steps_without = 0;
 };
 
-// Trains on while a thread saves the state, and then for as long without a save.
+// Keeps training while a thread saves the state, and then for the same time without a save.
 StatusOr<Window> TrainDuringSave(Training& training, const state::TrainingState& state,
                                  const std::string& folder, int64_t step) {
   auto times = std::make_shared<SaveTimes>();

@@ -1,6 +1,6 @@
 // Runs TFJobs on the in-memory store; a fake kubelet makes each pod Running at once. Measures the
-// time until all jobs are Running, and the resident memory beyond the store's own bytes, which is
-// that of the control loop, its caches and queues, the fake kubelet, libraries and the allocator.
+// time until all jobs are Running, and the resident memory beyond the store's own bytes: that of
+// the control loop, its caches and queues, the fake kubelet, libraries and the allocator.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>

@@ -29,7 +29,7 @@ struct Options {
 
 constexpr int kWarmUpSteps = 3;
 
-// Returns the types of the model's inputs, which must be of known shapes and float32.
+// Returns the types of the model's inputs, which must be float32 and have known shapes.
 StatusOr<std::vector<graph::TensorType>> InputTypes(const model::Model& model) {
   std::vector<graph::TensorType> types;
   for (const auto& type : model::StatedInputs(model)) {

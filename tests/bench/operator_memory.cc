@@ -1,5 +1,5 @@
 // Starts tfjob-operator against an API server that holds very many finished TFJobs. Measures the
-// time from its start to its readiness, and its peak memory, which includes the listing.
+// time from its start to its readiness, and its peak memory, including that of the first list.
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>

@@ -61,7 +61,7 @@ int64_t Anonymous() {
   return 0;
 }
 
-// Samples Anonymous. The kernel's own peak counts each mapping of shared memory.
+// Samples Anonymous(), because the kernel's own peak counts every mapping of shared memory.
 class PeakMemory {
  public:
   PeakMemory() {

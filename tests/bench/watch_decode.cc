@@ -1,4 +1,4 @@
-// Simulates the watch of a large cluster: a streaming list of very many pods, followed by a change
+// Simulates the watch of a large cluster: a streaming list of very many pods, followed by an update
 // of every pod, passes through the reflector into the control loop's cache. Measures how fast
 // events are decoded and how much memory the pods take.
 #include <malloc.h>
@@ -90,7 +90,7 @@ std::string Bookmark(int version) {
                 version, R"(","annotations":{"k8s.io/initial-events-end":"true"}}}})", "\n");
 }
 
-// Delivers the list, then a change of every pod, then nothing more.
+// Delivers the list, then an update of every pod, then nothing more.
 class EventStream : public kube::HttpStream {
  public:
   explicit EventStream(int pods) : pods_(pods) {}

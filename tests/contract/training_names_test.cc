@@ -39,7 +39,8 @@ TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {
     ASSERT_TRUE(kind.ok()) << kind.status();
     const optimizer::Optimizer defaults = optimizer::Optimizer::Default(*kind);
     EXPECT_EQ(defaults.learning_rate, name == "sgd" ? 0.01 : 0.001);
-    // "0.9; adadelta 0.95": the default, and that of one optimizer.
+    // In "0.9; adadelta 0.95", the first number is the default, and the second that of one
+    // optimizer.
     const auto documented = [&](const char* key) {
       const std::string& text = config::FindKey(key)->unset_doc;
       const size_t own = text.find(name + " ");

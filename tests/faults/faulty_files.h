@@ -1,4 +1,4 @@
-// The machine's file system with faults that a test switches on and off.
+// Implements the machine's file system with faults that a test switches on and off.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class FaultyFiles : public FileSystem {
 
  private:
   friend class FaultyFile;
-  // Returns the error that a write of `path` meets now; waits while the disk hangs.
+  // Returns the error that a write to `path` gets now; waits while the disk hangs.
   Status Fault(const std::string& path);
 
   std::atomic<bool> full_ = false;

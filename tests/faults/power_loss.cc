@@ -60,11 +60,11 @@ Status RecordingFiles::SyncDirectory(const std::string& path) {
   return RealFileSystem().SyncDirectory(path);
 }
 
-// Files are told apart by the name with which they were created.
+// Files are identified by the names under which they were created.
 void RecordingFiles::AddStatesAt(size_t count, std::vector<Files>& states) const {
-  Files content = before_;  // by the name at creation: what is on the disk for certain
-  Files written = before_;  // by the name at creation: what the program has written
-  std::vector<const Operation*> pending;  // changes of names that may be lost
+  Files content = before_;                // by the name at creation: what is certainly on the disk
+  Files written = before_;                // by the name at creation: what the program has written
+  std::vector<const Operation*> pending;  // changes to names that may be lost
   std::vector<const Operation*> kept;
   for (size_t i = 0; i < count; ++i) {
     const Operation& operation = operations_[i];
@@ -90,7 +90,7 @@ void RecordingFiles::AddStatesAt(size_t count, std::vector<Files>& states) const
       if (operation.kind == Kind::kCreate) names[operation.name] = operation.name;
       if (operation.kind == Kind::kRemove) names.erase(operation.name);
       if (operation.kind != Kind::kRename) return;
-      // A rename that is kept implies the file, also if the name at its creation is lost.
+      // If a rename is kept, the file exists, even if the name under which it was created is lost.
       const auto found = names.find(operation.name);
       const std::string file = found == names.end() ? operation.name : found->second;
       names.erase(operation.name);

@@ -1,4 +1,4 @@
-// Records what is written, and makes the states in which a loss of power may leave a folder.
+// Records file operations, and computes the states in which a power failure may leave a folder.
 //
 // A loss of power keeps the content that was synced, and the creations, renames and removals
 // in a folder that was synced afterwards. Everything else may be kept or lost, in any combination.
@@ -17,10 +17,11 @@ using Files = std::map<std::string, std::string>;
 
 class RecordingFiles : public FileSystem {
  public:
-  // Records operations in `folder`, which has these files on the disk, and carries them out too.
+  // Records operations in `folder`, which contains the files `before` on the disk, and also carries
+  // them out.
   RecordingFiles(std::string folder, Files before);
 
-  // Returns the states that the folder may have after a loss of power at any time so far.
+  // Returns the states that the folder may have after a power failure at any time so far.
   std::vector<Files> StatesAfterPowerLoss() const;
 
   StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) override;
@@ -33,7 +34,7 @@ class RecordingFiles : public FileSystem {
   enum class Kind { kCreate, kAppend, kSync, kRename, kRemove, kSyncDirectory };
   struct Operation {
     Kind kind;
-    std::string name;      // without the folder; of the file as it was created, for the first three
+    std::string name;      // without the folder; for the first three kinds, the name at creation
     std::string argument;  // the bytes, or the new name
   };
   std::string NameOf(const std::string& path) const;

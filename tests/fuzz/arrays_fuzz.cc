@@ -1,8 +1,8 @@
 // Checks the readers of NumPy's files for arbitrary bytes. The first byte of an input selects how
 // the rest is read: as an array (n) or as an archive of arrays (z).
 //   - Reading never crashes.
-//   - No more memory is taken than a multiple of the file's size.
-//   - Arrays that were read and written again read as the same arrays.
+//   - Reading takes at most a fixed multiple of the file's size in memory.
+//   - Arrays that are written again read as the same arrays.
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // int8 becomes int32.
 constexpr uint64_t kMostWidening = 4;
-// A compressed array may take this much, or so many times its compressed size.
+// A compressed array may take kFreeBytes, or kMostExpansion times its compressed size.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 

@@ -1,5 +1,5 @@
-// Properties of reading a model's folder that somebody else has written: nothing crashes, nothing
-// outside the folder changes, and no more memory is taken than the files have bytes.
+// Checks properties of reading a model's folder that someone else has written: nothing crashes,
+// nothing outside the folder changes, and reading takes no more memory than the size of the files.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace tfjob::fuzz {
 void CheckIndexProperties(std::string_view bytes);
 void CheckListProperties(std::string_view text);
 void CheckMarkProperties(std::string_view text);
-// Records that are read and written again are the beginning of the file.
+// Records that are read and written again reproduce the beginning of the file.
 void CheckRecordProperties(std::string_view bytes);
 
 }  // namespace tfjob::fuzz

@@ -1,9 +1,9 @@
-// Checks what a training task makes of arbitrary answers of a parameter server. An input is a
-// sequence of frames, each behind its length (u16, little-endian). The client joins, takes a step
-// and copies the state; each frame answers its next request, with that request's number if the
-// frame has the number 0xFFFF. Behind the last frame, the job is over, and the server is gone.
+// Checks how a training task handles arbitrary answers from a parameter server. An input is a
+// sequence of frames, each preceded by its length (u16, little-endian). The client joins, takes a
+// step and copies the state; each frame answers its next request. A frame with the number 0xFFFF
+// gets the number of that request. After the last frame, the job is over, and the server is gone.
 //   - Nothing crashes, and no byte is written outside the caller's memory.
-//   - A result that is accepted has a step and a position that can be.
+//   - A result that is accepted has a possible step and position.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -21,8 +21,8 @@ namespace {
 constexpr uint64_t kOfTheRequest = 0xFFFF;
 constexpr Duration kNextRequest{2ms};
 
-// The server's end of a stream. A request is awaited only for a while, so that frames without one
-// are delivered, too.
+// The server's end of a stream. Waits for a request only for a limited time, so that frames without
+// one are delivered, too.
 class Answers : public rpc::Transport {
  public:
   explicit Answers(std::vector<std::string_view> frames) : frames_(std::move(frames)) {}
@@ -40,7 +40,7 @@ class Answers : public rpc::Transport {
   }
   Status Read(rpc::IncomingFrame& frame) override {
     if (next_ == frames_.size()) return Unavailable("the end");
-    // A copy, so that a sanitizer sees what is read beyond it.
+    // A copy, so that a sanitizer detects reads beyond its end.
     bytes_.assign(frames_[next_].begin(), frames_[next_].end());
     ++next_;
     const uint64_t request = AwaitRequest();

@@ -1,6 +1,6 @@
 // Checks the reader of frames for arbitrary bytes.
-//   - Reading never crashes, and takes no memory that the bytes merely ask for.
-//   - The pieces in which a frame arrives make no difference.
+//   - Reading never crashes, and does not allocate memory merely because the bytes ask for it.
+//   - The result does not depend on the pieces in which a frame arrives.
 //   - A frame that was accepted is written as the same bytes.
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // Checks the first message of a stream (rpc/handshake.h) for arbitrary bytes.
 //   - Reading never crashes.
-//   - A caller that is read has names that are fit for logs, and survives being written and read.
+//   - The names of a caller that is read are safe for logs, and writing the caller and reading it
+//     again yields the same caller.
 //   - A frame is answered by an identity or by an error, whichever side reads it.
 #include <string>
 #include <string_view>
@@ -25,7 +26,7 @@ class OneFrame : public rpc::Transport {
   void Cancel() override {}
 
  private:
-  const std::string bytes_;  // a copy, so that a sanitizer sees what is read beyond it
+  const std::string bytes_;  // a copy, so that a sanitizer detects reads beyond its end
   bool read_ = false;
 };
 

@@ -8,11 +8,11 @@ namespace tfjob::fuzz {
 // Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. The
 // bytes arrive in pieces of `piece` bytes (at least 1), as they may over a network.
 
-// A listener never takes more than a message, says nothing to a stranger, does not welcome a caller
-// that has not its key, and does not send more than two messages.
+// A listener never reads more than one message at a time, sends nothing to a stranger, does not
+// welcome a caller that lacks its key, and sends at most two messages.
 void CheckListenerProperties(std::string_view bytes, bool keyed, size_t piece);
-// A caller never takes more than a message, and does not end its hello well with a listener that
-// has not its key.
+// A caller never reads more than one message at a time, and does not complete its hello with a
+// listener that lacks its key.
 void CheckCallerProperties(std::string_view bytes, bool keyed, size_t piece);
 
 }  // namespace tfjob::fuzz

@@ -4,7 +4,7 @@
 //   - A value printed as JSON reads as the same value.
 //   - The fast reader, the splitter and the measure agree with the complete reader about a text
 //     that it accepts.
-//   - What is kept of an odd object can be read by the complete reader.
+//   - The complete reader can read the parts that are kept of an odd object.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -83,7 +83,7 @@ class Tape : public rpc::Transport {
   }
   Status Read(rpc::IncomingFrame& frame) override {
     if (next_ == frames_.size()) return Unavailable("the end");
-    // A copy, so that a sanitizer sees what is read beyond it.
+    // A copy, so that a sanitizer detects reads beyond its end.
     bytes_.assign(frames_[next_].begin(), frames_[next_].end());
     ++next_;
     frame.pieces = {std::as_bytes(std::span(bytes_))};

@@ -10,12 +10,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace tfjob::fuzz {
 namespace {
 
-// Each input is also tried cut, and with a changed byte, at every kStride-th position, and at no
-// more than kMostPositions.
+// Each input is also tried truncated and with a changed byte, at every kStride-th position, but at
+// no more than kMostPositions.
 constexpr size_t kStride = 7;
 constexpr size_t kMostPositions = 64;
 
-// The bytes are copied, so that a sanitizer sees what is read beyond them.
+// The bytes are copied, so that a sanitizer detects reads beyond their end.
 void Try(std::string_view bytes) {
   const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(copy.data(), copy.size());

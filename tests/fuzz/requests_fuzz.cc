@@ -2,8 +2,8 @@
 // here: server.cc and this file read with the same parser and decide with the same function.
 //   - Nothing crashes, and the requests end.
 //   - Every response is HTTP, with one of the statuses that the server is meant to give.
-//   - The responses do not depend on the pieces in which the bytes arrive. (The words of a 400 do:
-//     a token that is not a method is found out as soon as all of it is there.)
+//   - The responses do not depend on the pieces in which the bytes arrive. (The text of a 400 does:
+//     a token that is not a method is detected as soon as it is complete.)
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>

@@ -1,5 +1,6 @@
-// Attacks the port of a parameter server while its job trains. Whatever arrives, the job trains on,
-// memory stays within 64 MiB of the undisturbed run, and the log says once per source what came.
+// Attacks the port of a parameter server while its job trains. Whatever arrives, the job keeps
+// training, memory stays within 64 MiB of that of the undisturbed run, and the log reports once per
+// source what arrived.
 #include <arpa/inet.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -56,7 +57,7 @@ sockaddr_in SocketAddress(const char* host, int port) {
   return address;
 }
 
-// A job with one server, which has a key, and a chief that trains on a thread of its own.
+// A job with one server, which has a key, and a chief that trains on its own thread.
 class HostileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -81,7 +82,7 @@ class HostileTest : public testing::Test {
       while (!stop_ && chief_.Train().ok()) ++steps_;
     });
     AwaitSteps(50);
-    std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins again
+    std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
     memory_ = MemoryLine("VmHWM:");
   }
 
@@ -121,7 +122,7 @@ class HostileTest : public testing::Test {
     EXPECT_NE(log_.find(why), std::string::npos) << log_;
   }
 
-  // Connects from another address than the tasks.
+  // Connects from an address other than that of the tasks.
   UniqueFd Connect() const {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in self = SocketAddress(kStranger, 0);
@@ -133,7 +134,8 @@ class HostileTest : public testing::Test {
   static void Say(const UniqueFd& fd, std::string_view bytes) {
     (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Returns what arrives until the task closes the connection. Fails if it does not in 20 s.
+  // Returns what arrives until the task closes the connection. Fails if the task does not close it
+  // within 20 s.
   static std::string HearToTheEnd(const UniqueFd& fd) {
     std::string heard;
     char buffer[256];
@@ -160,10 +162,10 @@ class HostileTest : public testing::Test {
   // Opens a stream as a task that has the key and sends one message. Returns how the call ended.
   grpc::StatusCode SendMessage(size_t bytes, grpc_compression_algorithm algorithm) const;
 
-  // Sends contributions and definitions that cannot be, as a training task.
+  // Sends impossible contributions and definitions as a training task.
   void SendForgedFrames(const rpc::Identity& as) const;
-  // Sends a definition as the chief. Returns false if the real chief, which connects again, has
-  // pushed the connection out before the answer.
+  // Sends a definition as the chief. Returns false if the real chief has reconnected and displaced
+  // this connection before the answer.
   bool SendForgedDefinition(const ps::Definition& definition) const;
 
   rpc::Credentials credentials_{.key = Key('a')};
@@ -237,8 +239,8 @@ void HostileTest::SendForgedFrames(const rpc::Identity& as) const {
 
 bool HostileTest::SendForgedDefinition(const ps::Definition& definition) const {
   const auto connector = rpc::MakeGrpcConnector(credentials_);
-  // It claims to be the chief's process. A later process of the chief would replace that for good;
-  // only the key protects against this.
+  // The peer claims to be the chief's current process. A peer that claimed to be a later one would
+  // replace the chief for good; only the key protects against this.
   ps::RawPeer peer(*connector, ps::Task("chief", 0), Address());
   const int64_t epoch = RealClock().Now().time_since_epoch().count();
   const ps::Received answer =
@@ -298,14 +300,14 @@ TEST_F(HostileTest, OtherProtocols) {
   ExpectLoggedOnce("not a TFJob peer (got \\\"PRI * HT\\\")");
 }
 
-// The times of silent, half and slow hellos are the same, so that one test takes 5 s for all.
+// Silent, half and slow hellos have the same time limit, so one test of 5 s covers all of them.
 TEST_F(HostileTest, SilentAndHalfAndSlowHellosAreClosedAfterFiveSeconds) {
   const Duration begin = Now();
   UniqueFd silent = Connect(), half = Connect(), slow = Connect();
   Say(half, std::string("TFJH\1\1\x22\0\1\1", 10));
   const std::string open = std::string("TFJH\1\1\x22\0\1\1", 10) + std::string(32, 'n');
   size_t said = 0;
-  // One byte each 200 ms would take longer than the hello may.
+  // One byte every 200 ms would take longer than a hello is allowed to take.
   while (said < open.size() && !wire::AwaitSocket(slow.get(), POLLIN, Now() + 200ms)) {
     Say(slow, open.substr(said++, 1));
   }
@@ -325,7 +327,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < kIdle; ++i) strangers.push_back(Connect());
-  // All but the newest 256 are closed long before their time.
+  // All but the newest 256 are closed long before the time limit.
   for (int i = 0; i < kIdle - 256; ++i) {
     EXPECT_EQ(HearToTheEnd(strangers[static_cast<size_t>(i)]), "");
   }
@@ -351,7 +353,7 @@ TEST_F(HostileTest, ReplayedHello) {
   ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
   const std::string claims = caller.TakeOutput();
   ASSERT_FALSE(claims.empty());
-  // Somebody else has seen both messages.
+  // Someone else has seen both messages.
   const UniqueFd stranger = Connect();
   Say(stranger, open);
   const std::string challenge = Hear(stranger, 41);

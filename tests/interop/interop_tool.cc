@@ -122,7 +122,7 @@ StatusOr<Json> WriteEvents(const Json& request) {
   return Json::object();
 }
 
-// Takes the defaults for what is not given.
+// Uses the defaults for members that are not given.
 StatusOr<optimizer::Optimizer> ToOptimizer(const Json& given) {
   ASSIGN_OR_RETURN(const auto kind, optimizer::ParseKind(given["kind"].get<std::string>()));
   Json json = optimizer::ToJson(optimizer::Optimizer::Default(kind));
@@ -288,8 +288,8 @@ StatusOr<Json> Predict(const Json& request) {
 }
 
 // {…, "labels": [{"values", "shape"}, …], "learning_rate": r or "optimizer": {kind, …}, "steps": n}
-// → {"losses": before each step, "variables": by name, after a step (or n) of the optimizer, which
-// is plain SGD by default, with the sum of the outputs' mean squared errors}
+// → {"losses": before each step, "variables": by name, after n steps (default: 1) of the optimizer
+// (default: plain SGD) on the sum of the outputs' mean squared errors}
 StatusOr<Json> Train(const Json& request) {
   ASSIGN_OR_RETURN(auto loaded, Load(request));
   model::BuildOptions options{.mode = model::Mode::kTrain,

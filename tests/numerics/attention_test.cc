@@ -1,4 +1,4 @@
-// Compares attention, and the layers that came with it, with plain loops in double precision.
+// Compares attention, and the layers introduced with it, with plain loops in double precision.
 #include "runtime/model/layers/attention.h"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST(AttentionNumerics, EachHeadAttendsToWhatIsNotLater) {
   }
 }
 
-// Σ over s of softmax(score(t,s))·v[s], for the positions that `counts`.
+// Σ over s of softmax(score(t,s))·v[s], for the positions that `counts` accepts.
 template <typename Score, typename Counts>
 void ExpectAttention(const Values& got, const Values& v, const Score& score, const Counts& counts) {
   for (int64_t row = 0; row < kBatch * kSteps; ++row) {
@@ -256,7 +256,7 @@ TEST(AttentionNumerics, NormalizationUsesTheStatedMoments) {
 }
 
 // The loss of training is the mean square of the output, because the labels are 0. The layer after
-// the noise makes something to train.
+// the noise provides variables to train.
 TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   const Values ones(static_cast<size_t>(kBatch * kSteps * kSize), 1.0f);
   layers::SpatialDropout1D drop;
@@ -276,7 +276,8 @@ TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   EXPECT_LT(kept, kBatch * kSize);
 }
 
-// The statistics of the batch, which are those that a BatchNormalization without momentum assigns.
+// Checks the statistics of the batch, which a BatchNormalization without momentum assigns to its
+// moving statistics.
 TEST(AttentionNumerics, AlphaDropoutMovesAndScales) {
   constexpr int64_t kFeatures = 1000;
   const Values ones(kBatch * kFeatures, 1.0f);

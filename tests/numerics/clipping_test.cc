@@ -42,7 +42,7 @@ struct Gradients {
 class ClippingTest : public testing::Test {
  protected:
   // Returns the gradients that a graph with these options fetches or, with an optimizer, the
-  // updates that SGD with a learning rate of 1 makes of them.
+  // updates that SGD with a learning rate of 1 computes from them.
   Gradients Run(const BuildOptions& options, const Values& features) {
     const Model model = Sequential("m", {{.name = "dense", .config = Dense{.units = 1}}});
     const StatusOr<BuiltGraph> built = Build(model, options);

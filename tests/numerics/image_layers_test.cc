@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kHeight = 5, kWidth = 4, kChannels = 4;
 
-// The values of some images, of which those outside are 0.
+// The values of some images. Positions outside an image have the value 0.
 struct Images {
   int64_t height = kHeight, width = kWidth, channels = kChannels;
   Values values = {};
@@ -263,7 +263,8 @@ TEST(ImageLayers, PaddingCroppingAndUpSampling) {
          [&](int64_t n, int64_t y, int64_t x, int64_t c) { return in.At(n, y / 2, x / 3, c); });
 }
 
-// An example of 2^40 elements is allowed; a batch of them is not, which only the graph shows.
+// An example of 2^40 elements is allowed, but a batch of them is not. Only building the graph shows
+// this.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

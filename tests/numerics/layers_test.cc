@@ -126,7 +126,8 @@ TEST(LayerNumerics, SoftmaxLeavesOutWhatTheMaskHides) {
   }
 }
 
-// Noise of training: mean and variance over many steps, none in prediction, another in each step.
+// Noise has its mean and variance over many training steps, differs from step to step, and is
+// absent in prediction.
 TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
   const Values ones(kBatch * kColumns, 1.0f);
   const std::pair<LayerConfig, double> kCases[] = {
@@ -142,7 +143,8 @@ TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
               OneRun(model, Mode::kTrain, {ones}, 2).Get(kLoss));
     const Values plain = OneRun(Chain(layer), Mode::kPredict, {ones}).Get(kPrediction);
     EXPECT_EQ(plain, ones) << layer.class_name();
-    // Through a BatchNormalization whose moving statistics become those of the batch.
+    // Observes the noise with a BatchNormalization whose moving statistics become those of the
+    // batch.
     layers::BatchNormalization watch;
     watch.momentum = 0;
     const Model watched =

@@ -240,7 +240,7 @@ TEST(Metrics, CountElements) {
 TEST(Metrics, RankClasses) {
   std::vector<float> p, y, rows;
   for (int i = 0; i < 8; ++i) {
-    // Class c has the rank (c + i) % 7, so that 5 ranks of 7 are among the best 5.
+    // Class c has the rank (c + i) % 7, so 5 of the 7 ranks are among the best 5.
     for (int c = 0; c < 7; ++c) p.push_back(static_cast<float>(-((c + i) % 7)));
     y.push_back(static_cast<float>(i % 3));
     for (int c = 0; c < 7; ++c) rows.push_back(c == i % 3 ? 1.0f : 0.0f);

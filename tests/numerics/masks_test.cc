@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kSteps = 4, kColumns = 2;
 constexpr float kPad = -1;
 
-// Whether a step counts: all of the first example, and fewer of each other one.
+// Whether a step counts. The first step of every example does.
 bool Counts(size_t example, size_t step) {
   return (example + step * step) % 3 != 1 || step == 0;
 }
@@ -124,7 +124,7 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Two inputs, of which the second is masked by another value or not at all, merged and averaged.
+// Two inputs, merged and averaged. The second is masked by a different value, or not at all.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;

@@ -1,5 +1,5 @@
-// Runs every example, unchanged except for its folder and, if that is enough for the expected
-// result, fewer steps. Each must end as Succeeded with that result.
+// Runs every example, unchanged except for its folder and, if fewer steps are enough for the
+// expected result, its number of steps. Each must end as Succeeded with that result.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -81,7 +81,7 @@ TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   EXPECT_GE(LastAccuracy(job->Output()), 0.88) << job->Output();
 }
 
-// Trains an example of a kind of model on the data that make_data.py makes.
+// Trains an example of a kind of model on the data that make_data.py generates.
 struct MadeExample {
   const char* name;
   const char* data;

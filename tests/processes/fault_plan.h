@@ -11,8 +11,8 @@
 namespace tfjob::processes {
 
 struct Fault {
-  // The fault is due once the job has made this part of its steps, and `delay` after the fault
-  // before it (after the job's start, if it is the first one).
+  // The fault is due once the job has completed this fraction of its steps, and `delay` after the
+  // previous fault (after the job's start, if it is the first one).
   double part = 0;
   Duration delay{0};
   cluster::Task victim;
@@ -23,7 +23,8 @@ struct Fault {
 };
 
 // Returns one to three faults. Each kills or stops one of `tasks`; a stop is either short or lasts
-// beyond the lease after which other tasks give up a silent one. Equal seeds give equal plans.
+// beyond the lease, after which other tasks consider a silent task lost. Equal seeds give equal
+// plans.
 std::vector<Fault> DrawFaults(uint64_t seed, const std::vector<cluster::Task>& tasks);
 
 // Prints a plan: "after 31 % of the steps, kill ps 0; 0.8 s later, stop worker 1 for 11.4 s".

@@ -1,6 +1,7 @@
 // Fills the disk under model_dir, a small tmpfs, while the Fashion-MNIST example trains. All steps
-// must be made without a restart, and the last whole checkpoint must stay as it is. If room comes
-// back in time, the job succeeds; otherwise it does not, and the chief's last words name the step.
+// must be completed without a restart, and the last whole checkpoint must stay unchanged. If space
+// becomes free in time, the job succeeds; otherwise, it does not, and the chief's last words name
+// the step.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -25,8 +26,8 @@ namespace {
 constexpr cluster::Task kChief{"chief", 0};
 constexpr char kFull[] = "No space left on device";
 
-// Gives this process a mount namespace of its own, which its children inherit and which ends with
-// them; without root, inside a user namespace. Returns false if the machine does not allow it.
+// Gives this process its own mount namespace, which its children inherit and which ends with them;
+// without root, inside a user namespace. Returns false if the machine does not allow it.
 bool EnterMountNamespace() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -50,7 +51,7 @@ class FullDiskTest : public testing::Test {
     if (!kOwnMounts) GTEST_SKIP() << "this machine allows no mount; see runtime/train:disk_test";
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(model_dir_).ok());
-    // A checkpoint has 4.9 MB.
+    // A checkpoint is 4.9 MB.
     ASSERT_EQ(mount("model", model_dir_.c_str(), "tmpfs", 0, "size=16m"), 0);
   }
   void TearDown() override {
@@ -68,7 +69,7 @@ class FullDiskTest : public testing::Test {
          {"epochs: 25", StrCat("epochs: 6\n    final_save_secs: ", final_save_secs)}});
     job_ = JobRun::Start(manifest, folder_ + "/run");
   }
-  // Something else takes all the room there is.
+  // Fills all free space with another file.
   void FillDisk() {
     const int file = open(filler_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     const std::string block(1 << 16, 'x');
@@ -101,7 +102,7 @@ class FullDiskTest : public testing::Test {
   std::string ChiefLog() const {
     return ReadFile(folder_ + "/run/state/logs/fashion-mnist-chief-0/tensorflow.log").value_or("");
   }
-  // Returns what progress says about the checkpoints; "" if all is well.
+  // Returns the problem with checkpoints that the progress reports; "" if there is none.
   std::string CheckpointProblem() const {
     const auto progress = job_->ProgressOf(kChief);
     if (!progress || !progress->problems.contains("checkpoints")) return "";
@@ -115,9 +116,10 @@ class FullDiskTest : public testing::Test {
     const size_t begin = output.rfind('\n', found) + 1;  // npos + 1 is 0
     return output.substr(begin, output.find('\n', found) - begin);
   }
-  // Fills the disk in mid-run, and waits until the chief has made all steps and cannot save. The
-  // disk is filled after a share of the steps and a whole checkpoint: after a fixed time, a slow
-  // machine may have no checkpoint yet, and a fast one may have made all steps.
+  // Fills the disk in mid-run, and waits until the chief has completed all steps and cannot save.
+  // The disk is filled once a fraction of the steps is completed and there is a whole checkpoint.
+  // If it were filled after a fixed time, a slow machine might have no checkpoint yet, and a fast
+  // one might have completed all steps.
   void TrainToTheEndOnAFullDisk() {
     ASSERT_TRUE(job_->AwaitPart(0.2, 120s)) << job_->Output();
     ASSERT_TRUE(Await(60s, [&] {

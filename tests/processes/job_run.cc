@@ -56,8 +56,8 @@ bool DescendsFrom(pid_t pid, pid_t ancestor) {
   return false;
 }
 
-// Returns the task that the process runs. The result has pid 0 if the process is not a
-// living trainer.
+// Returns the task that the process runs. The result has pid 0 if the process is not a running
+// trainer.
 TaskProcess TaskOf(pid_t pid) {
   const std::string proc = StrCat("/proc/", pid);
   std::error_code error;

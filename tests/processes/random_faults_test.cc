@@ -1,6 +1,6 @@
 // Kills and stops tasks of every role at random times, drawn from a seed, while the Fashion-MNIST
-// examples train. The job must end as Succeeded and reach the accuracy of undisturbed runs less a
-// point, and the step may go back only if a parameter server is lost.
+// examples train. The job must end as Succeeded, with an accuracy at most one percentage point
+// below that of undisturbed runs, and the step may go back only if a parameter server is lost.
 //
 // TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n in each mode, and
 // TFJOB_UNDISTURBED=n first measures the accuracy of n undisturbed runs:
@@ -41,7 +41,7 @@ struct Mode {
   const char* name;
   const char* example;
   // The accuracy that every undisturbed run reaches. If TFJOB_UNDISTURBED is set, it is measured
-  // instead. The only runs so far had 0.8475 and 0.8498 (asynchronous), 0.8738 and 0.8681
+  // instead. The only runs so far reached 0.8475 and 0.8498 (asynchronous), and 0.8738 and 0.8681
   // (synchronous).
   double lowest_accuracy;
 };
@@ -69,7 +69,7 @@ std::string Manifest(const Mode& mode, uint64_t seed, const std::string& model_d
   return text;
 }
 
-// One job, which is observed until its end, and disturbed on the way.
+// A job that is observed until it ends, and disturbed meanwhile.
 class JobWithFaults {
  public:
   JobWithFaults(const Mode& mode, uint64_t seed, std::vector<Fault> faults)
@@ -151,7 +151,7 @@ class JobWithFaults {
   const std::vector<Fault> faults_;
   std::unique_ptr<JobRun> job_;
   SteadyTime start_, last_fault_;
-  std::map<pid_t, SteadyTime> stopped_;  // when each goes on
+  std::map<pid_t, SteadyTime> stopped_;  // when each is continued
   size_t next_ = 0;                      // of faults_
   int64_t step_ = 0, farthest_ = 0;
   int times_back_ = 0, servers_lost_ = 0;
@@ -159,7 +159,7 @@ class JobWithFaults {
 };
 
 // Returns the lowest accuracy of undisturbed runs. Measures it once for each mode if
-// TFJOB_UNDISTURBED says so.
+// TFJOB_UNDISTURBED is set.
 double LowestUndisturbed(const Mode& mode) {
   static std::map<std::string, double> measured;
   const int runs = Number("TFJOB_UNDISTURBED", 0);

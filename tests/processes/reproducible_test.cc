@@ -1,5 +1,6 @@
-// Runs a synchronous job of processes twice, which start in a random order over three seconds. Both
-// runs give the same checkpoint, byte for byte, and the weights of one task with the summed batch.
+// Runs a synchronous job twice, as processes that start in a random order over three seconds. Both
+// runs must give the same checkpoint, byte for byte, and the same weights as a single task whose
+// batch is the sum of theirs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ save_checkpoints_steps: 1000000000
 )";
 const std::vector<Task> kAll = {{"chief", 0}, {"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}};
 
-// A run of the job, in a folder of its own. Its tasks are started one by one.
+// A run of the job, in its own folder. Its tasks are started one by one.
 class Attempt {
  public:
   Attempt(std::string folder, const std::string& optimizer) : folder_(std::move(folder)) {
@@ -61,7 +62,7 @@ class Attempt {
 
   void Start(const Task& task) {
     config_.task = task;
-    // Small shards: each variable of several rows is on both servers.
+    // The shards are small, so each variable with several rows is on both servers.
     Launch(StrCat(task.type, task.index), kBatch, "{mode: sync, shard_bytes: 64}",
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }
@@ -112,7 +113,7 @@ class Attempt {
   std::map<std::string, std::unique_ptr<Program>> programs_;
 };
 
-// Starts the tasks of all runs, each at its own moment of three seconds.
+// Starts the tasks of all runs, each at a random moment within three seconds.
 void StartAtRandom(std::vector<Attempt*> runs, uint64_t seed) {
   struct Begin {
     Duration at;

@@ -1,5 +1,6 @@
-// Sends SIGTERM to single tasks of a job of processes. The step at which each was asked to end is
-// in a checkpoint, although none is due otherwise, and the job goes on from there.
+// Sends SIGTERM to individual tasks of a job that runs as processes. The step at which a task was
+// asked to end must be in a checkpoint, although no checkpoint is due then, and the job must
+// continue from there.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -1,5 +1,5 @@
 // Runs subcommands of tfjob-trainer: they can be stopped at any time, heed the training file, and
-// refuse flags that they would ignore.
+// reject flags that they would ignore.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

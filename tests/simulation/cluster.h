@@ -21,7 +21,7 @@ namespace tfjob::simulation {
 inline constexpr char kNamespace[] = "ns";
 inline constexpr char kJob[] = "job";
 
-// A clock that runs with another one, but whose wall clock can be set. Thread-safe if the other
+// A clock that follows another clock, but whose wall clock can be set. Thread-safe if the other
 // clock is.
 class SteppedClock : public Clock {
  public:
@@ -59,7 +59,7 @@ class Cluster {
   bool alive() const { return alive_; }
   // Returns how many operators have been started so far.
   int starts() const { return starts_; }
-  // True if no watch is cut and the operator is alive, so that it sees everything once it is idle.
+  // True if no watch is cut and the operator is running. It then sees everything once it is idle.
   bool sees_everything() const { return alive_ && !stale_since_; }
   // Starts another operator on the same store. Its calls never fail. This simulates the time in
   // which a leader has not yet noticed that it has lost the lease.
@@ -68,13 +68,14 @@ class Cluster {
   bool has_second_operator() const { return second_ != nullptr; }
   bool had_second_operator() const { return had_second_operator_; }
   bool makes_policies() const { return settings_.has_policies; }
-  // True if there are two operators, and one of them does not see what the other one sees because
-  // a watch of theirs is cut now.
+  // True if there are two operators, and one of them does not see what the other one sees, because
+  // one of their watches is cut now.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
-  // Cuts all watches, or only one: each operator watches each kind of object by a stream of its
-  // own. Once there has been a second operator, operators leave as in a real cluster if a watch is
-  // cut for too long: the second one stops, and the first one starts again with empty memory.
+  // Cuts all watches, or only one: each operator watches each kind of object over a separate
+  // stream. Once there has been a second operator, a watch that is cut for too long makes operators
+  // give up, as in a real cluster: the second one stops, and the first one restarts with empty
+  // memory.
   void CutWatches(bool all);
   void MendWatches();
 

@@ -1,6 +1,7 @@
 // Checks that failures are counted, and that the back-off limit is applied to the count. Failures
-// that the operator may miss are left out: it was not there, or did not see the pod in time. So are
-// those of jobs with restartScope Job, where one restart answers several failures.
+// that the operator may miss are left out, because it was not running or did not see the pod in
+// time. Failures of jobs with restartScope Job are left out, too, because one restart can answer
+// several of them.
 #pragma once
 
 #include <map>
@@ -16,7 +17,7 @@ namespace tfjob::simulation {
 
 class Counts {
  public:
-  // Records that the program of the pod failed by itself. Call before the server knows.
+  // Records that the program of the pod failed on its own. Call this before the server knows.
   void OnFailure(Cluster& cluster, const objects::Pod& pod, int code);
 
   // Checks that each failure is counted in the job's restarts once the operator has had time to do
@@ -29,7 +30,7 @@ class Counts {
     api::ReplicaType type;
     Duration at{0};
   };
-  // True if failures that are not counted yet may never be.
+  // True if failures that have not been counted yet may never be counted.
   bool MayBeForgotten(Cluster& cluster, const api::TFJob& job) const;
   void Settle(Duration now);
 
@@ -40,12 +41,13 @@ class Counts {
   std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
 };
 
-// Checks that a job that failed because of its back-off limit has had more restarts than that,
+// Checks that a job that failed because of its back-off limit has had more restarts than the limit,
 // given that at most `restarts` happened, of which `in_place` were restarts of containers.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
 // For a job whose cluster is quiet and whose containers were never restarted in place: checks that
-// it does not go on beyond its back-off limit. (A suspension counts the restarts of containers
-// without ending the job, which goes on until its next restart: backoff_limit.h says why.)
+// the job does not keep running beyond its back-off limit. (A suspension counts the restarts of
+// containers without ending the job, which keeps running until its next restart: backoff_limit.h
+// explains why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation

@@ -148,7 +148,7 @@ std::string CheckRunning(const api::TFJob& job, Cluster& cluster) {
 
 }  // namespace
 
-// Only a user deletes a job, and the operator, after its time to live.
+// A job may be deleted only by a user or, after its time to live, by the operator.
 std::string Invariants::CheckGone(Cluster& cluster) {
   const bool may_be_gone = !before_ || job_was_deleted || before_->metadata.terminating() ||
                            before_->spec.run_policy.ttl_seconds_after_finished.has_value();

@@ -35,8 +35,8 @@ class Oracle {
 
   // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
   // concerned have exited with 0 without having been stopped, that no more restarts are counted
-  // than happened, and that the job does not fail by its back-off limit too early. `before` is the
-  // job at the last check. Returns "" if so, otherwise a description of the violation.
+  // than happened, and that the job does not fail too early because of its back-off limit. `before`
+  // is the job at the last check. Returns "" if so, otherwise a description of the violation.
   std::string Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const;
 
  private:

@@ -1,5 +1,5 @@
-// The parts of a simulation that protect the tasks of a job: the operator's keys, which are rotated
-// while jobs run and reach each operator at its own time, and what must hold for the keys and the
+// Simulates what protects the tasks of a job: the operator's keys are rotated while jobs run, and
+// reach each operator at a different time. Checks what must hold for the keys and the
 // NetworkPolicies of jobs.
 #pragma once
 
@@ -40,9 +40,9 @@ class KeySecret {
 
 class Protection {
  public:
-  // Call after each step. Checks that no pod came into being without its job's NetworkPolicy, if
-  // jobs have one, and, unless there ever were two operators, that the pods of an attempt have the
-  // same key. Returns "" or a description of the violation.
+  // Call after each step. Checks that no pod was created without its job's NetworkPolicy, if jobs
+  // have one, and, unless there ever were two operators, that the pods of an attempt have the same
+  // key. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster);
 
  private:

@@ -208,7 +208,7 @@ void Simulation::Evict(objects::Pod& pod) {
   if (knows_condition) {
     pod.conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", "", now});
   }
-  // Some kubelets report the phase by the exit code alone.
+  // Some kubelets derive the phase from the exit code alone.
   if (!knows_condition || OneIn(2)) {
     pod.phase = PodPhase::kFailed;
     pod.reason = "Evicted";
@@ -403,7 +403,7 @@ std::string Simulation::GetOn() {
       is_quiet_ = cluster_.sees_everything();
       return "";
   }
-  // Two operators that see different objects undo what the other one does. In a cluster, this ends
+  // Two operators that see different objects undo each other's changes. In a cluster, this ends
   // when one of them notices that it has lost the lease.
   if (!cluster_.OperatorsMayDiffer()) return "the loop finds no rest";
   Tell("the second operator notices that it has lost the lease");

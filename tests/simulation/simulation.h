@@ -13,7 +13,7 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  // Two thirds of the seeds have keys, and half of each third have NetworkPolicies.
+  // Two thirds of the seeds have keys, and in each third, half of the seeds have NetworkPolicies.
   explicit Simulation(uint64_t seed)
       : random_(seed),
         cluster_({.seed = ~seed,

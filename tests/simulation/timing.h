@@ -11,8 +11,8 @@
 
 namespace tfjob::simulation {
 
-// Checks that no pod is created again too early. Knows only what surely happened, so the delays
-// that it demands are lower bounds.
+// Checks that no pod is recreated too early. It considers only what certainly happened, so the
+// delays that it demands are lower bounds.
 class Delays {
  public:
   // Call after each step. `is_quiet` tells whether the operator has seen everything so far. Returns
@@ -25,7 +25,7 @@ class Delays {
     std::set<std::string> seen;  // UIDs of the pods that the operator has certainly seen alive
     Time last_alive;             // when the newest pod was last alive
   };
-  // True if the operator may have forgotten how often pods were created again.
+  // True if the operator may have forgotten how often pods were recreated.
   bool MayHaveForgotten(Cluster& cluster, const api::TFJob& job) const;
   std::string CheckPod(const objects::Pod& pod, Time now, bool is_quiet);
 
@@ -40,7 +40,7 @@ class Delays {
 std::string CheckFailure(const api::TFJob& job);
 
 // For a cluster in which nothing happens any more, and in which the operator has noticed every
-// change of its clock. Checks that the deadline and the time to live have taken effect.
+// change to its clock. Checks that the deadline and the time to live have taken effect.
 std::string CheckDeadlines(Cluster& cluster);
 
 }  // namespace tfjob::simulation

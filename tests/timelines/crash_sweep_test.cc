@@ -1,7 +1,7 @@
-// Kills the operator at each single call that it makes for a job, before and after the server has
-// carried the call out, and starts it again. Pods, services, conditions, counts and restarts must
-// end up the same as without the crash. No event may be sent that is not sent without the crash,
-// and none may be sent more often.
+// Kills the operator at each call that it makes for a job, before and after the server has carried
+// the call out, and starts it again. Pods, services, conditions, counts and restarts must end up
+// the same as without the crash. No event may be sent that is not sent without the crash, and none
+// may be sent more often.
 #include <gtest/gtest.h>
 
 #include <map>

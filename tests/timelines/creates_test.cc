@@ -264,8 +264,8 @@ TEST_F(CreatesTest, NothingMoreIsCreatedForAJobThatIsGone) {
   EXPECT_EQ(Count(Kind::kService), 0u);
 }
 
-// The watch of TFJobs delivers nothing more, but those of pods and services do. Without a look at
-// the job, the operator would create the services again as fast as the server deletes them.
+// The watch of TFJobs delivers nothing more, but those of pods and services do. If the operator did
+// not read the job, it would recreate the services as fast as the server deletes them.
 TEST_F(CreatesTest, ServicesOfAJobThatIsGoneStayGone) {
   Apply(Job(1, 2));
   CutJobs();
@@ -290,8 +290,8 @@ TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   EXPECT_EQ(CountCalls(Kind::kPod), 1);
 }
 
-// A leader that has lost the lease, but does not know that yet, has an old spec, because its watch
-// of TFJobs delivers nothing. It does not undo the change of the pod group that the new one made.
+// A leader that has lost the lease, but does not know that yet, has an outdated spec, because its
+// watch of TFJobs delivers nothing. It must not undo the new leader's change to the pod group.
 TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   Json job = Job(0, 1);
   job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
@@ -307,7 +307,7 @@ TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   EXPECT_EQ((*kept)["spec"]["minMember"], 3);
 }
 
-// The same of the NetworkPolicy: the new leader has closed another port, or deleted the policy.
+// The same for the NetworkPolicy: the new leader has closed another port, or deleted the policy.
 TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -354,8 +354,8 @@ TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   EXPECT_EQ(Count(Kind::kPod), 1u);
 }
 
-// A new leader whose job no longer wants a policy has deleted it. The old one does not bring
-// it back.
+// A new leader whose job no longer wants a policy has deleted it. The old leader must not recreate
+// it.
 TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -373,11 +373,12 @@ TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   ASSERT_TRUE(world_.Delete(Kind::kNetworkPolicy, key.name).ok());
   Settle();
   EXPECT_EQ(Count(Kind::kNetworkPolicy), 0u);
-  // It has not been created and deleted again, either.
+  // Nor was the policy recreated and then deleted.
   EXPECT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
 }
 
-// A new leader whose job has come to want a policy has created it. The old one does not delete it.
+// A new leader has created a policy, because its job now wants one. The old leader must not delete
+// it.
 TEST_F(CreatesTest, AnOldSpecDeletesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());

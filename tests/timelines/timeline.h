@@ -58,7 +58,7 @@
 //   expect pod_group SCHEDULER none       there is no pod group
 //   expect pod_group SCHEDULER POINTER VALUE|none
 //   expect network_policy none | POINTER VALUE|none
-//                                  the same of the job's NetworkPolicy
+//                                  the same for the job's NetworkPolicy
 //   expect tf_config NAME BLOCK
 //   expect job gone
 #pragma once

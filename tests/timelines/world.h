@@ -31,7 +31,7 @@ class World {
   Status StartOperator();
   // Sets --gang-scheduler-name for the next start of the operator.
   void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
-  // Replaces the operator's keys, also while it runs.
+  // Replaces the operator's keys, even while it runs.
   void SetKeys(keys::KeyRing ring) {
     keys_ = std::make_shared<const keys::KeyRing>(std::move(ring));
   }

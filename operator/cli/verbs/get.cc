@@ -43,7 +43,7 @@ class Getter {
     return options_.output == Output::kTable || options_.output == Output::kWide;
   }
   void PrintWhole(const Json& value);
-  // Says on stderr which parts of the job are missing from its document.
+  // Reports on standard error which parts of the job are missing from its document.
   void WarnOfMissing(const StoredJob& job);
   void PrintDocuments(const std::vector<StoredJob>& jobs);
   void PrintChange(const StoredJob& job, bool deleted);

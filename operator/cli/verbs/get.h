@@ -13,8 +13,8 @@ struct GetOptions {
 };
 
 // Prints the selected jobs. Returns kFailed if the server cannot be queried or a named job does not
-// exist. With `watch`, prints a row for each change until `stop` is requested or the output breaks,
-// and then returns kSucceeded.
+// exist. With `watch`, prints a row for each change until `stop` is requested or the output can no
+// longer be written, and then returns kSucceeded.
 int Get(const GetOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

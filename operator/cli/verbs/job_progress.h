@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// Fetches the progress of the task at `address`, which has this key.
+// Fetches the progress of the task at `address`, whose job has the key `key`.
 using FetchProgress = std::function<StatusOr<progress::Progress>(
     const std::string& address, const std::optional<wire::JobKey>& key)>;
 FetchProgress AskTrainer();
@@ -20,7 +20,7 @@ FetchProgress AskTrainer();
 // Asks the trainer itself, at its pod's address, with the key that is in the pod's environment. If
 // it does not answer, usually because the pod network is unreachable from outside the cluster,
 // reads the end of the trainer's log through the API server instead. (The API server's proxy to
-// pods supports only HTTP/1.1, but trainers use gRPC.) Of that log it keeps at most the last MiB.
+// pods supports only HTTP/1.1, but trainers use gRPC.) It keeps at most the last MiB of the log.
 // Thread-safe.
 class ProgressReader {
  public:

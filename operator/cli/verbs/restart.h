@@ -21,7 +21,7 @@ struct RestartOptions {
 
 // Restarts the chosen replicas. Returns kFailed if a job does not exist, has ended, is suspended,
 // is managed by another controller, lacks a chosen replica or has no pod that could be restarted,
-// or if the server refuses.
+// or if the server rejects a deletion.
 int Restart(const RestartOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -20,7 +20,7 @@ struct ScaleOptions {
 StatusOr<std::map<api::ReplicaType, int32_t>> ParseScale(const std::vector<std::string>& texts);
 
 // Scales the job. Returns kBadInput if the job would become invalid, and kFailed if it does not
-// exist, has ended or lacks one of the types, or if the server refuses.
+// exist, has ended or lacks one of the types, or if the server rejects the change.
 int Scale(const ScaleOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

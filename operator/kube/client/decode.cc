@@ -120,7 +120,7 @@ StatusOr<Object> DecodeOdd(Kind kind, std::string_view text, std::string_view ap
   return Object(std::make_shared<const objects::CustomResource>(std::move(job)));
 }
 
-// Pods and services are read without a JSON tree, and of a node only a part becomes one.
+// Pods and services are read without a JSON tree, and only a part of a node becomes one.
 bool IsTooLarge(Kind kind, std::string_view text) {
   const bool becomes_tree = kind != Kind::kPod && kind != Kind::kService && kind != Kind::kNode;
   return becomes_tree && HasTooManyValues(text);
@@ -192,7 +192,7 @@ StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view
 
 namespace {
 
-// Decodes an event whose object the fast reader refuses. Returns `refusal` if the line is not an
+// Decodes an event whose object the fast reader rejects. Returns `refusal` if the line is not an
 // event with an object.
 StatusOr<WatchEvent> DecodeOddEvent(Kind kind, std::string_view line, std::string_view api_version,
                                     const Status& refusal) {

@@ -3,9 +3,9 @@
 // fields that decisions need; objects of other kinds keep everything except
 // metadata.managedFields.
 //
-// Nothing that one object contains makes the others of a list or a stream unreadable. If an object
-// cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts that
-// cannot be read, with CustomResource::problem set; an object of another kind is an error.
+// Whatever one object contains, the other objects of the list or stream can still be read. If an
+// object cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts
+// that cannot be read, with CustomResource::problem set; an object of another kind is an error.
 #pragma once
 
 #include <functional>

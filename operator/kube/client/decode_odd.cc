@@ -25,7 +25,7 @@ bool IsNotSpec(const JsonMember& member) {
 
 class OddReader {
  public:
-  // Returns null if nothing of the value can be read.
+  // Returns null if no part of the value can be read.
   Json Read(std::string_view text, const std::string& path, size_t depth) {
     const JsonSize size = MeasureJson(text);
     if (const Status limits = Check(text, size, depth); !limits.ok()) {

@@ -1,4 +1,4 @@
-// Reads objects that the fast reader refuses or that would take too much memory. API servers store
+// Reads objects that the fast reader rejects or that would take too much memory. API servers store
 // more than any reader here accepts: nesting up to 10,000 levels, numbers of any size, more than a
 // megabyte of empty objects. The part that cannot be read is left out, so that the object can still
 // be named, reported on and cleaned up.
@@ -12,8 +12,9 @@
 
 namespace tfjob::kube {
 
-// An object of more values is read without those that exceed the limit. A value takes about 80
-// bytes in memory, but as few as 3 in the text. Ordinary objects have fewer than 5,000.
+// The largest number of values read from an object; those beyond it are left out. A value takes
+// about 80 bytes in memory, but as few as 3 in the text. Ordinary objects have fewer than 5,000
+// values.
 inline constexpr size_t kMaxJsonValues = 50'000;
 
 // True if the text may contain more than kMaxJsonValues values. Cheap for short texts.

@@ -214,8 +214,8 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
   StatusOr<Object> created =
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
-  // A 404 that does not name an object is Unavailable, because it may come from a proxy. If the
-  // kind is one that may not be installed, the server is asked whether it serves it.
+  // A 404 that does not name an object is Unavailable, because it may come from a proxy. A cluster
+  // may lack gang kinds, so for these, the server is asked whether it serves the kind.
   if (objects::IsGangKind(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;

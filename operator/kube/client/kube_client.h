@@ -55,7 +55,7 @@ class KubeClient : public client::Client, public client::Discovery {
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
-  // Returns the subscriptions that are not working at present, and why.
+  // Returns the subscriptions that are currently not working, and why.
   std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
 
   // Asks the server on every call.

@@ -97,7 +97,7 @@ std::string JobEvent(const char* type, const char* name, const char* version,
                 R"(","resourceVersion":")", version, R"("},"spec":)", spec, "}}\n");
 }
 
-// Whatever one object contains, the stream goes on, and the others are delivered.
+// The stream continues and delivers the other objects, whatever one object contains.
 TEST_F(OddReflectorTest, AnOddObjectDoesNotEndTheStream) {
   std::string odd;
   for (int i = 0; i < 300; ++i) odd += "{\"x\":";

@@ -103,8 +103,8 @@ WatchState::Action WatchState::OnPage(const std::string& resource_version,
 WatchState::Action WatchState::OnEvent(const WatchEvent& event) {
   saw_event_ = true;
   if (resource_version_.empty()) {
-    // The initial objects are not in order of their versions. The bookmark after them has the
-    // version of the list.
+    // The initial objects are not ordered by version. The bookmark after them has the version of
+    // the list.
     if (event.type != EventType::kBookmark) {
       if (collecting_) return Action::kCollect;
       collecting_ = true;
@@ -170,7 +170,7 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       break;
     case WatchEnd::Kind::kTooLong:
       // The pages read so far stay valid: a continue token does not depend on the page size. One
-      // object that is too long remains an error, because no request can pass over it.
+      // object that is too long remains an error, because no request can skip it.
       if (listed || whole_list_ || page_size_ == 1) Fail(end.retry_after, now);
       if (!whole_list_) page_size_ = std::max(1, page_size_ / 2);
       whole_list_ = false;

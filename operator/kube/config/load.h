@@ -9,9 +9,9 @@
 namespace tfjob::kube {
 
 enum class LoadOrder {
-  // Like controllers: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.
+  // The order of controllers: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.
   kController,
-  // Like kubectl: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+  // The order of kubectl: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
   kCommandLine,
 };
 

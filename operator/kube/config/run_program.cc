@@ -130,8 +130,8 @@ class Program {
     posix_spawn_file_actions_adddup2(&actions, output_.write.get(), 1);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 
-    // In its own process group, the program can be killed together with its children, but it could
-    // not read from the terminal.
+    // In its own process group, the program can be killed together with its children, but cannot
+    // read from the terminal.
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     if (!options_.interactive) flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, flags);

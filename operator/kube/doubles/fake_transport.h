@@ -1,4 +1,4 @@
-// A Transport for tests that gets its responses from a function in the same process.
+// Implements a Transport for tests that gets its responses from a function in the same process.
 #pragma once
 
 #include <functional>

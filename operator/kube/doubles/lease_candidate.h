@@ -1,5 +1,5 @@
-// A candidate for the lease, for tests: an election over a network that fails on demand, with a
-// clock that the test controls.
+// Provides a candidate for the lease, for tests: an election over a network that fails on demand,
+// with a clock that the test controls.
 #pragma once
 
 #include <functional>

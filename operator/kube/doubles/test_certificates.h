@@ -1,4 +1,5 @@
-// Certificates for tests: a temporary authority and the certificates that it signs, all as PEM.
+// Creates certificates for tests: a temporary authority and the certificates that it signs, all as
+// PEM.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// An HTTPS server for tests with one thread per connection. The handler controls every byte of the
-// response, so it can also send malformed ones.
+// Implements an HTTPS server for tests with one thread per connection. The handler controls every
+// byte of the response, so it can also send malformed ones.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace tfjob::kube {
 struct TestRequest {
   std::string method;
   std::string target;
-  std::map<std::string, std::string> headers;  // names in lower case; the last of several
+  std::map<std::string, std::string> headers;  // by name in lower case; the last value of each
   // Every header line as it arrived, in order: "impersonate-group", "a".
   std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;

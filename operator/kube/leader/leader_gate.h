@@ -1,5 +1,5 @@
-// A Client that passes on writes only while this process leads. It always passes on reads and
-// watches.
+// Implements a Client that passes on writes only while this process leads. It always passes on
+// reads and watches.
 #pragma once
 
 #include <string>

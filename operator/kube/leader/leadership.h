@@ -8,8 +8,8 @@
 
 namespace tfjob::kube {
 
-// Thread-safe. A check costs one atomic load and one read of the clock. Initially, leadership
-// is not held. It ends by itself if it is not extended in time, and cannot be regained after it
+// Thread-safe. A check costs one atomic load and one read of the clock. Initially, leadership is
+// not held. It ends automatically if it is not extended in time, and cannot be regained after it
 // has ended.
 class Leadership {
  public:

@@ -145,7 +145,7 @@ Duration LeaderElection::TimeToExpiry() const {
   const Duration left = held_by_other
                             ? observed_at_ + Validity(*observed_) - options_.clock->Monotonic()
                             : Duration(0);
-  // An attempt that has failed at a lease that may be taken is repeated at the usual time.
+  // If an attempt to take a free lease has failed, the next attempt follows at the usual time.
   return left > Duration(0) ? left : Duration::max();
 }
 
@@ -183,9 +183,9 @@ StatusOr<LeaderElection::Try> LeaderElection::Create() {
   record.acquire_time = record.renew_time = options_.clock->Now();
   StatusOr<client::Object> stored =
       client_.Create(Kind::kLease, ToJson(record, options_.name_space, options_.name));
-  // If this process leads, somebody has deleted its lease and another process has created it again.
-  // Leadership then stands until the next step reads the lease: for up to a retry period, two
-  // processes may lead. client-go accepts the same risk.
+  // If this process leads, someone has deleted its lease and another process has recreated it.
+  // Leadership then lasts until the next step reads the lease, so two processes may lead for up to
+  // a retry period. client-go accepts the same risk.
   if (IsLostTry(stored.status()) && stored.status().code() != StatusCode::kNotFound) {
     return Try::kNotHeld;
   }

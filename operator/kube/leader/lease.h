@@ -37,9 +37,9 @@ struct LeaseOptions {
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};
-  // A process that does not lead tries again after retry_period times a random factor in
-  // [1, 1 + jitter), or as soon as the lease of another process expires. client-go, which does not
-  // do the latter, takes a killed leader's lease up to 4.4 s later.
+  // A process that does not lead tries again after retry_period times a random factor in [1, 1 +
+  // jitter), or as soon as the lease of another process expires. client-go does not react to the
+  // expiry, so it takes over a killed leader's lease up to 4.4 s later.
   double jitter = 1.2;
   // If true, Stop() releases the lease, so that another process can take it immediately.
   bool release_on_stop = true;
@@ -65,7 +65,7 @@ struct LeaseCallbacks {
   // Called when the leader has changed (perhaps to this process); `identity` is "" if the lease
   // was released.
   std::function<void(const std::string& identity)> on_new_leader;
-  // Called if this process leads, but the lease has changed since its last write, so that it must
+  // Called if this process leads, but the lease has changed since its last write, so the lease must
   // be read before it can be renewed.
   std::function<void()> on_slow_renewal;
 };
@@ -101,7 +101,7 @@ class LeaderElection {
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
-  // Returns the leadership for a LeaderGate. It lives as long as this object.
+  // Returns the leadership for a LeaderGate. It is valid as long as this object exists.
   const Leadership& leadership() const { return leadership_; }
   // Returns the last leader seen; "" if there was none.
   std::string leader();

@@ -10,7 +10,7 @@ namespace {
 using client::Verb;
 
 // Simulates three candidates in steps of 100 ms. Each may pause or lose its connection for a while,
-// and single requests or responses may be lost.
+// and individual requests or responses may be lost.
 class Simulation {
  public:
   explicit Simulation(unsigned seed) : random_(seed) {

@@ -52,7 +52,7 @@ std::string HostOf(const std::string& server) {
 }
 
 // Opens the socket and sets its options before cpprestsdk opens it. This is the only way to set
-// options; cpprestsdk uses a socket that is already open as it is.
+// options; if a socket is already open, cpprestsdk uses it unchanged.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;
@@ -153,9 +153,9 @@ class Stream : public HttpStream {
   const std::shared_ptr<AddressFamily> family_;
 };
 
-// Adds the headers, of which several may have the same name. cpprestsdk would join their values to
-// one, which means something else: an API server would read two groups as one group "a, b".
-// Because it writes values as they are, a value may contain the lines of the other headers.
+// Adds the headers, several of which may have the same name. cpprestsdk would join their values
+// into one, which has another meaning: an API server would read two groups as one group "a, b".
+// Because cpprestsdk writes values as they are, a value may contain the lines of the other headers.
 void AddHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
                 web::http::http_headers& message) {
   std::map<std::string, std::string> lines;

@@ -120,7 +120,7 @@ int TlsSettings::Verify(x509_store_ctx_st* context, void* settings) {
   const int error = X509_STORE_CTX_get_error(context);
   Impl& impl = *static_cast<TlsSettings*>(settings)->impl_;
   MutexLock lock(impl.mutex);
-  // If OpenSSL reports no error of its own, it is the check of the server's name that has failed.
+  // If OpenSSL does not report a specific error, the check of the server's name has failed.
   const bool named = error != X509_V_OK && error != X509_V_ERR_UNSPECIFIED;
   impl.verify_error =
       !named ? "its certificate is for another name" : X509_verify_cert_error_string(error);

@@ -1,5 +1,5 @@
-// The client's side of TLS connections: the trusted authorities and the client certificate. They
-// are parsed into OpenSSL objects once and shared by all connections.
+// Configures the client's side of TLS connections: the trusted authorities and the client
+// certificate. They are parsed into OpenSSL objects once and shared by all connections.
 #pragma once
 
 #include <memory>

@@ -43,9 +43,9 @@ struct HttpResponse {
   std::string body;                     // empty for streams, see HttpStream::Read
 };
 
-// Makes `error` one that says that a response was longer than the request or the transport allows.
+// Marks `error` as caused by a response longer than the request or the transport allows.
 Status MarkTooLong(Status error);
-// Returns whether this is why the request failed.
+// Returns whether MarkTooLong has marked the error.
 bool IsTooLong(const Status& error);
 
 // A response that arrives in pieces. Must be used by one thread, except for Cancel(). The
@@ -60,7 +60,7 @@ class HttpStream {
   // `timeout`; the caller may then continue reading. Once 4 MiB of data are unread, the server has
   // to wait. The string has kReadPadding bytes of spare capacity.
   virtual StatusOr<std::string> Read(Duration timeout) = 0;
-  // Makes current and later calls of Head and Read return Cancelled. May be called from any thread.
+  // Makes current and later calls to Head and Read return Cancelled. May be called from any thread.
   virtual void Cancel() = 0;
 };
 

@@ -24,8 +24,8 @@ std::string Expand(std::string_view text, const Variables& variables);
 using ConfigMapReader =
     std::function<StatusOr<std::shared_ptr<const Json>>(const std::string& name)>;
 
-// Returns the value of a key of `data` or the decoded value of a key of `binaryData`, or NotFound
-// if the ConfigMap does not contain the key.
+// Returns the value of `key` in `data`, or its decoded value in `binaryData`; NotFound if the
+// ConfigMap does not contain the key.
 StatusOr<std::string> ConfigMapValue(const Json& config_map, const std::string& key);
 
 // Returns the variables of the container, taken in this order from `base` and HOSTNAME,

@@ -51,7 +51,8 @@ int KeepOnly(int fd) {
 
 StatusOr<std::unique_ptr<Guardian>> Guardian::Create() {
   int ends[2];
-  // A socket that keeps messages apart. Unlike a pipe, it can be written without SIGPIPE.
+  // A socket that preserves the boundaries of messages. Unlike a pipe, it can be written without
+  // SIGPIPE.
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return ErrnoStatus(errno, "socketpair");
   }

@@ -184,7 +184,7 @@ void SetUp(const Prepared& prepared) {
     Fail(prepared, Failure::Stage::kSetup, 0);
   }
   // Sets close-on-exec on the files that were opened without it. Kernels before 5.11 cannot do
-  // this; that makes little difference, since few files are.
+  // this; that makes little difference, since few files are opened without it.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
@@ -304,7 +304,7 @@ StatusOr<Exit> Collect(const Process& process) {
 }
 
 void SignalGroup(const Process& process, int signal) {
-  // kill() would take the group of -1 for all processes, and of 0 for ours.
+  // kill(-1) would signal all processes, and kill(0) this process's own group.
   ENFORCE(process.pid > 1, "a process to signal has been started");
   kill(-process.pid, signal);
 }

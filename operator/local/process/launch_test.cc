@@ -291,7 +291,7 @@ TEST_F(MountTest, ErrorsNameTheVolume) {
   EXPECT_FALSE(RunMounted("true").ok());
 }
 
-// Makes unshare fail, as in a container that may not mount.
+// Makes unshare fail, as in a container without permission to mount.
 void ForbidUnshare() {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -51,10 +51,10 @@ class PodLifecycle {
   std::optional<Duration> wake_at() const;  // steady time
 
   void Launched(size_t container, Moment now);
-  // The container cannot run. This counts as an exit with code 128 ("StartError").
+  // Reports that the container cannot run. This counts as an exit with code 128 ("StartError").
   void LaunchFailed(size_t container, const std::string& message, Moment now);
-  // The container cannot run yet, for `reason`. It waits and is launched again later, without
-  // counting as a restart.
+  // Reports that the container cannot run yet, for `reason`. It waits and is launched again later,
+  // without counting as a restart.
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);

@@ -1,4 +1,4 @@
-// The package's logger. Private to this package.
+// Declares the package's logger. Private to this package.
 #pragma once
 
 #include "runtime/base/log.h"

@@ -1,12 +1,12 @@
-// Plans how a container's volumes are mounted at their mountPaths without leaving a trace on
-// the machine.
+// Plans how a container's volumes are mounted at their mountPaths without leaving a trace on the
+// machine.
 //
-// Every volume is bind-mounted at its mountPath in a mount namespace of the container. If the
-// machine has no such path, a small tmpfs covers, inside that namespace, the deepest existing
-// folder above the path. The tmpfs shows all entries of the folder again (a "graft"), and the
-// missing folders are created in it. Nothing is created on the machine, and files that the
-// container creates directly in that folder disappear with the container, as in a cluster. A
-// mountPath inside another volume is created in that volume.
+// Every volume is bind-mounted at its mountPath in a mount namespace of the container. If the path
+// does not exist on the machine, a small tmpfs covers the deepest existing folder above it, but
+// only inside that namespace. All entries of the covered folder are made visible again in the tmpfs
+// (a "graft"), and the missing folders are created in it. Nothing is created on the machine, and
+// files that the container creates directly in that folder disappear with the container, as in a
+// cluster. A mountPath inside another volume is created in that volume.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Settings of the process runner.
+// Defines the settings of the process runner.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Checks who may replace a path of this machine before a pod reads and writes there.
+// Checks which users could replace a path on this machine, before a pod reads and writes there.
 #pragma once
 
 #include <sys/types.h>

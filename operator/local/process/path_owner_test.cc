@@ -11,8 +11,9 @@
 namespace tfjob::process {
 namespace {
 
-// A shared folder, as /var/tmp is, in which a stranger has made things. Only root can give them
-// away; otherwise the check runs for another user than theirs, and not even root is trusted.
+// A shared folder, like /var/tmp, that contains files of a stranger. Only root can give files to
+// another user. Without root, the check runs for a user who does not own the files, and trusts only
+// that user, not even root.
 class PathOwnerTest : public ::testing::Test {
  protected:
   PathOwnerTest() : shared_(testing::TempDir() + "/shared-XXXXXX") {

@@ -20,14 +20,14 @@ constexpr off_t kMaxMessage = 4096;
 
 Status CreateTerminationLog(const std::string& path) {
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
-  // An earlier run of the container may have put a link or a pipe in its place.
+  // An earlier run of the container may have replaced the file with a link or a pipe.
   unlink(path.c_str());
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   return file.valid() ? OkStatus() : ErrnoStatus(errno, StrCat("open ", path));
 }
 
 std::string ReadTerminationLog(const std::string& path) {
-  // The container may have put anything in the place of the file, such as a pipe.
+  // The container may have replaced the file with anything, such as a pipe.
   const FileDescriptor file(
       open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info{};

@@ -13,8 +13,8 @@ inline constexpr char kTerminationLogVariable[] = "TFJOB_TERMINATION_LOG";
 // Creates the file, or empties it, before the container starts. Also creates its folder.
 Status CreateTerminationLog(const std::string& path);
 
-// Returns the last line of what the container wrote, of which it reads the last 4,096 bytes, as a
-// kubelet does; "" if it wrote nothing.
+// Returns the last line that the container wrote to the file; "" if it wrote nothing. Reads at most
+// the last 4,096 bytes, as a kubelet does.
 std::string ReadTerminationLog(const std::string& path);
 
 }  // namespace tfjob::process

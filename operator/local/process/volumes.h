@@ -1,4 +1,4 @@
-// Provides the volumes of a pod as files and folders of this machine.
+// Provides the volumes of a pod as files and folders on this machine.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ using HostVolumes = std::map<std::string, HostVolume>;
 
 // Creates the files and folders of the mounted volumes, and returns the volumes by name. An
 // emptyDir is a folder in `pod_folder`; the files of a ConfigMap are written there, too. A claim is
-// the folder that `claims` returns for its name; one that was given by the user is checked like a
-// hostPath of the type Directory. A hostPath is checked or created according to its
-// type (if the type is "" and the path is missing, a folder is created, as container runtimes do),
-// and refused if another user could replace it (path_owner.h).
+// the folder that `claims` returns for its name; a folder that the user chose for a claim is
+// checked like a hostPath of type Directory. A hostPath is checked or created according to its type
+// (if the type is "" and the path is missing, a folder is created, as container runtimes do), and
+// rejected if another user could replace it (path_owner.h).
 // Calling the function again for the same pod is harmless. Errors name the volume. Returns NotFound
 // for a ConfigMap that does not exist (yet), FailedPrecondition for a hostPath of another type, and
 // Unimplemented for volume kinds that do not exist on this machine.

@@ -1,4 +1,4 @@
-// Maps container images to programs of this machine.
+// Maps container images to programs on this machine.
 #pragma once
 
 #include <string>

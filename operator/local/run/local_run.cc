@@ -60,7 +60,7 @@ class LocalRun {
   void ReportChanges();
   void RememberFailedLogs(const objects::Pod& pod);
   void ReportProgress();
-  // Reports each problem of a running job once, and its end.
+  // Reports each problem of a running job once, and when all problems are solved.
   void ReportProblems(const std::string& key, const view::JobView& view);
   void ReportLine(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);

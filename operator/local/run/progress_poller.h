@@ -22,8 +22,8 @@ class ProgressPoller {
   // task does not exist yet. Called on the poller's thread.
   using KeyOf = std::function<StatusOr<std::optional<wire::JobKey>>(const std::string& address)>;
 
-  // Polls every address, then waits for `interval`, and so on. A task that does not answer is
-  // polled again the next time. A task that refuses the key is asked with a new one.
+  // Polls every address, waits for `interval`, and repeats. A task that does not answer is polled
+  // again the next time. If a task rejects the key, the next poll calls `key_of` for a new one.
   ProgressPoller(std::vector<std::string> addresses, KeyOf key_of, Duration interval);
   ~ProgressPoller();
 

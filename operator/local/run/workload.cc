@@ -37,7 +37,7 @@ constexpr char kClaimKind[] = "PersistentVolumeClaim";
 
 // Returns what is wrong with the apiVersion or kind of a ConfigMap or claim, as "path: message": a
 // version or a capitalisation that no API server accepts. Returns "" if nothing is wrong or if the
-// object is neither.
+// object is neither a ConfigMap nor a claim.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
   for (const char* kind : {"ConfigMap", kClaimKind}) {
@@ -169,8 +169,8 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
   }
 }
 
-// Adds the warnings of the job's templates, but not those of claims in this file: with their
-// documents, the file says that it is written for a cluster, too.
+// Adds the warnings of the job's templates, but not those of claims in this file: by containing
+// documents for the claims, the file shows that it is written for a cluster, too.
 void Builder::WarnOfFields(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
     if (api::Replicas(job.job, type) == 0) continue;
@@ -259,7 +259,7 @@ const process::VolumeMount* MountOf(const process::PodSpec& pod, const std::stri
 }
 
 // Maps a path in the container to a path on this machine. Returns "" if neither a hostPath volume
-// nor a claim contains the path, since what is elsewhere does not outlive the run.
+// nor a claim contains the path, since files elsewhere do not outlive the run.
 std::string OnThisMachine(const process::PodSpec& pod, const std::string& name_space,
                           const std::string& path, const process::RunnerOptions& options) {
   const process::VolumeMount* mount = MountOf(pod, path);

@@ -30,7 +30,7 @@ struct Workload {
 // other kinds are ignored with a warning. On failure, returns InvalidArgument with one line per
 // error:
 //   - errors of the manifest;
-//   - claims whose annotation tfjob.dev/local-path is no absolute path;
+//   - claims whose annotation tfjob.dev/local-path is not an absolute path;
 //   - objects that the store would reject (dry_run.h);
 //   - jobs that can never run here, because they are suspended or managed by another controller,
 //     have containers without a program, or need ConfigMaps that the file does not contain;

@@ -52,8 +52,8 @@ Record DeletedAtOnce(const Record& pod, ObjectMeta metadata, Time now) {
   return WithMetadata(pod, Kind::kPod, std::move(metadata));
 }
 
-// Returns whether the record is a pod that is bound to a node and has not finished, so that a
-// kubelet must end it first.
+// Returns whether the record is a pod that is bound to a node and has not finished. A kubelet must
+// end such a pod first.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
   return pod != nullptr && !(*pod)->node_name.empty() &&

@@ -1,15 +1,15 @@
-// An API server inside the process: keeps objects in memory behind the Client interface, with the
-// semantics that controllers rely on.
+// Implements an API server inside the process: keeps objects in memory behind the Client interface,
+// with the semantics that controllers rely on.
 //
 // - Every write gives the object a new resourceVersion (one counter for all kinds), except a write
 //   that changes nothing.
 // - UIDs consist of a prefix and a counter, and creation times come from the clock, so two runs of
 //   a script with the same prefix yield the same objects.
 // - Deleting a pod that is bound to a node and has not finished marks it as terminating. It is
-//   removed when it is deleted with grace period 0 (as a kubelet does). Other pods are removed
-//   at once.
-// - An object whose owners are all gone is deleted in the same step as the last owner
-//   (background propagation).
+//   removed when it is deleted with grace period 0 (as a kubelet does). Other pods are removed at
+//   once.
+// - An object whose owners are all gone is deleted in the same step as the last owner (background
+//   propagation).
 // - A new pod starts in phase Pending.
 // - A deleted object with finalizers stays, marked as terminating, until an update has removed the
 //   last of them.
@@ -80,18 +80,19 @@ class Store : public client::Client, public client::Discovery {
   // with at most `most` calls. Returns the number of calls.
   size_t Deliver(size_t most = SIZE_MAX) { return hub_.Deliver(most); }
 
-  // Like Deliver(1), but each watch is a stream of its own, as on an API server: the event is the
-  // oldest of one of the watches that have waiting events. `choice`, any number, determines which.
-  // Returns false if no event waits.
+  // Like Deliver(1), but each watch is a separate stream, as on an API server: delivers the oldest
+  // event of one of the watches that have waiting events. `choice`, which may be any number,
+  // selects the watch. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice) { return hub_.DeliverFromOne(choice); }
 
-  // For stores with keep_changes, which only tests have: simulate the broken watches of an API
-  // server. They are here, and not in a double, because a watch breaks between two changes, under
-  // the same lock; without keep_changes, they cost nothing. CutWatches breaks all watches, or those
-  // of a kind, and CutWatch one of them, which `choice` determines. They lose their undelivered
-  // events. After MendWatches, each watch continues after the last change that it has seen or, if
-  // the history has been compacted since then (410 on an API server), receives a whole list. A
-  // bookmark tells the watches that are up to date that they have missed nothing.
+  // For stores with keep_changes, which only tests use: these functions simulate the broken watches
+  // of an API server. They belong to the store, rather than to a test double, because a watch must
+  // break between two changes, under the same lock; without keep_changes, they cost nothing.
+  // CutWatches breaks all watches, or those of a kind; CutWatch breaks one, which `choice` selects.
+  // Broken watches lose their undelivered events. After MendWatches, each watch continues after the
+  // last change that it has seen or, if the history has been compacted since then (410 on an API
+  // server), receives a whole list. A bookmark tells up-to-date watches that they have missed
+  // nothing.
   void CutWatches() { hub_.Cut(); }
   void CutWatches(client::Kind kind) { hub_.CutKind(kind); }
   void CutWatch(uint64_t choice) { hub_.CutOne(choice); }

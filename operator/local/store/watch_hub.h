@@ -68,7 +68,7 @@ class WatchHub {
     std::vector<client::Object> objects;
     int64_t version = 0;
   };
-  // A change of an object, kept for mended watches.
+  // A change to an object, kept for mended watches.
   struct Kept {
     int64_t version = 0;
     objects::Kind kind = objects::Kind::kPod;

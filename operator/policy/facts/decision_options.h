@@ -20,14 +20,14 @@ struct DecisionOptions {
   Duration restart_delay = 1s;
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
-  // How long the status still names a pod that has been counted after the pod is gone. Longer than
-  // any operator acts on a watch that delivers nothing (service::kStaleAfter).
+  // How long the status keeps naming a counted pod after the pod is gone. This is longer than any
+  // operator keeps acting on a watch that delivers nothing (service::kStaleAfter).
   Duration keep_counted = 5min;
   // How often the creation of a pod or service is retried while an object of another owner holds
   // its name.
   Duration blocked_retry = 2s;
-  // How long after it first saw a job an operator waits for a key that its mount does not show yet,
-  // and how often it looks. A kubelet takes a minute or so to update a mount.
+  // How long an operator, after first seeing a job, waits for a key that the mount of its keys does
+  // not show yet, and how often it checks. A kubelet takes about a minute to update a mount.
   Duration key_patience = 2min;
   Duration key_retry = 10s;
   // A terminating pod whose node is not Ready, or is gone, counts as lost this long after the end
@@ -36,7 +36,7 @@ struct DecisionOptions {
 };
 
 // Converts seconds from a user's spec to a duration that can be added to a time without overflow,
-// by clamping them to between 0 (now) and a hundred years (never).
+// by limiting them to the range from 0 (now) to a hundred years (never).
 inline Duration Seconds(int64_t seconds) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));

@@ -81,7 +81,8 @@ struct Gang {
   NativeVersion native_version = NativeVersion::kNone;
   // True if new pods do not become members of the group; native_gang.h explains when.
   bool alone = false;
-  // True if neither the job's annotation nor a schedulerName in its templates may opt out of it.
+  // True if neither the job's annotation nor a schedulerName in its templates can opt out of the
+  // gang.
   bool enforced = false;
 
   bool operator==(const Gang&) const = default;

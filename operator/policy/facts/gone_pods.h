@@ -10,8 +10,8 @@
 namespace tfjob::policy {
 
 // Returns the UIDs in status.replicaStatuses[T].replacing, of all types, whose pods the snapshot
-// does not contain. Pods in Snapshot::departed do not count as gone, because they are still judged.
-// The result refers to `status`.
+// does not contain. Pods in Snapshot::departed do not count as gone, because they have yet to be
+// judged. The result refers to `status`.
 std::set<std::string_view> CountedAndGone(const api::TFJobStatus& status, const Snapshot& snapshot);
 
 }  // namespace tfjob::policy

@@ -15,8 +15,8 @@ namespace {
 
 using State = objects::ContainerStatus::State;
 
-// Updates index.run. Returns how long the container `tensorflow` has been seen running; after it
-// has terminated, returns how long it ran, which the clock of its node limits.
+// Updates index.run. Returns how long the container `tensorflow` has been seen running. Once it has
+// terminated, returns how long it ran by its node's clock, if that is shorter.
 Duration RecordRun(const objects::Pod& pod, Duration now, IndexHistory& index) {
   const objects::ContainerStatus* container = Tensorflow(pod);
   if (container == nullptr || container->state == State::kWaiting) return Duration::zero();

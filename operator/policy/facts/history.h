@@ -59,7 +59,8 @@ struct BlockedName {
 struct History {
   std::optional<Duration> first_seen;  // when this operator first saw the job
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
-  // The pods in status.replicaStatuses[T].replacing that are gone, by UID, and since when.
+  // The pods in status.replicaStatuses[T].replacing that are gone: for each UID, the time since
+  // which the pod has been gone.
   std::map<std::string, Duration, std::less<>> counted_and_gone;
   // The blocked pods and services, by name. If a create fails with AlreadyExists and the existing
   // object has another controller or none, the loop adds an entry (or updates it) and reconciles
@@ -90,7 +91,7 @@ struct History {
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
 // all indexes if the job is to be suspended, is still marked Suspended, or has ended; otherwise,
 // drops the indexes that the spec no longer has. Also drops the causes of events about objects that
-// no longer matter, and records since when counted pods have been gone.
+// no longer matter, and records when counted pods were first found to be gone.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history);
 

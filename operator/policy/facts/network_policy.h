@@ -25,7 +25,7 @@ bool LetsJobsHaveOne(NetworkPolicies setting);
 // Parses the operator's setting: "none", "annotated" or "all".
 std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word);
 
-// Returns whether the job shall have a NetworkPolicy. An annotation whose value is neither "true"
+// Returns whether the job should have a NetworkPolicy. An annotation whose value is neither "true"
 // nor "false" counts as absent; api::Validate reports it.
 bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting);
 // Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is none.
@@ -39,7 +39,7 @@ struct NetworkPolicySpec {
 };
 
 // Returns the policy that the job's pods need. Its ports are the tfjob-ports of all replica types
-// with replicas, on which the tasks talk to each other. Ports that the API server would refuse are
+// with replicas, on which the tasks talk to each other. Ports that the API server would reject are
 // left out. Other ports of a template, such as those for metrics, stay open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
@@ -50,7 +50,7 @@ NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);
 
 // Returns where the `spec` of an existing policy differs in meaning from `rules`, as a path such as
-// "spec.ingress[1].ports[0].endPort"; "" if it does not. All fields of `rules` must be there.
+// "spec.ingress[1].ports[0].endPort"; "" if it does not. All fields of `rules` must be present.
 // Fields that servers and webhooks add do not count, unless they select pods, peers or ports.
 std::string NetworkPolicyDifference(const Json& spec, const Json& rules);
 

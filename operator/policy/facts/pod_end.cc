@@ -52,7 +52,7 @@ Time DeletionBegan(const objects::Pod& pod) {
 }
 
 // Returns the time at which the pod's disruption began; unset if it is unknown. If status.reason
-// names a disruption, a condition that does not come from the kubelet may be of a later one.
+// names a disruption, a condition that does not come from the kubelet may belong to a later one.
 Time DisruptionBegan(const objects::Pod& pod) {
   const objects::PodCondition* condition = DisruptionTarget(pod);
   const bool known = condition != nullptr &&
@@ -89,7 +89,7 @@ PodEnd JudgeFailure(const objects::Pod& pod, const RestartBehavior& behavior) {
   return permanent ? PodEnd::kFailed : PodEnd::kRetryable;
 }
 
-// Judges a pod that ended by itself, if at all.
+// Judges a pod that was not stopped: it ended on its own, or has not ended.
 PodEnd JudgeOwnEnd(const objects::Pod& pod, const RestartBehavior& behavior) {
   if (behavior.completes_for_good && ExitCode(pod) == 0 && !IsOverdue(pod)) return PodEnd::kDone;
   switch (pod.phase) {

@@ -33,7 +33,7 @@ enum class PodEnd {
 //  * after the pod's disruption began (the last transition of the condition DisruptionTarget). If
 //    the pod was disrupted but this time is unknown, every exit counts as an answer.
 // Each time is taken to be kClockSkew earlier. An exit without a time counts as an answer, too. An
-// exit of a pod with ended_before_deletion was no answer to its deletion.
+// exit of a pod with ended_before_deletion was not an answer to its deletion.
 //
 //  * If the exit was an answer to a deletion, the pod is kDeleted, whatever its exit code.
 //  * If it was an answer to a disruption, the pod is kDisrupted once its phase is Failed or

@@ -235,7 +235,7 @@ const Row* RowFor(int exit, int phase, int deletion, int disruption, int deadlin
 }
 
 void ExpectRow(int exit, int phase, int deletion, int disruption, int deadline) {
-  if (deadline == kOverdue && disruption == kDisruptedByReason) return;  // there is one reason
+  if (deadline == kOverdue && disruption == kDisruptedByReason) return;  // one reason per pod
   if (deletion == kSeenEnded && (phase & kUnfinished)) return;  // a pod that has ended stays ended
   SCOPED_TRACE(StrCat("exit ", exit, ", phase ", phase, ", deletion ", deletion, ", disruption ",
                       disruption, ", deadline ", deadline));
@@ -282,7 +282,7 @@ TEST(JudgeEnd, TakesAnExitWithoutATimeForAnAnswer) {
 }
 
 // A pod counts as disrupted if it has one of the cluster's reasons or the condition
-// DisruptionTarget, but not if its program ended by itself.
+// DisruptionTarget, but not if its program ended on its own.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);

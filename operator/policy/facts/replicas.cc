@@ -31,7 +31,7 @@ bool IsReplacing(const api::TFJobStatus& status, api::ReplicaType type, const st
          std::binary_search(replica->replacing.begin(), replica->replacing.end(), uid);
 }
 
-// Returns the state of a pod that has ended, of which the status does not know yet.
+// Returns the state of a pod that has ended, if the status does not record this yet.
 ReplicaState StateAfter(PodEnd end) {
   switch (end) {
     case PodEnd::kDone:
@@ -91,8 +91,8 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// Returns what the last pod of an empty slot leaves behind; an empty replica if nothing that
-// matters.
+// Returns what the last pod of an empty slot leaves behind; an empty replica if it leaves nothing
+// that matters.
 Replica AfterDeparture(const objects::Pod& pod, const ReplicaGroup& group,
                        const api::TFJobStatus& status, DepartedPods departed) {
   if (IsReplacing(status, group.type, pod.metadata.uid)) {

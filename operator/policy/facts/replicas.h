@@ -15,7 +15,7 @@ namespace tfjob::policy {
 struct Snapshot;
 
 // Arrange considers at most this many slots per type, because each slot takes memory. api::Validate
-// refuses jobs with more.
+// rejects jobs with more.
 inline constexpr auto kMaxSlots = static_cast<int32_t>(api::kMaxReplicas);
 
 enum class ReplicaState {

@@ -9,12 +9,12 @@ namespace tfjob::policy {
 struct History;
 struct Snapshot;
 
-// The causes of Warnings about repeated changes of the NetworkPolicy begin with this.
+// The prefix of the causes of Warnings about repeated changes to the NetworkPolicy.
 inline constexpr std::string_view kPolicyChangesCause = "network-policy-changes/";
 
 // Removes from history.reported each cause that refers by UID to an object that neither `snapshot`
 // nor `history` still shows, each cause that contains an earlier restart count of a container, and
-// those of changes of the NetworkPolicy once `history` counts none. All other causes stay.
+// the causes of changes to the NetworkPolicy once `history` counts none. All other causes stay.
 void ForgetSettledCauses(const Snapshot& snapshot, History& history);
 
 }  // namespace tfjob::policy

@@ -10,7 +10,7 @@ struct RestartBehavior {
   api::RestartPolicy policy = api::RestartPolicy::kNever;
   // If true, a replica that fails, is disrupted or vanishes is restarted. The restart is reported
   // and, after a failure, counted. If false, every failure is permanent, and a deleted pod is
-  // created again without counting as a restart.
+  // recreated without counting as a restart.
   bool restarts_replicas = false;
   // If true, the exit code decides whether a failure is permanent (pod_end.h). The job then fails
   // with api::PermanentFailureMessage and a Warning event.

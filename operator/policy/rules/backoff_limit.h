@@ -12,9 +12,10 @@ namespace tfjob::policy {
 //   reached the limit (with limit 0: exceeds it).
 // Types with policy Never do not count. With restartScope Job, all failures of a reconcile count as
 // one recreation. Disruptions do not count as recreations.
-// A number in the status that is above the limit does not end the job by itself: the limit may have
-// been lowered, or a suspension may have counted restarts of containers that no reconcile saw
-// before it. The replicas that run now have not failed, so the job goes on until the next restart.
+// A number in the status that is above the limit is not enough to end the job: the limit may have
+// been lowered, or a suspension may have counted restarts of containers that no earlier reconcile
+// saw. The replicas that are running now have not failed, so the job keeps running until the next
+// restart.
 bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
                          const Replicas& replicas);
 

@@ -10,8 +10,8 @@ namespace tfjob::policy {
 
 // Computes the counts from the states of the replicas. Pods that are terminating, gone, or about to
 // be replaced are not counted: whether they failed may depend on what this operator has seen of
-// them, so another operator would count differently. The entry of a type that is no longer in the
-// spec is removed, unless it holds restarts, completed indexes or UIDs that must be kept.
+// them, so another operator might count them differently. The entry of a type that is no longer in
+// the spec is removed, unless it holds restarts, completed indexes or UIDs that must be kept.
 void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
 // Computes the counts of a suspended job. A pod in phase Running counts as active until it is gone,
@@ -22,7 +22,7 @@ void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
 
 // Adjust the counts in the reconcile that ends the job, after CountReplicas. If the job succeeds,
 // active replicas count as succeeded. If it fails, failed pods that would have been restarted count
-// as failed, and so do those that failed permanently and are terminating or gone.
+// as failed, as do pods that failed permanently and are terminating or gone.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 

@@ -8,7 +8,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns the id that most living pods have; nullopt if no pod lives.
+// Returns the id that the largest number of live pods have; nullopt if no pod is live.
 std::optional<std::string> IdOfLivingPods(const Replicas& replicas) {
   std::map<std::string_view, int64_t> counts;
   std::vector<std::string_view> found;  // in slot order

@@ -7,7 +7,7 @@ namespace {
 
 using enum ReplicaState;
 
-// A pod of a replica: "1.a" is a pod under this key, "" one without a key.
+// A replica's pod. `key_id` is the id of its key, such as "1.a", or "" for a pod without a key.
 struct Living {
   std::string key_id;
   ReplicaState state = kActive;

@@ -129,7 +129,7 @@ TEST(Restart, RemembersAtMost256GonePods) {
   EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
-// All of them went at the same time, so none is older than another.
+// All of them disappeared at the same time, so none is older than another.
 TEST(Restart, RemembersAsManyOfThePodsThatWentAtOnce) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;

@@ -12,8 +12,8 @@ struct History;
 // Masters, or else Workers; if it has none of these, all replicas do.
 bool DriverRuns(const Replicas& replicas);
 
-// True if every slot that should have a live pod has one, so that no replacement is missing. Slots
-// whose names other owners hold are not considered.
+// True if every slot that should have a live pod has one, that is, if no replacement is missing.
+// Slots whose names other owners hold are not considered.
 bool ReplacementsExist(const api::TFJob& job, const Replicas& replicas, const History* history);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// A function with a stack of its own, which runs when it is resumed, until it yields.
+// Implements a function with its own stack. It runs when it is resumed, until it yields.
 #pragma once
 
 #include <ucontext.h>
@@ -18,7 +18,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs the function until it calls Yield or returns. Not to be called on a fiber.
+  // Runs the function until it calls Yield or returns. Must not be called on a fiber.
   void Resume();
   // Returns to the caller of Resume. Called on this fiber.
   void Yield();

@@ -10,7 +10,7 @@ namespace {
 
 // The wall clock at the start; any time will do.
 constexpr std::chrono::seconds kStart{1'800'000'000};
-// Each turn of a thread takes this long, so that a thread that polls the clock gets on.
+// Each turn of a thread takes this long, so that time passes for a thread that polls the clock.
 constexpr Duration kTurn{1us};
 
 void Check(bool condition, const char* expectation) {
@@ -101,7 +101,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
       Run(next);
       continue;
     }
-    // A timer for the limit is not needed: if none is left, nothing will ever happen.
+    // A timer for the limit is not needed: if no timer is left, nothing will ever happen.
     if (timers_.empty() || timers_.top().time > end) return done();
     now_ = std::max(now_, timers_.top().time);
   }
@@ -110,7 +110,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
 
 void Machine::ActOnTimers() {
   while (!timers_.empty() && timers_.top().time <= now_) {
-    // Moving does not touch what orders the timers.
+    // Moving the function does not affect the order of the timers.
     const std::function<void()> act = std::move(const_cast<Timer&>(timers_.top()).act);
     timers_.pop();
     act();

@@ -1,6 +1,6 @@
 // Runs the threads of several processes deterministically, in simulated time. A seed determines
 // which thread runs next and where threads are interrupted. Time passes only while all threads
-// wait, so that minutes of waiting take no time.
+// wait, so minutes of waiting take no time.
 //
 //   Machine machine(seed);
 //   machine.Spawn(/*process=*/1, [&] { server->WaitUntilFinished(); });
@@ -38,7 +38,7 @@ class Machine : public Scheduler {
 
   // Starts a thread of `process`. Threads that it starts belong to the same process.
   void Spawn(int process, std::function<void()> body);
-  // Calls `act` after `delay`. It must not wait, and not use locks that threads use.
+  // Calls `act` after `delay`. `act` must neither wait nor use locks that threads use.
   void After(Duration delay, std::function<void()> act);
   // Lets no thread of `process` run for `time`, as between SIGSTOP and SIGCONT.
   void Pause(int process, Duration time);
@@ -52,7 +52,8 @@ class Machine : public Scheduler {
   bool idle() const { return threads_.empty(); }
   // The simulated time since the start.
   Duration elapsed() const { return now_; }
-  // Depends on all decisions so far: equal in two runs if they took the same course.
+  // Depends on all decisions so far, so two runs that took the same course have the same
+  // fingerprint.
   uint64_t fingerprint() const { return fingerprint_; }
   // The process of the calling thread.
   int process() const;
@@ -93,7 +94,8 @@ class Machine : public Scheduler {
 
   Thread* NewThread(int process, std::function<void()> body);
   bool Chance(double probability);
-  // Called on a thread: lets others run until Ready(thread) was called, and it is chosen.
+  // Called on a thread: lets others run until Ready(thread) has been called and the thread is
+  // chosen.
   void Block();
   void Ready(Thread* thread) { ready_.push_back(thread); }
   Thread* Choose();

@@ -1,4 +1,4 @@
-// Random decisions that are the same with every compiler.
+// Makes random decisions that are the same with every compiler.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace tfjob::simulation {
 namespace {
 
-constexpr Duration kHelloPatience{5s};  // as wire::Listener's
+constexpr Duration kHelloPatience{5s};  // the same as wire::Listener's
 
 std::string Flatten(const rpc::OutgoingFrame& frame) {
   std::string wire;
@@ -22,8 +22,8 @@ std::string Flatten(const rpc::OutgoingFrame& frame) {
 
 }  // namespace
 
-// All threads run on one thread of the operating system and change only when they wait, so the
-// members need no lock. The mutex serves the waits.
+// All threads run on one thread of the operating system and are switched only when they wait, so
+// the members need no lock. The mutex serves the waits.
 struct Network::Wire {
   struct Frame {
     Duration time{0};

@@ -1,6 +1,6 @@
 // Simulates the network between the tasks of a job: streams whose frames take time, keep their
 // order, and are lost when the stream breaks; partitions, which hold bytes back; and processes that
-// end without a word.
+// end without notice.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct NetworkRules {
   Duration delay_most{1000};
   double slow = 0.01;  // a frame takes up to slow_most with this probability
   Duration slow_most{200'000};
-  // How many bytes may wait in a stream, per direction. No less than the window of a Connection.
+  // How many bytes may wait in a stream, per direction. At least the window of a Connection.
   size_t capacity = size_t{32} << 20;
 };
 
@@ -35,7 +35,7 @@ struct Place {
 };
 
 // Owned by the simulation. Connect and StopListening wait, so only threads of the machine may call
-// them; all else never waits. Must outlive all processes.
+// them; no other function waits. Must outlive all processes.
 class Network {
  public:
   Network(Machine& machine, uint64_t seed, NetworkRules rules);
@@ -46,12 +46,12 @@ class Network {
   // Accepts streams for `handler` at "HOST:2222", on threads of the process.
   void Listen(const Place& self, const std::string& service, const rpc::Identity& identity,
               rpc::StreamHandler& handler);
-  // Accepts no more streams, gives those that are open the time `grace` to end, then breaks them.
-  // Returns once the handler is no longer used.
+  // Accepts no more streams, gives open streams the time `grace` to end, then breaks them. Returns
+  // once the handler is no longer used.
   void StopListening(int process, Duration grace);
 
   // Breaks all streams of the process and refuses its own attempts to connect. If `silently`, the
-  // other ends hear nothing, and attempts to reach the host are not answered until a successor
+  // other ends are not told, and attempts to reach the host are not answered until a successor
   // listens, as if the whole node had failed.
   void Kill(int process, bool silently);
   // Breaks a random stream. Returns its ends, or "" if there is none.
@@ -67,11 +67,11 @@ class Network {
   using Pair = std::pair<std::string, std::string>;
 
   Duration Delay();
-  // Returns when frames between the hosts can pass; now or earlier: at once.
+  // Returns when frames between the hosts can pass. A time that is not in the future means at once.
   Duration OpenAt(const std::string& a, const std::string& b) const;
   void Dispatch(const std::shared_ptr<Wire>& wire, int from, std::string bytes, bool last);
   void Arrive(const std::shared_ptr<Wire>& wire, int from);
-  // The end at `side` is closed. The other hears of it later.
+  // The end at `side` is closed. The other end learns of this later.
   void Close(const std::shared_ptr<Wire>& wire, int side);
   StatusOr<rpc::OpenStream> Connect(const Place& self, const std::string& address,
                                     const std::string& service, const rpc::Identity& identity,

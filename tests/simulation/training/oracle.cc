@@ -126,7 +126,7 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
 void Oracle::CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back) {
   if (server_losses_ > 0) return;
   if (now < before) story_.Violate(StrCat(task, " went back from step ", before, " to ", now));
-  // A chief that is lost while it fills the servers leaves a part of them empty.
+  // A chief that is lost while it fills the servers leaves some of them empty.
   if (rolled_back && chief_losses_ == 0)
     story_.Violate(StrCat(task, " was rolled back to step ", now, ", but no server was lost"));
 }
@@ -227,7 +227,7 @@ void Oracle::CheckAsynchronous(const Row& row, const Positions& drawn, bool last
 
 // Only ps 0 has positions. If its state is lost, all tasks go back, but the other servers keep what
 // they have. A task that is killed may lose the batch in flight, or leave it on some servers only.
-// The shards of a copy are of different moments, so only the last copy must agree with the
+// The shards of a copy were copied at different moments, so only the last copy must agree with the
 // positions.
 void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool last) {
   const int positions_lost = Losses("ps", 0);

@@ -1,6 +1,6 @@
-// Knows what the variables of a simulated job must be. Batch k of a training task adds 1 to the
-// element of this task and batch in every row of every variable (as far as its gradient is used),
-// so the variables tell how often each batch was used.
+// Knows what the variables of a simulated job must contain. Batch k of a training task adds 1 to
+// the element of this task and batch in every row of every variable (if the batch's gradient is
+// used), so the variables tell how often each batch was used.
 #pragma once
 
 #include <cstdint>
@@ -46,14 +46,14 @@ class Oracle {
 
   std::vector<Row> RowsOf(const std::vector<const Tensor*>& values) const;
   int64_t Used(const Row& row, int rank, int64_t batch) const;
-  // Returns how many batches the row contains; -1 if they are not whole numbers.
+  // Returns how many batches the row contains; -1 if its elements are not whole numbers.
   int64_t Total(const Row& row);
   Positions ReadPositions(const std::string& ledger);
   void CheckSynchronous(const Row& row, const Positions& drawn, int64_t step);
   void CheckAsynchronous(const Row& row, const Positions& drawn, bool last);
   void CheckAsynchronous(const Row& row, int rank, int64_t position, bool last);
-  // Returns whether a batch may be unused although its task is past it: it was dropped as stale, or
-  // a state that lacks it was restored.
+  // Returns whether a batch may be unused although its task has moved past it: it was dropped as
+  // stale, or a state that lacks it was restored.
   bool MayLack(const Row& row, int rank, int64_t batch) const {
     return stale_.contains({rank, batch}) || torn_.contains({row.number, rank, batch});
   }

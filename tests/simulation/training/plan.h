@@ -34,7 +34,7 @@ struct TaskPlan {
   std::string type;  // "ps", "chief", "worker"
   int index = 0;
   Duration start{0};
-  Duration compute{0};  // the most that a batch takes
+  Duration compute{0};  // the maximum time of a batch
 };
 
 struct Plan {
@@ -55,7 +55,7 @@ struct Plan {
   Duration save_takes{0};
   NetworkRules network;
   double interruption = 0;
-  Duration skew{0};  // the most that clocks differ
+  Duration skew{0};  // the maximum difference between clocks
   std::vector<Fault> faults;
 
   bool synchronous() const { return definition.mode == ps::Mode::kSynchronous; }

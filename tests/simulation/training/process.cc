@@ -48,7 +48,8 @@ class Trainer {
   void AwaitWorkers();
   state::Snapshot InitialState() const;
   void OnEvent(const state::PeerEvent& event);
-  // Runs a call of the client, whose duration is limited. OnLateStep runs within one.
+  // Runs a call of the client, and records when the call began, because its duration is limited.
+  // OnLateStep runs within such a call.
   template <typename Call>
   auto Timed(const Call& call) {
     const auto outer = std::exchange(process_.waits_since, world_.machine.elapsed());
@@ -221,10 +222,10 @@ Status Trainer::Save(bool last) {
   return OkStatus();
 }
 
-// The step in progress may take longer than servers that end can wait.
+// The step in progress may take longer than servers that are shutting down can wait.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
-  if (!Save(false).ok()) servers_end_ = true;  // again after the step, which then returns the error
+  if (!Save(false).ok()) servers_end_ = true;  // retried after the step, which returns the error
 }
 
 // Returns false if the variables were rolled back.
@@ -261,7 +262,8 @@ Status RunTrainer(World& world, Process& process) {
 }
 
 Status RunServer(World& world, Process& process) {
-  // Whoever stops the server may be the last to let go of it, and it uses the connector until then.
+  // The thread that stops the server may be the last to release it, and the server uses the
+  // connector until then.
   struct Server {
     std::unique_ptr<rpc::Connector> connector;
     std::unique_ptr<ps::ParameterServer> server;

@@ -38,8 +38,8 @@ struct World {
   int workers_done = 0;
 };
 
-// One process of a task. It may be killed: it is then cut off from the network, and what it still
-// does has no effect.
+// One process of a task. It may be killed: it is then cut off from the network, and its further
+// actions have no effect.
 struct Process {
   int number = 0;  // of the machine
   const TaskPlan* task = nullptr;

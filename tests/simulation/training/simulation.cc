@@ -111,7 +111,7 @@ void TrainingSimulation::Kill(Task& task, bool silently, Duration restart_after)
   Restart(task, restart_after);
 }
 
-// Starts the servers again that have ended because an earlier chief told them to.
+// Restarts the servers that have ended because an earlier chief told them to.
 void TrainingSimulation::RestartServers() {
   for (Task& task : tasks_) {
     if (task.plan.type != "ps" || !task.done) continue;
@@ -172,7 +172,7 @@ bool TrainingSimulation::Ended() const {
   return std::ranges::all_of(tasks_, [](const Task& task) { return task.done; });
 }
 
-// No call of a client takes longer than what the plan lets the others take.
+// Checks that no call of a client takes longer than the plan allows the other tasks to take.
 void TrainingSimulation::CheckWaits() {
   const Duration most =
       plan_.liveness.lease + plan_.step_lease_least + plan_.definition.start_timeout + kSlack;

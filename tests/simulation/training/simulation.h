@@ -20,7 +20,7 @@ class TrainingSimulation {
 
   // Returns "", or what went wrong and the events before it.
   std::string Run();
-  // Equal in two runs of a seed.
+  // Two runs of a seed must have the same fingerprint.
   uint64_t fingerprint() const { return machine_->fingerprint(); }
   // All events, for a replay.
   std::string Story() const { return world_->story.Last(1 << 20); }

@@ -1,4 +1,4 @@
-// Keeps what happened in a simulation, to be printed if it fails.
+// Records the events of a simulation, to be printed if it fails.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ constexpr int kGroups = 16;
 // A sanitizer makes a simulation many times as slow.
 constexpr int kSeeds = kSanitized ? 200 : 5000;
 
-// TFJOB_SEED=n runs only the simulation with seed n, and prints its story:
+// TFJOB_SEED=n runs only the simulation with seed n, and prints its events:
 // bazel test … --test_env=TFJOB_SEED=17
 // TFJOB_SEEDS=n runs the seeds below n instead of those below kSeeds.
 class TrainingSimulationTest : public ::testing::TestWithParam<int> {};
