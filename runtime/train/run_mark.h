@@ -1,5 +1,5 @@
-// Writes, reads and removes the mark that a run has ended: a file in its folder (finished.json),
-// for tasks that see only the folder.
+// Writes, reads and removes the mark that a run has ended. The mark is a file in the run's folder
+// (finished.json), for tasks that see only the folder.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct RunMark {
 // Returns a text that identifies the run without naming it, for progress::RunEnd.
 std::string RunFingerprint(const RunMark& run);
 
-// How a run has ended.
+// Describes how a run has ended.
 struct RunEnd {
   int64_t step = 0;
   std::string failure;  // why it has failed (state::RunFailure); "" if it has finished
@@ -41,7 +41,7 @@ Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& e
 Status ClearFinished(const std::string& folder);
 // Returns what the run's mark records, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// The same, but only the step of a run that has finished.
+// Like ReadRunEnd, but returns only the step, and only of a run that has finished.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

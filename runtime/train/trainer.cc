@@ -133,7 +133,7 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
 }
 
 bool Trainer::ShouldNotWait() {
-  // A worker that restarts after the run has ended finds no servers.
+  // If the run has ended, a worker that restarts finds no servers.
   return context_.stop().requested() || run_end_.Ended().has_value();
 }
 
@@ -234,14 +234,14 @@ Status Trainer::TellOfEndings() {
   trainers_end_ = false;
   const bool servers = servers_end_.exchange(false);
   const Status told = observer_ == nullptr ? OkStatus() : observer_->OnOthersEnding(servers);
-  // The loop sees the request to stop next.
+  // The loop then handles the request to stop.
   return context_.stop().requested() ? OkStatus() : told;
 }
 
-// The step in progress may take longer than servers that end can wait.
+// The step in progress may take longer than servers that were asked to end can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
-  servers_end_ = true;  // again after the step, which then returns the error
+  servers_end_ = true;  // tell the observer again after the step, which then returns the error
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
