@@ -57,7 +57,7 @@ Status DamagedZip(const RandomAccessFile& file, std::string_view what) {
   return DataLoss(file.path(), ": damaged ZIP archive: ", what, "; copy the file again");
 }
 
-// Where the list of members is.
+// The location of the list of members.
 struct ZipDirectory {
   uint64_t offset = 0, size = 0, count = 0;
 };

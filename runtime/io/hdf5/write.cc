@@ -71,7 +71,7 @@ Status AddAttribute(hid_t object, const std::string& name, const Json& value) {
   return OkStatus();
 }
 
-// Returns whether there is an object at this path, none of whose parents is missing.
+// Returns whether there is an object at this path, with all of its parents.
 bool Exists(hid_t file, const std::string& path) {
   for (size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
     if (H5Lexists(file, path.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
