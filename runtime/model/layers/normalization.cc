@@ -73,7 +73,7 @@ void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Initializer("moving_variance_initializer", moving_variance_initializer);
   NoRegularizers(visitor);
   visitor.Only("synchronized", "false");
-  // Some versions of Keras write what they no longer use, or what is a matter of speed.
+  // Some versions of Keras write arguments that they no longer use, or that affect only the speed.
   visitor.Retired("renorm", "false");
   for (const char* name : {"renorm_clipping", "virtual_batch_size", "adjustment"})
     visitor.Retired(name, "null");

@@ -1,5 +1,5 @@
-// Reads how the windows of a layer are padded, and moves windows over images. Layers whose names
-// end in 1D treat a row [batch,steps,channels] as an image of height 1.
+// Reads how the windows of a layer are padded, and computes the windows over images. Layers whose
+// names end in 1D treat a row [batch,steps,channels] as an image of height 1.
 #pragma once
 
 #include <cstdint>
