@@ -123,7 +123,7 @@ class ColumnConverter {
  private:
   size_t Count() const { return static_cast<size_t>(values_.num_elements()); }
 
-  // Returns how many class numbers, or rows of scores, an example has.
+  // Returns the number of class numbers, or of rows of scores, in an example.
   int64_t Places() const {
     const int64_t elements = column_.shape.num_elements();
     return column_.one_hot && column_.classes > 0 ? elements / column_.classes : elements;
@@ -171,7 +171,7 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at one of the places of all examples, as Keras finds it.
+  // Returns the class at one of the places of all examples, determined as in Keras.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {
       const double value = std::nearbyint(NumberAt(values_, place).value());

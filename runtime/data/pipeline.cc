@@ -72,7 +72,7 @@ class Pipeline::Ring {
 
   Maker& maker_;
   std::vector<BatchSlot>
-      slots_;  // the counts below say whether the thread or the owner uses a slot
+      slots_;  // the counts below determine whether the thread or the owner uses a slot
   size_t refill_;
   std::thread thread_;
   Mutex mutex_;
