@@ -9,14 +9,15 @@
 namespace tfjob::optimizer {
 namespace {
 
-constexpr int64_t kFiniteGrain = 65536;  // elements that justify waking another thread
+constexpr int64_t kFiniteGrain = 65536;  // the number of elements that justifies waking another
+                                         // thread
 
 template <typename T>
 struct BitsOf;
 template <>
 struct BitsOf<float> {
   using Type = uint32_t;
-  static constexpr Type kMagnitude = 0x7fffffff;  // all but the sign
+  static constexpr Type kMagnitude = 0x7fffffff;  // all bits except the sign
   static constexpr Type kInfinity = 0x7f800000;   // NaNs are above it
 };
 template <>
