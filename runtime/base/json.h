@@ -60,7 +60,7 @@ class JsonField {
   JsonField operator[](size_t index) const;
 
   // Return InvalidArgument with the path if the value is absent or has another type. Int rejects
-  // fractions and values that do not fit into int64; Int32 also rejects those that do not fit into
+  // fractions and values that do not fit into int64; Int32 also rejects values that do not fit into
   // int32. Double also accepts integers. String rejects invalid UTF-8.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
@@ -68,7 +68,7 @@ class JsonField {
   StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
 
-  // The same, but return `otherwise` if the value is absent.
+  // Like the above, but return `otherwise` if the value is absent.
   StatusOr<std::string> StringOr(std::string_view otherwise) const;
   StatusOr<int64_t> IntOr(int64_t otherwise) const;
   StatusOr<double> DoubleOr(double otherwise) const;
