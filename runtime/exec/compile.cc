@@ -86,7 +86,7 @@ class Compiler {
     return nullptr;
   }
 
-  // Ends a segment where an announced fetch is ready. The last segment ends with the program.
+  // Ends a segment wherever an announced fetch is ready. The last segment ends with the program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
     for (const std::string& name : announced) {
