@@ -1,5 +1,5 @@
-// Begins snapshots on one device and trains on before they are copied: they must hold exactly the
-// state between the two steps.
+// Begins snapshots on one device and continues training before they are copied. The snapshots must
+// contain exactly the state between the two steps.
 #include <gtest/gtest.h>
 
 #include <chrono>

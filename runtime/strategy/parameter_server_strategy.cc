@@ -88,7 +88,7 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  // The batch counts as drawn: the next contribution says so.
+  // The batch counts as drawn, which the next contribution reports.
   StepOutcome Skipped() {
     return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
   }
@@ -106,15 +106,16 @@ class ParameterServerStrategy : public Strategy {
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
-  // Gradients are sent while the backward pass runs, unless only its end shows whether they may be
-  // sent: whether they are finite, and how stale they are.
+  // Gradients are sent while the backward pass runs, unless it is known only afterwards whether
+  // they may be sent, because they must be finite or not too stale.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;               // views of received_
   std::vector<std::span<const std::byte>> contributions_;  // of the current step
-  std::vector<std::span<const int64_t>> indices_;          // of those that are rows
+  std::vector<std::span<const int64_t>> indices_;          // the indices of contributions that are
+                                                           // rows
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data
