@@ -1,4 +1,4 @@
-// Where a subcommand takes its model and its weights from.
+// Determines from where a subcommand takes its model and its weights.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,8 +24,8 @@ struct ModelSource {
 
 struct LoadedModel {
   model::Model model;
-  // The file or folder with the weights: --weights, or, if that is not given, --model if it is a
-  // whole model, or the training file's model_dir. "": none.
+  // The file or folder with the weights: --weights or, if that is not given, either --model, if it
+  // is a whole model, or the training file's model_dir. "": none.
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;
