@@ -19,7 +19,7 @@
 
 namespace tfjob {
 
-// A graph as an attribute: the body of a loop (graph/subgraph.h). Immutable.
+// A graph that is an attribute: the body of a loop (graph/subgraph.h). Immutable.
 class GraphAttribute {
  public:
   virtual ~GraphAttribute() = default;
@@ -41,7 +41,7 @@ class Attributes {
     values_.insert_or_assign(std::string(name), std::move(value));
   }
 
-  // Returns null if there is no such attribute or if it is of another type.
+  // Returns null if there is no such attribute or if it has a different type.
   template <typename T>
   const T* Find(std::string_view name) const {
     auto found = values_.find(name);

@@ -13,7 +13,7 @@
 namespace tfjob {
 
 // Memory aligned to 64 bytes (a cache line and an AVX-512 register). The process aborts if there is
-// not enough memory, so a size that a peer or a file has sent must be checked first.
+// not enough memory, so a size that comes from a peer or a file must be checked first.
 class Buffer {
  public:
   enum class Contents {
