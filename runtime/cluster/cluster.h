@@ -5,8 +5,8 @@
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
 // The sparse form, which lets workers join and leave, lists the tasks of a type as an object from
-// index to address. A worker gets its own address and those of the servers; a server gets only its
-// own, as a list of one:
+// index to address. A worker gets its own address and the servers' addresses; a server gets only
+// its own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
 // (For this form, tf-operator before 1.2 used the key "sparseCluster" instead of "cluster"; both

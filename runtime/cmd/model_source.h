@@ -1,4 +1,4 @@
-// Determines from where a subcommand takes its model and its weights.
+// Determines which model and which weights a subcommand uses.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -54,7 +54,7 @@ struct ScheduleConfig {
   std::vector<double> boundaries, values;
 };
 
-// Unset hyper-parameters have the optimizer's own defaults (those of Keras).
+// Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
 struct OptimizerConfig {
   std::string name = "sgd";
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,

@@ -20,8 +20,8 @@ class ByteSource {
   // Reads until the span is full or the file ends, and returns the number of bytes. Returns
   // DataLoss if gzip data ends early or is damaged.
   StatusOr<size_t> Read(std::span<std::byte> bytes);
-  // Fills the whole span. Returns DataLoss if the file ends early. `what` names the data being read
-  // in the message.
+  // Fills the whole span. Returns DataLoss if the file ends early. In the message, `what` names the
+  // data being read.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   // Returns the whole text of the file. Returns InvalidArgument if a compressed file unpacks to
@@ -46,8 +46,7 @@ class ByteSource {
   std::unique_ptr<gzFile_s, Close> file_;
   bool compressed_ = false;
   uint64_t max_bytes_ = 0;
-  uint64_t usual_bytes_ = 0;  // the limit on the text that ReadText() returns from a compressed
-                              // file
+  uint64_t usual_bytes_ = 0;  // the limit on ReadText() for a compressed file
 };
 
 }  // namespace tfjob::data

@@ -31,8 +31,8 @@ inline constexpr char kLabelsArray[] = "labels";
 struct Dataset {
   std::vector<Array> arrays;  // at least one; all have the same number of rows
   std::string row_name =
-      "row";              // how errors refer to an example: "row" in an IDX file, "line" in a CSV
-                          // file
+      "row";              // the word for an example in errors: "row" (IDX files), "line" (CSV
+                          // files)
   int64_t first_row = 0;  // number of the first example; rows count from 0, lines from 1
 
   int64_t size() const { return arrays[0].values.shape().dim(0); }

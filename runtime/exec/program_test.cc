@@ -446,7 +446,7 @@ TEST(Program, WorksInPlaceOnlyOnWhatNobodyNeedsLater) {
   ASSERT_TRUE(program->Run(std::array{Feed::Of(value)}).ok());
   EXPECT_EQ(Floats(*program, "n"), (std::vector<float>{-1, -1}));
   EXPECT_EQ(Floats(*program, "y"), (std::vector<float>{2, 2}));
-  EXPECT_EQ(value.data<float>()[0], 0);  // the product is never in the caller's memory
+  EXPECT_EQ(value.data<float>()[0], 0);  // the result is never put into the caller's memory
   EXPECT_EQ(program->arena_bytes(), 3 * 64u);
 }
 

@@ -8,8 +8,7 @@
 //   Placeholder()                     dtype, shape; its value is fed at each run
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
-//   ApplyOptimizer(gradient, step)    variable, and the attributes of optimizer::ToAttributes; no
-//   outputs
+//   ApplyOptimizer(gradient, step)    variable, and optimizer::ToAttributes; no outputs
 //   ApplyOptimizerRows(indices, values, step)   likewise
 //   MatMulAccumulate(a, b)            variable; no outputs
 //   Fill, Random*                     dtype, shape; a kernel takes both from its output instead

@@ -133,7 +133,7 @@ Output Conv2D(Builder& b, Output image, Output filter, const Window& window);
 Output Conv2DBackpropInput(Builder& b, Output filter, Output dy, Shape image, const Window& window);
 Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
                             const Window& window);
-// The window must have no dilation. The average is that of the elements that are not padding.
+// The window must have no dilation. The average does not include padding.
 Output MaxPool(Builder& b, Output image, const Window& window);
 Output AvgPool(Builder& b, Output image, const Window& window);
 

@@ -25,7 +25,7 @@ StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
 // Drops ops that change nothing, such as x·1, x+0, Identity, and Reshape to the same shape. If all
 // elements of a constant operand are equal, replaces the constant with a scalar, unless the result
-// would then have another shape.
+// would then have a different shape.
 Graph Simplify(const Graph& graph);
 
 // Merges nodes with the same op, inputs, attributes and device. Two reads of a variable are merged

@@ -16,7 +16,7 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number can be converted without a change. The floating-point types represent
+// Returns whether a number can be converted without a change. float32 and float64 represent all
 // integers exactly only up to 2^24 and 2^53.
 template <typename To, typename From>
 bool Fits(From value) {

@@ -78,7 +78,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
 
 TEST(TableReader, RefusesEntriesThatDoNotFitTheirBlock) {
   const std::string bad[] = {
-      Varint(5) + Varint(1) + Varint(1) + "ab",                // shares more than there is
+      Varint(5) + Varint(1) + Varint(1) + "ab",                // shares more bytes than exist
       Varint(0) + Varint(9) + Varint(1) + "ab",                // a key longer than the block
       Varint(0) + Varint(1) + Varint(uint64_t{0} - 1) + "ab",  // a value of 2^64 - 1 bytes
       Varint(0) + Varint(uint64_t{0} - 1) + Varint(2) + "ab",  // their sum overflows

@@ -39,7 +39,7 @@ struct Initializer {
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
-  // Fan in and fan out, for a layer that counts them unlike InitialValue. Not written.
+  // Fan in and fan out, for a layer that counts them differently from InitialValue. Not written.
   std::optional<std::array<int64_t, 2>> fans = {};
   double gain = 1;              // kOrthogonal, kIdentity: factor of the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed

@@ -9,8 +9,7 @@
 // and one of these, which return InvalidArgument if the inputs do not fit:
 //   OutputShape(in)     for a class with one input and one output of the same float type: the shape
 //                       of the output, given the shape of the input
-//   OutputTypes(in)     for any other class: the types of the outputs, given the types of the
-//   inputs
+//   OutputTypes(in)     for any other class: the output types, given the input types
 // A class with variables also has one of
 //   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
 //                       Takes the same argument as OutputShape or OutputTypes

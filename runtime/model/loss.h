@@ -71,8 +71,7 @@ struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
   bool from_logits = false;        // the cross-entropies, except kClippedCrossentropy
   bool sum = false;                // the sum over the places of the batch, instead of the mean
-  double label_smoothing = 0;      // cross-entropies with labels like p, except
-                                   // kClippedCrossentropy
+  double label_smoothing = 0;      // cross-entropies with labels like p, not kClippedCrossentropy
   double alpha = 0.25, gamma = 2;  // focal
   bool apply_class_balancing = false;  // kBinaryFocalCrossentropy
   double delta = 1;                    // kHuber

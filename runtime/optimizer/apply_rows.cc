@@ -10,7 +10,7 @@ namespace tfjob::optimizer {
 namespace internal {
 namespace {
 
-// The length of the zeros that serve, piece by piece, as the gradient of rows that have none.
+// Rows without a gradient are updated with a gradient of zeros, this many elements at a time.
 constexpr int64_t kZeros = 1024;
 template <typename T>
 constexpr std::array<T, kZeros> kZero{};

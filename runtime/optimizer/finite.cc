@@ -9,8 +9,7 @@
 namespace tfjob::optimizer {
 namespace {
 
-constexpr int64_t kFiniteGrain = 65536;  // the number of elements that justifies waking another
-                                         // thread
+constexpr int64_t kFiniteGrain = 65536;  // this many elements justify another thread
 
 template <typename T>
 struct BitsOf;

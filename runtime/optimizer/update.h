@@ -45,8 +45,7 @@ struct Update {
 
   int accumulator = -1;    // index of the slot; -1: there is none
   T arriving = 1;          // factor of a gradient that is added to the accumulator
-  bool only_adds = false;  // this step only adds to the accumulator, and does not change the
-                           // variable
+  bool only_adds = false;  // this step only adds to the accumulator, not to the variable
 
   // `slots` has the slots of optimizer::Slots at the same range.
   void operator()(int64_t count, T* variable, const T* gradient, T* const* slots) const;

@@ -37,8 +37,7 @@ struct Peer {
 // The end of a run. The chief announces it once the last checkpoint is whole, and the evaluator
 // once it has evaluated that checkpoint. The chief also announces that the run has failed for good.
 struct RunEnd {
-  int64_t step = 0;     // the step of the last checkpoint; for a failed run, the last completed
-                        // step
+  int64_t step = 0;     // of the last checkpoint; for a failed run, the last completed step
   std::string run;      // identifies the job and the attempt without naming them
   std::string failure;  // why the run has failed; "" if it has not
 

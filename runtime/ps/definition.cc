@@ -191,7 +191,8 @@ bool FewShards(const Definition& definition, int64_t max_shard_bytes) {
   return true;
 }
 
-// Returns the smallest shard size above max_shard_bytes that does not exceed kMaxShards.
+// Returns the smallest shard size above max_shard_bytes with which the number of shards does not
+// exceed kMaxShards.
 int64_t LeastShardBytes(const Definition& definition) {
   int64_t many = definition.max_shard_bytes, few = many;
   while (few < kMaxVariableBytes && !FewShards(definition, few)) {

@@ -1,4 +1,4 @@
-// Tests gradients that arrive as rows: how servers apply them, and which ones they refuse.
+// Tests gradients that arrive as rows: how servers apply them, and which ones they reject.
 #include <gtest/gtest.h>
 
 #include <map>

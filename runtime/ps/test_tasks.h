@@ -74,8 +74,8 @@ class Events {
   bool Await(state::PeerEvent::Kind kind, const std::string& peer) {
     return !Message(kind, peer).empty();
   }
-  // Waits for an event of `kind` about `peer` and returns its message; "" if none arrives within 20
-  // s.
+  // Waits up to 20 s for an event of `kind` about `peer` and returns its message; "" if none
+  // arrives.
   std::string Message(state::PeerEvent::Kind kind, const std::string& peer) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);

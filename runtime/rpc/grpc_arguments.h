@@ -62,7 +62,7 @@ inline const grpc::ResourceQuota& ProcessQuota() {
 // Must be called before the first channel or server is created. Keeps gRPC initialised until
 // the process exits, because its final shutdown joins threads that may sleep for ten seconds.
 // Also turns off Abseil's deadlock detection: Debian builds Abseil without NDEBUG, so it would
-// look for lock cycles at every lock that gRPC takes, which takes a thirtieth of the time of a
+// look for lock cycles at every lock that gRPC takes, which costs a thirtieth of the time of a
 // small exchange.
 inline void PrepareGrpc() {
   [[maybe_unused]] static const bool prepared = [] {

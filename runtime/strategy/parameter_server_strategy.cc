@@ -114,8 +114,7 @@ class ParameterServerStrategy : public Strategy {
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;               // views of received_
   std::vector<std::span<const std::byte>> contributions_;  // of the current step
-  std::vector<std::span<const int64_t>> indices_;          // the indices of contributions that are
-                                                           // rows
+  std::vector<std::span<const int64_t>> indices_;          // of the contributions that are rows
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data

@@ -47,7 +47,7 @@ class Attributes {
     auto found = values_.find(name);
     return found == values_.end() ? nullptr : std::get_if<T>(&found->second);
   }
-  // Returns the value, or `otherwise` if there is no such attribute or if it is of another type.
+  // Returns the value, or `otherwise` if there is no such attribute or if it has a different type.
   template <typename T>
   T Get(std::string_view name, T otherwise) const {
     const T* value = Find<T>(name);

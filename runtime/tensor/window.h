@@ -38,8 +38,8 @@ struct Window {
 
 // Returns InvalidArgument unless `image` is [images,height,width,channels] with at least one
 // element, there is at least one window along each axis, and the padding is shorter than a window.
-// Every window without dilation then covers at least one input. Also rejects numbers above 2^31 -
-// 1, so that positions cannot overflow.
+// Every window without dilation then covers at least one input. Also rejects numbers of 2^31 or
+// more, so that positions cannot overflow.
 Status CheckWindow(const Window& window, const Shape& image);
 
 // Sets the attributes `height` and `width` to [size, stride, dilation, before, after].

@@ -138,7 +138,7 @@ class VariableReader {
 
   const io::BundleReader& reader_;
   const std::string& prefix_;
-  const std::string record_;  // what the slots mean (slot_record.h)
+  const std::string record_;  // the meaning of the slots (slot_record.h)
   const state::TrainingState& training_;
   const LoadOptions& options_;
 };

@@ -6,7 +6,8 @@
 //   global_step                int64 scalar
 //   tfjob/ledger               uint8 vector: which contributions of which task the parameter
 //                              servers have applied; may be missing
-//   tfjob/optimizer            uint8 vector: what the slots mean (slot_record.h); may be missing
+//   tfjob/optimizer            uint8 vector: the meaning of the slots (slot_record.h); may be
+//   missing
 #pragma once
 
 #include <optional>

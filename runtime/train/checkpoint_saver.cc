@@ -63,7 +63,8 @@ struct CheckpointSaver::Shared {
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver is gone: touch nothing of its owner
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver no longer exists: use nothing of its
+                                                  // owner
 };
 
 CheckpointSaver::CheckpointSaver(SaverOptions options, Clock& clock)

@@ -70,8 +70,8 @@ class CheckpointSaver {
  private:
   struct Shared;
   static void Run(const std::shared_ptr<Shared>& shared);
-  // Waits until `last` is saved or its save is given up. `stop` is null in a task that was asked to
-  // stop.
+  // Waits until `last` is saved or the schedule gives up. `stop` is null in a task that was asked
+  // to stop.
   Status Await(const state::Snapshot& last, const StopSource* stop);
 
   Clock& clock_;

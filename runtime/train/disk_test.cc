@@ -1,5 +1,6 @@
-// Runs single roles over a disk that is full, damaged, or does not show all files: the chief keeps
-// training, the evaluator skips what it cannot read, and tasks learn of the end without a mark.
+// Runs individual roles over a disk that is full, damaged, or does not show all files: the chief
+// keeps training, the evaluator skips what it cannot read, and tasks learn of the end without a
+// mark.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 

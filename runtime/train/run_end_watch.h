@@ -1,7 +1,6 @@
-// Tells the tasks that do not end the run when it is over. Learns it from when the chief was
-// asked's progress or from the mark in model_dir. Either is enough: a worker may not see when the
-// folder was read, the folder may show old content for a while, and the chief ends before a
-// restarted worker can ask it.
+// Tells the tasks that do not end the run when it is over. Learns this from the chief's progress or
+// from the mark in model_dir. Either is enough: a worker may not see the folder, the folder may
+// show old content for a while, and the chief ends before a restarted worker can ask it.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +37,8 @@ class RunEndWatch {
   TaskContext& context_;
   const Duration folder_every_;
   std::unique_ptr<progress::ProgressClient> chief_;  // null if its address is unknown
-  std::optional<Duration> read_at_;                  // the folder
-  std::optional<Duration> asked_at_;                 // the chief
+  std::optional<Duration> read_at_;                  // when the folder was read
+  std::optional<Duration> asked_at_;                 // when the chief was asked
   std::optional<RunEnd> end_;
   std::string folder_error_;  // the last error that was logged
 };

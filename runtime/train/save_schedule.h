@@ -30,12 +30,12 @@ struct SavePolicy {
   Duration slow{10s};
 };
 
-// Says what the caller does after an event.
+// Specifies what the caller must do after an event.
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the mark, and call OnBeginMark
   std::string warning;              // for the log; "": none
-  std::string note;                 // for the log, at the level of information; "": none
+  std::string note;                 // for the log, at level info; "": none
   std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
   // Set once the caller need not wait any longer in the phases stopping and ending: OK if the last
   // step is saved, otherwise Unavailable with a message that names the step and says why it is not

@@ -68,7 +68,8 @@ struct SummaryWriter::Shared {
   std::string problem ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the writer is gone: touch nothing of its owner
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the writer no longer exists: use nothing of its
+                                                  // owner
 };
 
 SummaryWriter::SummaryWriter(SummaryOptions options, Clock& clock)

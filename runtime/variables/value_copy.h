@@ -2,9 +2,8 @@
 // the value that the variable had when the copy began, because the variable is not overwritten
 // before the copy is finished: every writer calls Variable::BeforeWrite, which finishes it.
 //
-// The value is copied in pieces. Several the number of threads that are copying a piece may copy
-// different pieces at the same time, so a writer never waits longer than another thread needs to
-// copy one piece.
+// The value is copied in pieces. Several threads may copy different pieces at the same time, so a
+// writer never waits longer than another thread needs to copy one piece.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +36,7 @@ class ValueCopy {
   CondVar changed_;
   std::optional<Tensor> to_ ABSL_GUARDED_BY(mutex_);  // nullopt: finished
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;           // the first byte that no thread has begun
-  size_t copying_ ABSL_GUARDED_BY(mutex_) = 0;        // threads
+  size_t copying_ ABSL_GUARDED_BY(mutex_) = 0;        // the number of threads that are copying
 };
 
 }  // namespace tfjob::variables

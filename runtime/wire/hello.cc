@@ -114,8 +114,7 @@ Status MessageReader::Append(std::string_view bytes) {
   }
   if (bytes_.size() == kHelloHeaderBytes) {
     if (wanted() > kMaxBodyBytes) return NotAPeer(bytes_);
-    bytes_.reserve(kHelloHeaderBytes + wanted());  // no more than needed, since there may be many
-                                                   // readers
+    bytes_.reserve(kHelloHeaderBytes + wanted());  // exact, since there may be many readers
   }
   return OkStatus();
 }
@@ -177,8 +176,9 @@ Status CallerHello::OnChallenge() {
         "refused: this task has a job key and the peer has none: set TFJOB_KEY to the same value "
         "in all tasks of a job");
   }
-  if (key_ == nullptr && keyed) return NotAPeer(reader_.bytes());  // a real peer with a key would
-                                                                   // have refused this side
+  if (key_ == nullptr && keyed)
+    return NotAPeer(reader_.bytes());  // a peer with a key would have
+                                       // refused
   transcript_ += reader_.bytes();
   output_ = Seal(key_, kCallerLabel, transcript_, kClaims, claims_);
   transcript_ += output_;

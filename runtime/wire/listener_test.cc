@@ -96,7 +96,8 @@ void Say(const UniqueFd& fd, std::string_view bytes) {
             static_cast<ssize_t>(bytes.size()));
 }
 
-// Returns what arrives until `count` bytes are there or the other side closes; waits up to 20 s.
+// Returns the bytes that arrive until there are `count` of them or the other side closes the
+// connection. Waits up to 20 s.
 std::string Hear(const UniqueFd& fd, size_t count = SIZE_MAX) {
   std::string heard;
   char buffer[256];

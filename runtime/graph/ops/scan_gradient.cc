@@ -20,7 +20,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Says which input a placeholder of the body stands for.
+// Identifies the input that a placeholder of the body stands for.
 struct Role {
   enum Kind { kState, kSequence, kInvariant } kind;
   int index;

@@ -30,8 +30,8 @@ class TransposeFuser {
 
   Graph Run() {
     const std::map<Output, int> uses = CountUses(graph_);
-    // The position of such a Transpose → the product whose output can absorb it and has no other
-    // use.
+    // For each Transpose that a product can absorb into its output: the position of the Transpose →
+    // the position of the product, which has no other use.
     std::map<int, int> products;
     std::map<int, int> users;
     for (int id = 0; id < static_cast<int>(graph_.nodes().size()); ++id) {

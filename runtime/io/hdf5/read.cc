@@ -40,7 +40,7 @@ struct Contents {
   Json skipped = Json::object();
 };
 
-// Returns safetensors' name of a type of numbers; nullopt for another type.
+// Returns safetensors' name of a type of numbers; nullopt for any other type.
 std::optional<std::string> StoredName(hid_t type, const std::string& stated) {
   const size_t size = H5Tget_size(type);
   switch (H5Tget_class(type)) {

@@ -10,8 +10,8 @@ namespace tfjob::model::layers {
 struct AttentionArguments {
   double dropout = 0;  // of the weights
   std::optional<int64_t> seed = {};
-  // The arguments of a call. `mask` contains masks of the query, the value and the key; Keras
-  // ignores the key's mask. Without `mask`, the inputs' own masks are used.
+  // The arguments of a call. `mask` contains masks of the query, the value and the key; the key's
+  // mask is ignored, as in Keras. Without `mask`, the inputs' own masks are used.
   std::vector<int> inputs = {0, 1};
   std::vector<int> mask = {};
   bool return_attention_scores = false, use_causal_mask = false;

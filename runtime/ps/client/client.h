@@ -15,8 +15,8 @@
 // EndStep recovers from lost connections and servers: it reconnects, repeats unanswered requests
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
 // server that lost its state. In the chief, EndStep refills the server itself. Servers are
-// connected, queried, filled and copied in parallel. Every wait is reported every 10 s, with the
-// awaited event and the tasks that have not answered.
+// connected, queried, filled and copied in parallel. Every wait is reported every 10 s: what is
+// awaited, and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,7 @@ struct ClientOptions {
   // a stuck worker, for longer than the server keeps running. May call TakeSnapshot, which then
   // copies the state after the last committed step. The step continues afterwards.
   std::function<void()> on_late_step;
-  // Decides when a silent server is reported, and when its connection is given up.
+  // Decides when a silent server is reported, and when its connection is broken.
   rpc::LivenessRules liveness;
   // During a wait, the client reports at this interval, through on_event, what it is waiting for.
   Duration report_every{10s};

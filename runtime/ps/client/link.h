@@ -270,20 +270,17 @@ class Link : public rpc::ConnectionHandler {
   // Updates of the marked shards in sending order. The first `sent_` have been sent. Of the next
   // one, the number of its rows and `offset_` bytes have been sent.
   std::vector<Update> ready_ ABSL_GUARDED_BY(context_.mutex);
-  bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the number of the next update's rows
-                                                          // has been sent
+  bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the next update's row count was sent
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;
   size_t offset_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes that are marked and not yet
-                                                            // sent
+  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // marked and not yet sent
   uint64_t bytes_to_come_ ABSL_GUARDED_BY(context_.mutex) = 0;
   rpc::FrameHeader answer_ ABSL_GUARDED_BY(context_.mutex);
 
   uint64_t next_request_ ABSL_GUARDED_BY(context_.mutex) = 1;
   Pending pending_ ABSL_GUARDED_BY(context_.mutex);
   FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
-  uint64_t moved_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes of the fill or copy transferred so
-                                                        // far
+  uint64_t moved_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes of the fill or copy, so far
   uint64_t to_move_ ABSL_GUARDED_BY(context_.mutex) = 0;
   state::Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;

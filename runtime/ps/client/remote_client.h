@@ -107,7 +107,7 @@ class RemoteClient : public ParameterClient {
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
   // Asynchronous: the epoch in which this process registered with ps 0; the position that the next
-  // result must report, because ps 0's state is another one; and the position that the last result
+  // result must report, because ps 0 has a different state; and the position that the last result
   // reported, or -1.
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;

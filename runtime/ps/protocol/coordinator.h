@@ -161,8 +161,7 @@ class Coordinator {
   bool merges_ = false;
   MergeTree tree_;
   std::optional<Commit> last_commit_;
-  std::optional<Totals> totals_;  // the totals of the last commit, once all servers have measured
-                                  // it
+  std::optional<Totals> totals_;  // of the last commit, once all servers have measured it
   size_t groups_ = 0;             // 0: commits are not measured
   Duration repeated_{0};
 

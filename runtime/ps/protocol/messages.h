@@ -28,8 +28,7 @@ struct StagedReport {  // all bytes of the contribution have arrived and are kep
   int64_t epoch = 0;
   int64_t step = 0;  // the step that it was computed for
   Name name;
-  int64_t drawn = 0;  // the number of batches that the worker had drawn, including this one; 0: it
-                      // does not count them
+  int64_t drawn = 0;  // the worker's batches drawn so far, including this one; 0: not counted
   bool operator==(const StagedReport&) const = default;
 };
 struct AppliedReport {

@@ -81,10 +81,10 @@ class Participant {
   // Called when an `apply` has been carried out. Answers the contributions whose step is now
   // decided, and reports the step to the coordinator.
   ParticipantActions Applied(int64_t epoch, int64_t step);
-  // Called when a new connection to the coordinator is up. Sends the hello and reports what
-  // is staged.
+  // Called when a new connection to the coordinator is up. Sends the hello and reports the staged
+  // contributions.
   ParticipantActions Connected(Duration now);
-  // Called periodically. Repeats the hello and the reports of what is staged.
+  // Called periodically. Repeats the hello and the reports of staged contributions.
   ParticipantActions Tick(Duration now);
 
   int64_t epoch() const { return epoch_; }

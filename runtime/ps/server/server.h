@@ -35,7 +35,7 @@ struct ServerOptions {
   // Returns whether the job may have this task. All other tasks are refused. If null, every name is
   // accepted.
   std::function<bool(const std::string& type, int32_t index)> may_have;
-  // A definition that needs more memory than this for values and slots is refused.
+  // A definition that needs more memory than this for values and slots is rejected.
   int64_t max_bytes = AvailableMemory();
   // Limit on unread response bytes per peer; the server disconnects a peer that exceeds it.
   size_t max_queued_bytes = size_t{16} << 20;
@@ -44,7 +44,7 @@ struct ServerOptions {
   // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
-  // Decides when a silent peer is reported, and when its connection is given up.
+  // Decides when a silent peer is reported, and when its connection is broken.
   rpc::LivenessRules liveness;
   // Synchronous: the server stops waiting for a worker that has kept the others waiting for this
   // multiple of the median step time, and for at least step_lease_least. 0: it never stops waiting.

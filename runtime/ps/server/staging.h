@@ -48,7 +48,7 @@ class Staging {
   std::vector<double> SquaresOfMean(kernels::Stream& stream) const;
   // Frees the shard's update, once it has been applied.
   void Free(int shard);
-  // Leaves out updates that the store's ledger contains. Must be called before Absorb and count.
+  // Drops the updates that the store's ledger contains. Must be called before Absorb and count.
   void DropApplied();
   // Adds the updates of `other` to these, and frees them.
   void Absorb(Staging& other);

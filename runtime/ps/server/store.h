@@ -108,7 +108,8 @@ class Store {
   // they are the next bytes of the value or slot.
   Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
-  // Returns whether all bytes of all shards and slots have arrived, those of each in order.
+  // Returns whether all bytes of all shards and slots have arrived, in order within each value or
+  // slot.
   bool filled() const { return unfilled_ == 0; }
 
   // SetLedger reads a ledger from text, with one entry per line: "shard type index incarnation

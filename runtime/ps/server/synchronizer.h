@@ -27,8 +27,7 @@ namespace tfjob::ps {
 // are empty.
 struct Attendance {
   std::vector<protocol::Worker> missing;  // the first step is waiting for them
-  std::vector<protocol::Worker> absent;   // the first step has stopped waiting for them, and they
-                                          // are still missing
+  std::vector<protocol::Worker> absent;   // still missing, but the first step no longer waits
 };
 
 class CoordinatorLink;
