@@ -1,4 +1,4 @@
-// Limits how much strangers can make a task log: one event per source address every ten minutes.
+// Limits how much a task logs because of strangers: one event per source address every ten minutes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tests what mutex.h and thread_pool.h promise about waiting and about running closures.
+// Tests the promises of mutex.h and thread_pool.h about waiting and about running closures.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

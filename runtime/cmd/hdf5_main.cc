@@ -1,4 +1,4 @@
-// The program tfjob-hdf5, which converts HDF5 files for the trainer:
+// Implements the program tfjob-hdf5, which converts HDF5 files for the trainer:
 //   tfjob-hdf5 read MEMORY SECONDS OUTPUT    HDF5 on descriptor 0 → safetensors on descriptor 1
 //   tfjob-hdf5 write MEMORY SECONDS OUTPUT   safetensors on descriptor 0 → HDF5 on descriptor 1
 // Both descriptors are files, not pipes. MEMORY and OUTPUT, the largest size of descriptor 1, are

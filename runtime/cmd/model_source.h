@@ -33,8 +33,9 @@ struct LoadedModel {
   float scale = 1;
 };
 
-// Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. `with_data`
-// also reads the training file's data if the model does not state its input's shape.
+// Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. With
+// `with_data`, also reads the training file's data if the model does not state the shape of its
+// input.
 StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
 
 // Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the

@@ -119,8 +119,8 @@ void Place(Json& document, const std::string& path, Json value) {
   (*at)[path.substr(begin)] = std::move(value);
 }
 
-// Returns whether the key has an effect. A key has none if it belongs to a format, loss, optimizer
-// or schedule other than the configured one.
+// Returns whether the key has an effect. It has none if it belongs to a format, loss, optimizer or
+// schedule that is not the configured one.
 bool Applies(const TrainingConfig& config, const Key& key) {
   if (key.when_key.empty()) return true;
   const Json selector = GetKey(config, *FindKey(key.when_key));

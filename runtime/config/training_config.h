@@ -111,7 +111,7 @@ struct DataConfig {
 };
 
 enum class StrategyKind { kAuto, kOneDevice, kParameterServer };
-// Their names in the training file, in the order of the enum.
+// The names of the strategies in the training file, in the order of the enum.
 inline constexpr const char* kStrategyNames[] = {"auto", "one_device", "parameter_server"};
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };

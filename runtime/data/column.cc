@@ -22,7 +22,7 @@ std::string TextOf(const Number& number) {
 }
 
 Number OfReal(double real) {
-  // 2^63: all whole numbers below fit into int64.
+  // 2^63: all whole numbers below it fit into int64.
   const bool whole = std::floor(real) == real && std::fabs(real) < 0x1p63;
   return {.whole = whole, .integer = whole ? static_cast<int64_t>(real) : 0, .real = real};
 }

@@ -272,7 +272,7 @@ std::vector<Case> RowCases() {
 }
 
 std::vector<Case> ImageCases() {
-  // Strides, padding on one side, dilation; two groups.
+  // Strides, padding on one side, dilation, and two groups.
   const Window window = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 2, 2, 1}};
   const Window pooling = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 1, 1, 1}};
   const Shape image = {2, 4, 5, 4}, filter = {2, 3, 2, 6};

@@ -1,5 +1,5 @@
-// Lays out a graph for a device, before any memory is allocated. Decides where each value lives,
-// and which kernels run in which order. Values share memory if no data has to move:
+// Lays out a graph for a device, before any memory is allocated. Decides where each value is
+// stored, and which kernels run in which order. Values share memory if no data has to move:
 //   - A value that is read from a variable stays in the variable's memory, unless the value is
 //     fetched or the variable is written before the value's last use.
 //   - Identity and Reshape use their input's memory, unless the input of a Reshape has padded rows.

@@ -41,7 +41,7 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
 
 class SafetensorsReader {
  public:
-  // Returns DataLoss if the file is not in this format, is cut off, or if its tensors overlap,
+  // Returns DataLoss if the file is not in this format or is truncated, or if its tensors overlap,
   // leave gaps or do not have the size of their shape.
   static StatusOr<std::unique_ptr<SafetensorsReader>> Open(const std::string& path);
   static StatusOr<std::unique_ptr<SafetensorsReader>> Open(RandomAccessFile file);

@@ -23,8 +23,8 @@ void PutNumbers16(std::string& text, std::initializer_list<uint16_t> numbers) {
 
 constexpr uint16_t kDate = 1 << 5 | 1;  // 1 January 1980, the first date of the format
 
-// Puts the fields that a member's header and its entry in the list have in common, up to the
-// length of its extra field.
+// Appends the fields that a member's header and its entry in the list have in common, up to the
+// length of the extra field.
 void PutMember(std::string& text, uint32_t crc, size_t name_size, size_t extra_size) {
   PutNumbers16(text, {kZipVersion64, kZipUtf8, kZipStored, 0, kDate});
   PutNumber(text, crc);

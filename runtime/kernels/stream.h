@@ -15,7 +15,7 @@ namespace tfjob::kernels {
 
 class Stream {
  public:
-  // If `pool` is null, everything runs in the calling thread. The pool is not owned and must
+  // If `pool` is null, everything runs on the calling thread. The pool is not owned and must
   // outlive the stream.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
 

@@ -49,7 +49,7 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   return feeds;
 }
 
-// Reads every variable once, however often its layer is called.
+// Reads every variable only once, however often its layer is called.
 std::vector<Output> ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
   std::vector<Output> reads;
   for (const VariableSpec& variable : variables)

@@ -218,7 +218,7 @@ class FunctionalReader {
   std::vector<Node> nodes_;                 // in the order of the file
   std::vector<std::vector<int>> nodes_of_;  // by layer
   std::vector<int> first_number_;           // by layer: the number of its first call in the file
-  std::vector<int> first_at_ends_;          // the same, in input_layers and output_layers
+  std::vector<int> first_at_ends_;          // likewise, in input_layers and output_layers
   std::vector<int> call_of_;                // by node
 };
 

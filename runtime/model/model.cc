@@ -42,7 +42,7 @@ Status CheckOutput(const Model& model, const Types& types, const ValueRef& value
                          ": it has ", count);
 }
 
-// Describes where a call's inputs come from.
+// Describes the layers that produce a call's inputs.
 std::string GiversOf(const Model& model, const Call& call) {
   if (call.inputs.empty()) return "the data";
   std::string givers;

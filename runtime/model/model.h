@@ -56,7 +56,7 @@ std::string Describe(const Layer& layer);
 // Returns the layer's variables, with the layer's name prepended to their names. If the layer is
 // frozen, no variable is trainable. Requires inputs that the layer accepts.
 std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in);
-// Returns the layer that a value comes from.
+// Returns the layer that produces a value.
 const Layer& LayerOf(const Model& model, const ValueRef& value);
 
 // Returns the layer's config, with the arguments of this call.

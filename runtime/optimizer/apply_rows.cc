@@ -1,4 +1,4 @@
-// Applies gradients of which only some rows are not zero.
+// Applies gradients in which only some rows are not zero.
 #include <algorithm>
 #include <array>
 

@@ -47,7 +47,7 @@ struct Update {
   T arriving = 1;          // factor of a gradient that is added to the accumulator
   bool only_adds = false;  // this step only adds to the accumulator, not to the variable
 
-  // `slots` has the slots of optimizer::Slots at the same range.
+  // `slots` are the slots of optimizer::Slots, in the same range.
   void operator()(int64_t count, T* variable, const T* gradient, T* const* slots) const;
 };
 

@@ -34,7 +34,7 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-// The end of a run. The chief announces it once the last checkpoint is whole, and the evaluator
+// The end of a run. The chief announces it once the last checkpoint is complete, and the evaluator
 // once it has evaluated that checkpoint. The chief also announces that the run has failed for good.
 struct RunEnd {
   int64_t step = 0;     // of the last checkpoint; for a failed run, the last completed step

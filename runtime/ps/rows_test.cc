@@ -170,7 +170,7 @@ TEST_F(RowsTest, TheClientRefusesOtherValuesThanItsRowsHave) {
 
 // ---- forged frames
 
-// A table of four rows of two on the only server, with learning rate 1.
+// A table with four rows of two elements on the only server, with learning rate 1.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}};

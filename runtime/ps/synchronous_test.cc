@@ -20,7 +20,7 @@ class SynchronousTest : public ParameterServerTest {
     definition.replicas_to_aggregate = aggregate;
     return definition;
   }
-  // Runs each trainer on its own thread until the job has made `steps` steps.
+  // Runs each trainer on its own thread until the job has completed `steps` steps.
   static void TrainUntil(std::vector<Trainer*> trainers, int64_t steps) {
     std::vector<std::thread> threads;
     for (Trainer* trainer : trainers) {

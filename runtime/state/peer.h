@@ -61,7 +61,8 @@ struct PeerEvent {
   Kind kind = Kind::kWaiting;
   std::string peer;     // "ps 1"; a wait may list several peers, separated by ", "
   std::string address;  // "host:port"; "" if there are several peers
-  std::string message;  // a complete sentence that names the peer, its address and what was awaited
+  std::string message;  // a complete sentence that names the peer, its address and the awaited
+                        // event
 
   bool operator==(const PeerEvent&) const = default;
 };

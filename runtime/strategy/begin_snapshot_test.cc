@@ -111,7 +111,8 @@ TEST(BeginSnapshot, ItsMemoryIsNotThatOfTheVariables) {
   EXPECT_NE(ValuesOf(*task.strategy().TakeSnapshot())[0], 77);
 }
 
-// A thread like the saver's finishes one snapshot after the other, at any time during the steps.
+// As in the saver, a separate thread finishes one snapshot after another, at any time during the
+// steps.
 TEST(BeginSnapshot, OfATaskThatTrainsOnIsThatOfOneThatStops) {
   std::mt19937 random(3);
   Task trains_on(optimizer::Kind::kAdam), stops(optimizer::Kind::kAdam);

@@ -68,7 +68,7 @@ class Updates {
 // The copies of variables that are in progress.
 class Copies {
  public:
-  // `written` are the variables that the next step writes, in the order in which it does so.
+  // `written` are the variables that the next step writes, in the order of the writes.
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
 
   // Returns a tensor that holds the variable's value after Finisher()().
@@ -195,7 +195,7 @@ class OneDevice : public Strategy {
     return fine;
   }
 
-  // Returns the variables that a step writes, in the order in which it does so.
+  // Returns the variables that a step writes, in the order of the writes.
   const std::vector<variables::Variable*>& Written() const {
     return updates_ != nullptr ? updates_->program().written() : training_->program().written();
   }

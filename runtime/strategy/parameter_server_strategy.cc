@@ -120,8 +120,8 @@ class ParameterServerStrategy : public Strategy {
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
-// Returns `provide_state` for a job with these tasks: a checkpoint of a job with one task has only
-// one position.
+// Returns `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
+// task, its only position is distributed among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {
@@ -172,7 +172,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .stop_patience = task.stop_patience,
       .on_late_step = std::move(task.on_late_step),
       .credentials = std::move(task.credentials)};
-  // In the sparse form, this task does not know the others.
+  // In the sparse form, this task does not know the other tasks.
   if (!task.tf_config.cluster.sparse()) {
     for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
       made.parameters.tasks.push_back({trains.type, trains.index});

@@ -74,8 +74,8 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {buffer_->data(), num_bytes()}; }
 
   Tensor Clone() const;
-  // Returns a tensor of another shape that shares the buffer. The shape must have the same number
-  // of elements.
+  // Returns a tensor with a different shape that shares the buffer. The shape must have the same
+  // number of elements.
   Tensor Reshaped(Shape shape) const;
 
  private:

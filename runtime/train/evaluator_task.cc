@@ -18,7 +18,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kPoll = 500ms;
-// How long the evaluator looks for the last checkpoint after it has heard that the run is over.
+// How long the evaluator looks for the last checkpoint after it has learned that the run is over.
 constexpr Duration kLastCheckpointPatience = 60s;
 constexpr Duration kMarkPatience = 30s;
 constexpr Duration kMarkRetry = 2s;

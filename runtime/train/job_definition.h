@@ -36,8 +36,8 @@ StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::Trainin
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Dataset& dataset, int training_tasks);
 
-// Returns the state from which a run without a checkpoint starts: the initial values, replaced by
-// those of model.weights if that key is set. Error messages name the key, the file and the
+// Returns the state from which a run without a checkpoint starts: the initial values, replaced with
+// the values of model.weights if that key is set. Error messages name the key, the file and the
 // variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition);

@@ -90,7 +90,7 @@ model_dir: )",
          .definition = strategy::DefineParameters(config.strategy, definition.state, 2),
          .patience = 60s});
   }
-  // Returns the result of the third step that the worker has taken part in.
+  // Returns the result of the third step in which the worker has taken part.
   static ps::StepResult TrainThreeSteps(ps::ParameterClient& worker, std::vector<Tensor>& values) {
     std::vector<std::span<std::byte>> spans;
     for (Tensor& value : values) spans.push_back(value.bytes());

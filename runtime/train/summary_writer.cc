@@ -62,7 +62,7 @@ struct SummaryWriter::Shared {
   CondVar changed;
   std::deque<Entry> waiting ABSL_GUARDED_BY(mutex);  // the first one stays while it is written
   bool writing ABSL_GUARDED_BY(mutex) = false;
-  Duration begun ABSL_GUARDED_BY(mutex){0};  // when the caller saw the write for the first time
+  Duration begun ABSL_GUARDED_BY(mutex){0};  // when the caller first saw the write
   bool attempt_failed ABSL_GUARDED_BY(mutex) = false;
   int64_t lost ABSL_GUARDED_BY(mutex) = 0;
   std::string problem ABSL_GUARDED_BY(mutex);

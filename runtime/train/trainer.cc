@@ -74,8 +74,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .identity = context_.identity(),
       .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // Only workers ask whether the run is over. The chief decides it, and afterwards it must
-      // still tell the servers.
+      // Only workers check whether the run is over. The chief decides when it is, and must still
+      // tell the servers afterwards.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .stop_patience = context_.stop_budget().answer,
@@ -209,7 +209,7 @@ Status Trainer::Loop() {
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
     const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
-    // Not saved, even if the task is asked to stop: the variables may be damaged.
+    // Saves nothing, even if the task was asked to stop, because the variables may be damaged.
     if (state::IsRunFailure(outcome.status())) return outcome.status();
     // If the step failed because the task was asked to stop, the last completed step is
     // still saved.

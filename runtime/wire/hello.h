@@ -49,7 +49,7 @@ enum class Purpose : uint8_t { kGrpc = 1, kData = 2 };
 // The reason why a listener ends a hello before the caller's proof.
 enum class Refusal : uint8_t { kMalformed = 1, kVersion = 2, kNoKey = 3, kWrongProof = 4 };
 
-// Returns `bytes` in quotes with escapes instead of unprintable characters, for logs and errors.
+// Returns `bytes` in quotes, with escapes for unprintable characters, for logs and errors.
 std::string Printable(std::string_view bytes);
 
 // Collects the messages that the peer sends. Never holds more than one message.

@@ -112,7 +112,7 @@ Status AddAll(const SafetensorsReader& tensors, hid_t file) {
 
 Status WriteHdf5(const SafetensorsReader& tensors, OutputFile& output) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  // The library writes the file into memory: it could not open the output by a path.
+  // The library writes the file into memory: it could not open the output by path.
   const Hdf5Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(in_memory.get(), 1 << 20, false);
   const Hdf5Handle file(H5Fcreate("output", H5F_ACC_TRUNC, H5P_DEFAULT, in_memory.get()), H5Fclose);

@@ -1,4 +1,4 @@
-// Defines the scalar functions of the elementwise ops, for the kernels of single ops and for
+// Defines the scalar functions of the elementwise ops, for the kernels of individual ops and for
 // FusedElementwise.
 #pragma once
 

@@ -26,8 +26,8 @@ struct Weights {
   // variable of the model, by its name in the file.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
-  // Whether tensors that belong to no variable are usual: a checkpoint also contains the state of
-  // the optimizer.
+  // Whether tensors that belong to no variable are to be expected: a checkpoint also contains the
+  // state of the optimizer.
   bool contains_others = false;
 };
 

@@ -79,7 +79,8 @@ Status CheckPair(const Bidirectional& both) {
   return OkStatus();
 }
 
-// The inputs to which a direction's types refer include only its own states.
+// Returns the types of a direction's outputs. Passes on only the inputs of this direction,
+// including its own states.
 StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
                                           std::span<const TensorType> in) {
   std::vector<TensorType> own;

@@ -1,4 +1,4 @@
-// Defines the layer that makes masks.
+// Defines the layer that creates masks.
 #pragma once
 
 #include "runtime/model/layer.h"

@@ -110,7 +110,7 @@ Output BatchNormalization::Apply(LayerCall& call) const {
   const Shape along(dims);
   const auto variable = [&](size_t i) { return Along(b, call.variables[i], along); };
   const size_t mean = call.variables.size() - 2, variance = mean + 1;
-  // A frozen layer uses its moving statistics in training, too, as in Keras.
+  // As in Keras, a frozen layer uses its moving statistics even in training.
   const bool learns = call.training && call.trainable;
   const Moments moments =
       learns ? MomentsOf(b, x, call.mask(), others) : Moments{variable(mean), variable(variance)};

@@ -1,5 +1,5 @@
 // Defines the functions of keras.ops that a functional model calls on its values, such as x + y or
-// x[:, 0]. Keras writes each as a layer whose class is the function's.
+// x[:, 0]. Keras writes each function as a layer whose class is named after it.
 #pragma once
 
 #include <optional>

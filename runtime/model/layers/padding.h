@@ -25,7 +25,7 @@ struct WindowArguments {
   static WindowArguments Ones(int rank);
 
   // Returns the windows over examples of shape [height,width,channels] or [steps,channels].
-  // Returns InvalidArgument if the examples have another rank, or no window fits.
+  // Returns InvalidArgument if the examples have a different rank, or no window fits.
   StatusOr<Window> Over(const Shape& example) const;
 };
 

@@ -23,7 +23,7 @@ struct Step {
   bool active = false;
   bool pull = false;  // only read the values
   uint64_t sequence = 0;
-  int64_t step = 0;   // step of the values that the gradients were computed from
+  int64_t step = 0;   // step of the values from which the gradients were computed
   int64_t drawn = 0;  // see ParameterClient::BeginStep
   // Asynchronous: the state of ps 0 lacks batches before this one. These batches and this one are
   // drawn again, so ps 0 gets no gradient; its values are only read.
@@ -118,7 +118,7 @@ class Link : public rpc::ConnectionHandler {
   // Waits for the end of the copy while bytes are being transferred. The answer contains the
   // server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
-  // Describes how far a fill or copy has come: "12 of 40 MB".
+  // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   // Makes the link ignore an answer that is still outstanding. Once this function has returned, the

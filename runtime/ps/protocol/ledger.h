@@ -1,4 +1,4 @@
-// Records which contributions were applied, so that a repeated one has no effect.
+// Records which contributions were applied, so that a repeated contribution has no effect.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Records which batch each simulated contribution was computed from, and checks that a state uses
-// every batch once. For tests.
+// Records the batch from which each simulated contribution was computed, and checks that a state
+// uses every batch once. For tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -344,7 +344,7 @@ class Simulation {
     Departs(i);
   }
 
-  // The coordinator, if it is up, sees the connection close.
+  // If the coordinator is up, it sees the connection close.
   void Departs(int i) {
     const int64_t incarnation = worker(i).incarnation;
     After(1, 100, [this, i, incarnation] {

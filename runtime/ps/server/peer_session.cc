@@ -227,7 +227,7 @@ bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
     return false;
   }
   push_.store = *std::move(store);
-  // The exchange keeps the mode that it began with: the state may be replaced while its bytes
+  // The exchange keeps the mode in which it began: the state may be replaced while its bytes
   // arrive.
   push_.synchronous = push_.store->definition().mode == Mode::kSynchronous;
   push_.name = {worker(), incarnation(), header.sequence};

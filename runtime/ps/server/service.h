@@ -182,7 +182,7 @@ class Service : public ParameterServer {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
-  bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief knows of the failure
+  bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded the failure
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to end
   // When a server that was asked to end no longer waits for peers that read slowly.
   SteadyTime last_words_until_ ABSL_GUARDED_BY(mutex_) = SteadyTime::max();

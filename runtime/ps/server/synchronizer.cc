@@ -129,7 +129,7 @@ StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& nam
     return ResourceExhausted(protocol::ToString(name.worker), " already has ", most,
                              " contributions here that no step has used");
   }
-  // A push also readmits a worker that was considered gone because its connection broke.
+  // A push also readmits a worker that was considered lost because its connection broke.
   Joined(name);
   if (!participant_.Wants(store->epoch(), step, name)) return std::shared_ptr<Staging>();
   return std::make_shared<Staging>(store, buffers_, name, std::move(slot));
