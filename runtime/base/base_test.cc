@@ -53,7 +53,7 @@ TEST(File, WritesWholeFilesAndNamesThePathOfFailures) {
   EXPECT_EQ(Message(ReadFile("/nowhere/x").status()), "open /nowhere/x: No such file or directory");
 }
 
-// In a folder that others may write, a link with a guessed name could lead anywhere.
+// In a folder to which others may write, a link with a guessed name could lead anywhere.
 TEST(File, TemporaryFilesCannotBeGuessedAndFollowNoLinks) {
   const std::string folder = testing::TempDir() + "/temporary_file_test";
   std::filesystem::remove_all(folder);
@@ -75,7 +75,8 @@ TEST(File, AFailedAppendLeavesNoPartOfItself) {
   auto file = RealFileSystem().Create(path);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append("12345").ok());
-  // The system refuses to let a file grow beyond this, in the middle of the second write.
+  // The system does not let a file grow beyond this size, which is reached in the middle of the
+  // second write.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);

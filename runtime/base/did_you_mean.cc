@@ -37,8 +37,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view word, std::span<const std::string> candidates) {
-  // If the word is longer than 100 characters, it cannot be a misspelling of one of this project's
-  // names, which are short, and comparing it would take quadratic time.
+  // A word of more than 100 characters cannot be a misspelling of one of this project's names,
+  // which are short, and comparing it would take quadratic time.
   if (word.size() > 100) return "";
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string nearest;

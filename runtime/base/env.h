@@ -19,11 +19,11 @@ std::optional<std::string> TakeEnv(const char* name);
 std::vector<std::string> EnvironmentBlock();
 // Returns this machine's host name.
 std::string HostName();
-// Returns how many processors this process may use (≥ 1), according to its affinity mask and the
-// cgroup's CPU quota (v1 and v2), which is rounded up.
+// Returns the number of processors that this process may use (≥ 1), according to its affinity mask
+// and the cgroup's CPU quota (v1 and v2), which is rounded up.
 int AvailableProcessors();
-// Returns how many bytes of memory this process may use: the machine's memory or, if it is less,
-// the cgroup's limit (v1 and v2).
+// Returns the number of bytes of memory that this process may use: the machine's memory or, if
+// lower, the cgroup's limit (v1 and v2).
 int64_t AvailableMemory();
 
 }  // namespace tfjob

@@ -14,14 +14,14 @@ namespace tfjob {
 StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
-// After a crash the path holds either the old or the new content, never part of the new one.
+// After a crash, the path contains either the old or the new content, never part of the new one.
 Status WriteFileAtomically(const std::string& path, std::string_view content,
                            FileSystem& files = RealFileSystem());
-// The same for content that `write` appends to the file, piece by piece.
+// Like the above, for content that `write` appends to the file, piece by piece.
 Status WriteFileAtomically(const std::string& path, absl::FunctionRef<Status(OutputFile&)> write,
                            FileSystem& files = RealFileSystem());
 
-// Returns the folder of a path; "." if the path names none.
+// Returns the folder of a path; "." if the path contains no folder.
 std::string ParentFolder(const std::string& path);
 
 // Creates the folder and its parents. An existing folder is not an error.

@@ -1,5 +1,5 @@
-// Defines the operations that change files, behind an interface, so that a test can let a disk be
-// full, fail, hang or lose its power. RealFileSystem() is the machine's.
+// Defines the operations that change files, behind an interface, so that a test can simulate a disk
+// that is full, fails, hangs or loses power. RealFileSystem() is the machine's file system.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace tfjob {
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
-  // Writes all bytes at the end of the file. If that fails, cuts the file back to its former length
-  // as far as the disk allows.
+  // Writes all bytes at the end of the file. If that fails, truncates the file to its former length
+  // if the disk permits.
   virtual Status Append(std::string_view bytes) = 0;
   // Returns once the content is on the disk (fsync).
   virtual Status Sync() = 0;
@@ -25,11 +25,12 @@ class OutputFile {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Creates a file. Returns AlreadyExists if anything has this name; a link is not followed.
+  // Creates a file. Returns AlreadyExists if anything with this name exists, including a link,
+  // which is not followed.
   virtual StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;
   // Replaces `to` if it exists.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
-  // Removes a file. Does nothing if there is none.
+  // Removes a file. Does nothing if it does not exist.
   virtual Status Remove(const std::string& path) = 0;
   // Makes the creations, renames and removals in a folder survive a crash of the machine (fsync).
   virtual Status SyncDirectory(const std::string& path) = 0;
@@ -39,8 +40,8 @@ class FileSystem {
 FileSystem& RealFileSystem();
 
 // Returns a name next to `path` that cannot be guessed: "<path>.tmp.<16 hexadecimal digits>". The
-// digits are random because a process id is not enough: all containers have process 1, and a folder
-// that others may write could contain a link with a name that is known in advance.
+// digits are random because a process id is not enough: all containers have process 1, and others
+// could place a link with a predictable name in a folder to which they may write.
 std::string TemporaryPath(const std::string& path);
 // Returns whether a file name (without its folder) has the form that TemporaryPath returns, or the
 // form that earlier versions used: "<name>.tmp.<process id>".

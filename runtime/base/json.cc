@@ -79,7 +79,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
-  // The parser would take a NUL for the end of the text.
+  // The parser would mistake a NUL for the end of the text.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return InvalidArgument(what, " is not valid JSON: a NUL byte at offset ", nul);
   }

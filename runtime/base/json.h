@@ -59,23 +59,23 @@ class JsonField {
   JsonField operator[](std::string_view key) const;
   JsonField operator[](size_t index) const;
 
-  // Return InvalidArgument with the path if the value is absent or has another type. Int rejects
-  // fractions and values that do not fit into int64; Int32 also rejects those that do not fit into
-  // int32. Double also accepts integers. String rejects invalid UTF-8.
+  // Return InvalidArgument with the path if the value is absent or has a different type. Int
+  // rejects fractions and values that do not fit into int64; Int32 also rejects values that do not
+  // fit into int32. Double also accepts integers. String rejects invalid UTF-8.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
   StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
 
-  // The same, but return `otherwise` if the value is absent.
+  // Like the above, but return `otherwise` if the value is absent.
   StatusOr<std::string> StringOr(std::string_view otherwise) const;
   StatusOr<int64_t> IntOr(int64_t otherwise) const;
   StatusOr<double> DoubleOr(double otherwise) const;
   StatusOr<bool> BoolOr(bool otherwise) const;
 
   // Return all members (sorted by key) or all elements. Return an empty list if the value is
-  // absent, InvalidArgument if it has another type.
+  // absent, InvalidArgument if it has a different type.
   StatusOr<std::vector<std::pair<std::string, JsonField>>> Members() const;
   StatusOr<std::vector<JsonField>> Elements() const;
 

@@ -58,13 +58,13 @@ class Splitter {
  public:
   explicit Splitter(std::string_view text) : text_(text), at_(SkipSpace(text, 0)) {}
 
-  // Consumes a character and the space after it. Returns false if another one follows.
+  // Consumes a character and the space after it. Returns false if a different character follows.
   bool Take(char c) {
     if (at_ >= text_.size() || text_[at_] != c) return false;
     at_ = SkipSpace(text_, at_ + 1);
     return true;
   }
-  // Consumes a value and the space after it. Returns "" if there is none.
+  // Consumes a value and the space after it. Returns "" if no value follows.
   std::string_view TakeValue() {
     const size_t end = SkipValue(text_, at_);
     if (end == std::string_view::npos) return {};

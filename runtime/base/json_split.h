@@ -1,6 +1,6 @@
 // Finds the parts of a JSON text without parsing them: the members of an object, the elements of a
-// list. For texts that contain the values of many owners, where one value that cannot be parsed
-// must not make the others unreadable.
+// list. Meant for texts that contain the values of many owners, where one value that cannot be
+// parsed must not make the others unreadable.
 //
 //   ASSIGN_OR_RETURN(const auto members, SplitJsonObject(R"({"a":[1,2],"b":"x"})"));
 //   // {"a", "[1,2]"}, {"b", "\"x\""}
@@ -36,7 +36,7 @@ std::string_view FindJsonMember(std::string_view text, std::string_view key);
 
 struct JsonSize {
   size_t depth = 0;   // of nested containers; 0 for a scalar
-  size_t values = 0;  // an upper bound of the number of values: objects, lists and scalars
+  size_t values = 0;  // an upper bound on the number of values: objects, lists and scalars
 };
 // Measures a text, which may also be malformed.
 JsonSize MeasureJson(std::string_view text);

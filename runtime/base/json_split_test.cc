@@ -13,7 +13,7 @@ std::string Repeated(std::string_view text, size_t count) {
   return all;
 }
 
-// Returns the members as "key=value", one per line; "error" if the text is refused.
+// Returns the members as "key=value", one per line; "error" if the text is rejected.
 std::string Members(std::string_view text) {
   const auto members = SplitJsonObject(text);
   if (!members.ok()) return "error";

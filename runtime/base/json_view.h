@@ -33,7 +33,7 @@ class JsonView {
   // If several members have the same name, returns the first.
   JsonView operator[](std::string_view key) const;
 
-  // Return InvalidArgument if the value is absent or has another type, as JsonField does.
+  // Return InvalidArgument if the value is absent or has a different type, as JsonField does.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
@@ -42,7 +42,7 @@ class JsonView {
   std::string_view Text() const;
 
   // Return all members, in the text's order, or all elements. Return an empty list if the value is
-  // absent, InvalidArgument if it has another type.
+  // absent, InvalidArgument if it has a different type.
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 

@@ -48,8 +48,8 @@ bool IsControl(char c) {
   return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
 }
 
-// Escapes control characters, so that text from elsewhere can neither begin a line nor move the
-// cursor of a terminal.
+// Escapes control characters, so that untrusted text can neither begin a new line nor move a
+// terminal's cursor.
 std::string OneLine(std::string_view text) {
   std::string line;
   for (char c : text) {

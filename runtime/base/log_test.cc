@@ -7,7 +7,7 @@ namespace {
 
 const Logger kTestLog("test");
 
-// Text that a peer or an object brought along must not look like a line of its own.
+// Text that comes from a peer or an object must not look like a separate line.
 TEST(Log, KeepsTextFromElsewhereOnItsLine) {
   testing::internal::CaptureStderr();
   kTestLog.Info("worker 0\n2026-01-01T00:00:00Z INFO test all is well\x1b[2J",

@@ -11,8 +11,8 @@ namespace tfjob {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-// Returns the four random words for `counter` under `key`. The counter's words are in the order
-// that the paper uses.
+// Returns the four random words for `counter` under `key`. The counter's words are in the paper's
+// order.
 constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   uint32_t key_low = static_cast<uint32_t>(key);
   uint32_t key_high = static_cast<uint32_t>(key >> 32);

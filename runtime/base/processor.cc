@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 // Marks code that runs before the check. It is compiled for every processor of the architecture,
-// whatever the compiler flags are.
+// regardless of the compiler flags.
 #define TFJOB_ANY_PROCESSOR [[gnu::target("arch=x86-64"), gnu::noinline]]
 
 namespace tfjob {

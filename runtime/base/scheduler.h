@@ -1,6 +1,7 @@
-// Defines Scheduler, which replaces the operating system's threads, locks, waits and clocks by
+// Defines Scheduler, which replaces the operating system's threads, locks, waits and clocks with
 // simulated ones, so that a test can run whole tasks deterministically (tests/simulation/machine).
-// In programs no scheduler is installed, and Mutex, CondVar, Thread and RealClock use the system.
+// In programs, no scheduler is installed, and Mutex, CondVar, Thread and RealClock use the
+// operating system.
 #pragma once
 
 #include <atomic>
@@ -37,7 +38,7 @@ class Scheduler {
   // The wall clock of the calling thread's machine.
   virtual std::chrono::system_clock::time_point WallNow() = 0;
 
-  // Returns the scheduler in force; null: the operating system.
+  // Returns the installed scheduler, or null if the operating system is used.
   static Scheduler* Installed() { return installed_.load(std::memory_order_relaxed); }
   // Call only while no other thread of the process uses a mutex.
   static void Install(Scheduler* scheduler) { installed_ = scheduler; }

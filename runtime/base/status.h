@@ -1,8 +1,8 @@
-// The project's only error type: Abseil's Status, its constructors and its two macros.
+// Defines the project's only error type: Abseil's Status, with its constructors and its two macros.
 //
-// Which code to use (docs/errors.md contains the whole table):
+// Choose the code as follows (docs/errors.md contains the whole table):
 //   InvalidArgument     the input is wrong and will stay wrong: report it to the user
-//   NotFound, AlreadyExists, PermissionDenied, Unauthenticated   as the names say
+//   NotFound, AlreadyExists, PermissionDenied, Unauthenticated   as their names imply
 //   Aborted             another writer was first (HTTP 409 Conflict): read again and decide again
 //   FailedPrecondition  not now; wait for a change
 //   Unavailable, DeadlineExceeded   the peer or the network: retry the call

@@ -17,7 +17,7 @@ std::atomic<StopSource*> signalled{nullptr};
 
 void OnSignal(int number) {
   const int kept_errno = errno;
-  signal(number, SIG_DFL);  // if the same signal comes again, it ends the process
+  signal(number, SIG_DFL);  // if the same signal arrives again, it ends the process
   if (StopSource* source = signalled.load()) source->Request(number);
   errno = kept_errno;
 }

@@ -35,8 +35,8 @@ class StopSource {
   StopSource(const StopSource&) = delete;
   StopSource& operator=(const StopSource&) = delete;
 
-  // `signal_number` is the reason for the request. If there are several requests, that of the first
-  // is kept.
+  // `signal_number` is the reason for the request. If there are several requests, the reason of the
+  // first is kept.
   void Request(int signal_number);
 
   bool requested() const { return signal() != 0; }
@@ -44,7 +44,7 @@ class StopSource {
   int signal() const { return signal_.load(std::memory_order_acquire); }
   // Waits until a stop is requested or `timeout` has passed. Returns requested().
   bool WaitFor(Duration timeout) const;
-  // Returns earlier if `event` is set.
+  // Like the above, but also returns when `event` is set.
   bool WaitFor(Duration timeout, const Event& event) const;
 
  private:
@@ -54,7 +54,7 @@ class StopSource {
 
 // Makes SIGTERM and SIGINT request a stop of `source`. The first signal of either kind requests the
 // stop; if the same signal arrives again, its default action ends the process at once. Call it
-// once, before threads start. `source` must live as long as the process.
+// once, before threads start. `source` must exist until the process exits.
 void StopOnSignals(StopSource& source);
 
 }  // namespace tfjob

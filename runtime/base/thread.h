@@ -1,4 +1,4 @@
-// Runs a function on a thread of its own, like std::thread, but in a way that a test can simulate
+// Runs a function on its own thread, like std::thread, but in a way that a test can simulate
 // (scheduler.h).
 //
 //   thread_ = Thread("ps-read", [this] { Read(); });

@@ -17,7 +17,7 @@ namespace tfjob {
 // must not throw.
 class ThreadPool {
  public:
-  // `threads` must be ≥ 0; if it is 0, every closure runs in the caller's thread. ps and gdb show
+  // `threads` must be ≥ 0; if it is 0, every closure runs on the caller's thread. ps and gdb show
   // the threads under `name`, truncated to 15 characters.
   ThreadPool(std::string name, int threads);
   ~ThreadPool();

@@ -1,4 +1,4 @@
-// Tests what mutex.h and thread_pool.h promise about waiting and about running closures.
+// Tests the promises of mutex.h and thread_pool.h about waiting and about running closures.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -35,7 +35,7 @@ void operator delete(void* memory, size_t) noexcept {
 }
 
 #ifndef __SANITIZE_THREAD__
-// Overrides the functions of the C library, to find out which clock a wait uses.
+// Overrides functions of the C library, to find out which clock a wait uses.
 extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                       clockid_t clock, const timespec* deadline) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

@@ -1,4 +1,4 @@
-// The version of every program in this workspace.
+// Defines the version of every program in this workspace.
 #pragma once
 
 namespace tfjob {

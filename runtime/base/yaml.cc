@@ -15,9 +15,9 @@
 namespace tfjob {
 namespace {
 
-// Aliases can make a small text expand to a huge value ("billion laughs"), and so can anchors, each
-// of which keeps a copy of its value: nested anchors keep one at every level. The values and bytes
-// of text that a document holds, counted together and with these copies, may not exceed this number
+// Aliases can make a small text expand to a huge value ("billion laughs"). Anchors can do the same,
+// because each keeps a copy of its value: nested anchors keep a copy at every level. The number of
+// values plus the bytes of text in a document, including these copies, must not exceed this number
 // plus four times the size of the whole text. A text without anchors never reaches this limit.
 constexpr size_t kFreeExpansion = 100'000;
 

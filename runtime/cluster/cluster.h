@@ -5,12 +5,12 @@
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
 // The sparse form, which lets workers join and leave, lists the tasks of a type as an object from
-// index to address. A worker gets its own address and those of the servers; a server gets only its
-// own, as a list of one:
+// index to address. A worker gets its own address and the servers' addresses; a server gets only
+// its own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
 // (For this form, tf-operator before 1.2 used the key "sparseCluster" instead of "cluster"; both
-// are read.) The sparse form does not name the job's chief; the variable TFJOB_CHIEF does.
+// are accepted.) The sparse form does not name the job's chief; the variable TFJOB_CHIEF names it.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ std::string ToString(const Task& task);  // "/job:worker/task:1"
 struct Job {
   std::string name;
   std::map<int32_t, std::string> addresses;
-  bool sparse = false;  // written as an object; otherwise as a list of indexes 0 to N-1
+  bool sparse = false;  // written as an object; otherwise as a list for the indexes 0 to N-1
   bool null = false;    // written as null, as the Training Operator does in dynamic jobs without ps
 
   bool operator==(const Job&) const = default;
@@ -85,12 +85,12 @@ std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
 StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 
 // The role of a task. The chief initialises variables, saves checkpoints and ends the job; it also
-// trains, as a worker does.
+// trains, like a worker.
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
 // Returns the job's chief: task 0 of chief_type if that is set, otherwise chief 0 or master 0 if
-// there is one, otherwise worker 0 (also in the sparse form, as in TensorFlow).
+// there is one, otherwise worker 0 (even in the sparse form, as in TensorFlow).
 Task ChiefOf(const TfConfig& config);
 Role RoleOf(const TfConfig& config);
 
@@ -103,10 +103,10 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// Returns whether the job may have this task, as far as this task can know. In the static form, the
-// task must be listed; a worker only if the job has workers at all, because a job may be given more
-// of them while it runs. In the sparse form, it may be any worker or ps, or the chief. Indexes are
-// below kMostTasks.
+// Returns whether the job may have this task, as far as this process can know. In the static form,
+// the task must be listed, except that any worker is accepted if the job has workers at all,
+// because workers may be added while the job runs. In the sparse form, the task may be any worker
+// or ps, or the chief. Indexes are below kMostTasks.
 inline constexpr int32_t kMostTasks = 1 << 14;
 bool MayHave(const TfConfig& config, const Task& task);
 
@@ -121,7 +121,7 @@ struct JobIdentity {
 
 // Returns how long this process may take to end after SIGTERM: TFJOB_GRACE_PERIOD_SECONDS or, if
 // that is not set, Kubernetes' default of 30 s. A period of more than a year counts as a year.
-// Returns InvalidArgument if the variable is not a whole number from 0.
+// Returns InvalidArgument if the variable is not a non-negative whole number.
 StatusOr<Duration> GracePeriodFromEnvironment();
 
 // Read this process's TF_CONFIG and TFJOB_CHIEF, and its TFJOB_UID and TFJOB_ATTEMPT.

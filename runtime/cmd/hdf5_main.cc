@@ -1,4 +1,4 @@
-// The program tfjob-hdf5, which converts HDF5 files for the trainer:
+// Implements the program tfjob-hdf5, which converts HDF5 files for the trainer:
 //   tfjob-hdf5 read MEMORY SECONDS OUTPUT    HDF5 on descriptor 0 → safetensors on descriptor 1
 //   tfjob-hdf5 write MEMORY SECONDS OUTPUT   safetensors on descriptor 0 → HDF5 on descriptor 1
 // Both descriptors are files, not pipes. MEMORY and OUTPUT, the largest size of descriptor 1, are
@@ -6,9 +6,9 @@
 // Errors go to standard error; the exit code is then 1.
 //
 // A damaged file can make Debian's HDF5 library crash, loop or write anywhere in its memory. This
-// process therefore holds no secrets, may use only so much memory and time, and can open no other
-// file after it has opened the one that it converts. Its output may be a file in memory, so that is
-// limited, too.
+// process therefore holds no secrets, has limits on its memory and time, and cannot open any other
+// file after it has opened the one that it converts. Its output may be a file in memory, so the
+// size of the output is limited, too.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ void LimitMemory(rlim_t megabytes) {
   Limit(RLIMIT_AS, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (megabytes << 20));
 }
 
-// The undefined behaviour sanitizer opens a pipe to find out whether memory may be read.
+// The undefined behaviour sanitizer opens a pipe to find out whether memory is readable.
 #if defined(__has_feature)
 constexpr rlim_t kMostFiles = __has_feature(undefined_behavior_sanitizer) ? 16 : 0;
 #else
@@ -96,7 +96,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int code = tfjob::Main(argc, argv);
-  // The library frees its memory at exit, which a damaged file may have upset.
+  // At exit, the library would free its memory, which a damaged file may have corrupted.
   std::cerr.flush();
   _exit(code);
 }

@@ -15,7 +15,7 @@
 namespace tfjob::cmd {
 namespace {
 
-// Returns whether the file holds a model of Keras, and not a training file, which may be JSON, too.
+// Returns whether the file contains a Keras model, and not a training file, which may also be JSON.
 StatusOr<bool> IsKerasModel(const std::string& path) {
   ASSIGN_OR_RETURN(const keras::FileFormat format, keras::FormatOf(path));
   if (format != keras::FileFormat::kJson) return format != keras::FileFormat::kOther;

@@ -1,4 +1,4 @@
-// Where a subcommand takes its model and its weights from.
+// Determines which model and which weights a subcommand uses.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,8 +24,8 @@ struct ModelSource {
 
 struct LoadedModel {
   model::Model model;
-  // The file or folder with the weights: --weights, or, if that is not given, --model if it is a
-  // whole model, or the training file's model_dir. "": none.
+  // The file or folder with the weights: --weights or, if that is not given, either --model, if it
+  // is a whole model, or the training file's model_dir. "": none.
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;
@@ -33,8 +33,9 @@ struct LoadedModel {
   float scale = 1;
 };
 
-// Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. `with_data`
-// also reads the training file's data if the model does not state its input's shape.
+// Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. With
+// `with_data`, also reads the training file's data if the model does not state the shape of its
+// input.
 StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
 
 // Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the

@@ -82,7 +82,7 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
     return PrintPlacement(strategy::DefineParameters(config.strategy, definition.state, tasks),
                           servers);
   }
-  // The servers clip the mean of a synchronous step, not the graph.
+  // The mean of a synchronous step is clipped by the servers, not by the graph.
   if (!AppliesUpdates(tf_config) && config.strategy.mode == config::PsMode::kSync) {
     definition.build.clipping = {};
   }

@@ -1,4 +1,5 @@
-// Formats what the runtime derives from its input, stage by stage, for tfjob-trainer --print=STAGE.
+// Formats the values that the runtime derives from its input, stage by stage, for tfjob-trainer
+// --print=STAGE.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ namespace tfjob::cmd {
 // Returns one line per task with its role and address. An arrow marks this task.
 std::string PrintCluster(const cluster::TfConfig& config);
 
-// Returns which bytes of which variable are on which server, and the total that each server holds,
-// including optimizer slots.
+// Returns the placement as text: for each server, the bytes of each variable that it holds, and the
+// total, including optimizer slots.
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
 // Returns the stage "config", "model", "graph", "placement" or "program" of the training task at

@@ -42,7 +42,7 @@ std::string ShapeText(const std::vector<model::TensorType>& types) {
   return absl::StrJoin(shapes, " ");
 }
 
-// Sizes with a thousands separator, as Keras prints them.
+// Returns a size with thousands separators, as Keras prints it.
 std::string Grouped(int64_t number) {
   std::string digits = StrCat(number);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
@@ -50,7 +50,7 @@ std::string Grouped(int64_t number) {
   return digits;
 }
 
-// Returns the largest int64 for a number that is larger.
+// Returns the number as an int64, or the largest int64 if the number is larger.
 int64_t Rounded(double number) {
   return number < 0x1p63 ? static_cast<int64_t>(number) : INT64_MAX;
 }
@@ -81,7 +81,7 @@ std::string Givers(const model::Model& model, const model::Call& call) {
   return givers.empty() ? "-" : absl::StrJoin(givers, ", ");
 }
 
-// One row per call; the parameters are counted at a layer's first call.
+// Returns one row per call. A layer's parameters are counted at its first call.
 std::vector<Row> Rows(const model::Model& model,
                       const std::vector<std::vector<model::TensorType>>& types,
                       const std::vector<model::VariableSpec>& variables) {

@@ -1,5 +1,5 @@
-// Writes why a program failed to its termination message: a file from which Kubernetes, and `tfjob
-// run`, copy it into the status of the container.
+// Writes the reason why a program failed to its termination message: a file that Kubernetes and
+// `tfjob run` copy into the status of the container.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace tfjob::cmd {
 std::string TerminationLog();
 
 // Replaces the content of the file with `message` as one line: the parts of a message with several
-// lines are joined with "; ". Cuts it to 4,096 bytes, as the kubelet does. Does nothing if the file
-// does not exist, which is the case outside a container.
+// lines are joined with "; ". Truncates it to 4,096 bytes, as the kubelet does. Does nothing if the
+// file does not exist, which is the case outside a container.
 void WriteTerminationMessage(const std::string& file, std::string_view message);
 
 }  // namespace tfjob::cmd

@@ -1,5 +1,5 @@
-// The program tfjob-trainer, which runs one task of a job: its flags, wiring and exit codes.
-// TF_CONFIG decides the task's role.
+// Implements the program tfjob-trainer, which runs one task of a job: its flags, wiring and exit
+// codes. TF_CONFIG decides the task's role.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -39,10 +39,11 @@ struct Flags {
   std::string log_format = "text";
 };
 
-// Exits the process if what runs does not end in time after it was asked to stop.
+// Exits the process if its work does not end in time after a stop was requested.
 class StopGuard {
  public:
-  // Returns how much time there is. Called by another thread, once a stop is requested.
+  // Returns how much time is left for the work to end. Called on another thread, once a stop is
+  // requested.
   using Budget = std::function<Duration()>;
 
   StopGuard(const StopSource& stop, Budget budget, std::function<void()> log_exit)
@@ -77,8 +78,8 @@ class StopGuard {
   std::thread thread_;
 };
 
-// Exit codes are documented in docs/errors.md: 1 to 127 mean that a retry will not help,
-// 138 that it may.
+// Exit codes are documented in docs/errors.md: 1 to 127 mean that a retry will not help; 138 means
+// that it may.
 int ExitCode(const Status& status, const StopSource& stop) {
   if (status.ok()) return 0;
   if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
@@ -167,7 +168,7 @@ int Main(int argc, char** argv) {
     verb->AddFlags(*sub);
     sub->callback([&chosen, &verb] { chosen = verb.get(); });
   }
-  // A flag that is parsed before a subcommand belongs to the training of a task.
+  // A flag before a subcommand is a flag for training a task, and cannot be used with a subcommand.
   const auto check_flags = [&] {
     for (const char* flag : {"--config", "--set", "--print"}) {
       if (chosen == nullptr || app.count(flag) == 0) continue;

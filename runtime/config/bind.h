@@ -9,8 +9,7 @@
 
 namespace tfjob::config {
 
-// Returns the binding of a member of a member of …: Bind<&TrainingConfig::data,
-// &DataConfig::shuffle>().
+// Returns the binding of a nested member: Bind<&TrainingConfig::data, &DataConfig::shuffle>().
 template <auto... members>
 Binding Bind() {
   using C = TrainingConfig;

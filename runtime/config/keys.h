@@ -39,7 +39,7 @@ using Binding =
 //   kClassWeights a map of class numbers to numbers
 //   kNames        a map of names to names, or one name, which is stored as {"": NAME}
 //   kRanges       a map of names to [low, high]
-//   kOutputs      a map of names to maps of those keys that are per_output
+//   kOutputs      a map of names to maps of the keys that are per_output
 enum class KeyType {
   kBool,
   kInteger,
@@ -86,7 +86,8 @@ const Key* FindKey(std::string_view path);
 // This is the case for loss, optimizer and strategy.
 bool HasShortForm(std::string_view section);
 
-// Checks the keys of `outputs`, and reads those of one output into `config`.
+// ReadOutputs checks the keys of `outputs`, and ReadOutput reads the keys of one output into
+// `config`.
 StatusOr<std::shared_ptr<const Json>> ReadOutputs(const JsonField& field);
 Status ReadOutput(TrainingConfig& config, const JsonField& field);
 

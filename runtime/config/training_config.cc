@@ -50,8 +50,8 @@ std::vector<std::string> NamesIn(Scope scope, std::string_view section) {
   return names;
 }
 
-// Returns a key of the same name in another section, or "". For example, "mode" at the top level is
-// a misplaced "strategy.mode".
+// Returns a key of the same name in another section, or "" if there is none. For example, "mode" at
+// the top level is a misplaced "strategy.mode".
 std::string SameNameElsewhere(std::string_view name) {
   const std::string suffix = StrCat(".", name);
   for (const Key& key : Keys()) {
@@ -92,8 +92,8 @@ Status Read(TrainingConfig& config, Scope scope, const std::string& path, const 
   return OkStatus();
 }
 
-// Returns the text of --set outputs.NAME.KEY=VALUE as the value of `outputs`: what `config` has
-// there, with the key replaced.
+// Returns the text of --set outputs.NAME.KEY=VALUE as the value of `outputs`: the value in
+// `config`, with the key replaced.
 StatusOr<Json> WithOutputKey(const TrainingConfig& config, std::string_view path, Json value) {
   Json outputs = config.outputs ? *config.outputs : Json::object();
   Json* at = &outputs;
@@ -119,8 +119,8 @@ void Place(Json& document, const std::string& path, Json value) {
   (*at)[path.substr(begin)] = std::move(value);
 }
 
-// Returns whether the key has an effect. A key has none if it belongs to a format, loss, optimizer
-// or schedule other than the configured one.
+// Returns whether the key has an effect. It has none if it belongs to a format, loss, optimizer or
+// schedule that is not the configured one.
 bool Applies(const TrainingConfig& config, const Key& key) {
   if (key.when_key.empty()) return true;
   const Json selector = GetKey(config, *FindKey(key.when_key));
@@ -196,7 +196,7 @@ TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name) 
   own.outputs = nullptr;
   if (config.outputs == nullptr) return own;
   const JsonField keys = JsonField(*config.outputs)[name];
-  if (keys["loss"].present()) own.loss = {};  // a loss of its own has its own arguments
+  if (keys["loss"].present()) own.loss = {};  // an output with its own loss has its own arguments
   const Status read = ReadOutput(own, keys);
   ENFORCE(read.ok(), "the keys of outputs are checked where they are set");
   return own;

@@ -1,4 +1,4 @@
-// Represents the training file as a value: what to train, on what data, how and for how long. The
+// Represents the training file as a value: what to train, on which data, how and for how long. The
 // file is YAML or JSON. keys.h declares the table of its keys. docs/training-file.md documents
 // them, and docs/training.schema.json is their JSON Schema.
 //
@@ -29,13 +29,13 @@ struct ModelConfig {
   std::string keras_json;                 // a file written by Keras' model.to_json()
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "": none
-  std::vector<std::string> weights_skip;  // patterns of the variables that it does not provide
+  std::vector<std::string> weights_skip;  // patterns of variables that this file does not provide
   std::vector<std::string> frozen;        // patterns of layers that are not trained
 };
 
 enum class Reduction { kMean, kSum };
 
-// The names of losses, metrics and optimizers are those of the packages model and optimizer.
+// The packages model and optimizer define the names of losses, metrics and optimizers.
 struct LossConfig {
   std::string name;
   bool from_logits = false;
@@ -54,7 +54,7 @@ struct ScheduleConfig {
   std::vector<double> boundaries, values;
 };
 
-// Unset hyper-parameters have the optimizer's own defaults (those of Keras).
+// Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
 struct OptimizerConfig {
   std::string name = "sgd";
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
@@ -75,7 +75,7 @@ struct SourceConfig {
   DataFormat format = DataFormat::kNone;  // kNone: there is no such source
   double scale = 1;                       // factor applied to the float32 inputs
 
-  std::string images, labels;  // idx: two files, plain or gz
+  std::string images, labels;  // idx: two files, plain or gzipped
 
   std::string file;          // csv, npz
   bool header = true;        // csv: the first row contains names
@@ -83,8 +83,8 @@ struct SourceConfig {
   std::string delimiter = ",";
 
   // npz: the arrays for the inputs, the labels and the sample weights, by the names of inputs and
-  // outputs. An array is the name of one in `file`, or the path of an NPY file. The name "" stands
-  // for the only input, for the only output, or, for sample weights, for all outputs.
+  // outputs. An array is given by its name in `file`, or by the path of an NPY file. The name ""
+  // stands for the only input, for the only output, or, for sample weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // synthetic: the range of an input, or of the labels of an output, by its name.
@@ -111,27 +111,27 @@ struct DataConfig {
 };
 
 enum class StrategyKind { kAuto, kOneDevice, kParameterServer };
-// Their names in the training file, in the order of the enum.
+// The names of the strategies in the training file, in the order of the enum.
 inline constexpr const char* kStrategyNames[] = {"auto", "one_device", "parameter_server"};
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
   StrategyKind kind =
-      StrategyKind::kAuto;  // parameter_server if the cluster has a ps, else one_device
+      StrategyKind::kAuto;  // parameter_server if the cluster has a ps, otherwise one_device
   PsMode mode = PsMode::kAsync;
   int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
   int64_t shard_bytes = 32 << 20;        // variables above this are split across servers; 0: never
   std::optional<int64_t> max_staleness;  // asynchronous; unset: unlimited
-  // Synchronous: how long the others wait for a worker, in median steps and at least; 0 median
-  // steps: without end.
+  // Synchronous: how long the others wait for a worker, in median steps and at least in seconds. A
+  // factor of 0 means without limit.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
-// Says what happens when a loss or a gradient is NaN or infinite.
+// Specifies what happens when a loss or a gradient is NaN or infinite.
 enum class OnNonFinite { kFail, kSkip, kContinue };
 
 struct EvalConfig {
@@ -144,8 +144,8 @@ struct EvalConfig {
 struct TrainingConfig {
   ModelConfig model;
 
-  // The members up to `class_weight` hold for every output of the model, unless `outputs` has
-  // others for it: see ForOutput.
+  // The members up to `class_weight` apply to every output of the model, unless `outputs` has other
+  // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
   std::vector<std::string> metrics;
@@ -176,8 +176,8 @@ struct TrainingConfig {
   int64_t threads = 0;  // 0: one per processor that the CPU affinity and the cgroup's quota allow
 };
 
-// Parses the text. `what` names it in error messages. Does not check keys against each other.
-// Validate does that, after the overrides.
+// Parses the text. `what` names it in error messages. Does not check keys against each other:
+// Validate does so, after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
 // Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
@@ -189,7 +189,7 @@ Status Override(TrainingConfig& config, std::string_view path, std::string_view 
 // given. A key must not be set if another key makes it meaningless.
 Status Validate(const TrainingConfig& config);
 
-// Says how often the chief saves a checkpoint. The default is every 600 s. 0 means off.
+// Specifies how often the chief saves a checkpoint. The default is every 600 s. 0 means off.
 struct CheckpointTriggers {
   double secs = 600;
   int64_t steps = 0;
@@ -204,7 +204,7 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 // Returns the names that `outputs` mentions, sorted.
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
-// Returns the config of one output of the model: the keys of `outputs.NAME` replace those of the
+// Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
 // same name. A loss is replaced with all of its keys.
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 

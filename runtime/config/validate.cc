@@ -1,5 +1,5 @@
 // Implements Validate, which checks the rules that involve several keys, and the functions whose
-// result depends on several keys.
+// results depend on several keys.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -48,7 +48,7 @@ Status CheckCsv(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
-// Without a file, every array must be a file of its own.
+// Without a file, every array must have its own file.
 Status CheckNpz(const SourceConfig& source, const std::string& at) {
   if (!source.file.empty()) return OkStatus();
   const auto all_files = [](const std::map<std::string, std::string>& arrays) {

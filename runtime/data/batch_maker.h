@@ -1,4 +1,4 @@
-// Produces the batches of one worker's share of the examples. Orders, gathers and converts the
+// Produces the batches of one worker's share of the examples: orders, gathers and converts the
 // examples. This is the part of Pipeline that has no threads.
 #pragma once
 
@@ -56,7 +56,7 @@ class Pipeline::Maker {
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
   int64_t rows_;       // this worker's examples per epoch
-  int64_t remainder_;  // how many of them form the last, smaller batch; 0: none
+  int64_t remainder_;  // the number of these in the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;
   std::vector<ColumnValues> columns_;

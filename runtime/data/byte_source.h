@@ -21,12 +21,12 @@ class ByteSource {
   // DataLoss if gzip data ends early or is damaged.
   StatusOr<size_t> Read(std::span<std::byte> bytes);
   // Fills the whole span. Returns DataLoss if the file ends early. In the message, `what` names the
-  // data that was being read.
+  // data being read.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   // Returns the whole text of the file. Returns InvalidArgument if a compressed file unpacks to
-  // more than a hundred times its size and more than kFreeBytes: nothing in the file says
-  // beforehand how long its text is.
+  // more than a hundred times its size and more than kFreeBytes: the file does not state the length
+  // of its text in advance.
   StatusOr<std::string> ReadText();
 
   const std::string& path() const { return path_; }
@@ -46,7 +46,7 @@ class ByteSource {
   std::unique_ptr<gzFile_s, Close> file_;
   bool compressed_ = false;
   uint64_t max_bytes_ = 0;
-  uint64_t usual_bytes_ = 0;  // the most that ReadText() returns of a compressed file
+  uint64_t usual_bytes_ = 0;  // the limit on ReadText() for a compressed file
 };
 
 }  // namespace tfjob::data

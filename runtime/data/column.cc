@@ -22,7 +22,7 @@ std::string TextOf(const Number& number) {
 }
 
 Number OfReal(double real) {
-  // 2^63: all whole numbers below fit into int64.
+  // 2^63: all whole numbers below it fit into int64.
   const bool whole = std::floor(real) == real && std::fabs(real) < 0x1p63;
   return {.whole = whole, .integer = whole ? static_cast<int64_t>(real) : 0, .real = real};
 }
@@ -123,7 +123,7 @@ class ColumnConverter {
  private:
   size_t Count() const { return static_cast<size_t>(values_.num_elements()); }
 
-  // Returns how many class numbers, or rows of scores, an example has.
+  // Returns the number of class numbers, or of rows of scores, in an example.
   int64_t Places() const {
     const int64_t elements = column_.shape.num_elements();
     return column_.one_hot && column_.classes > 0 ? elements / column_.classes : elements;
@@ -171,7 +171,7 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at one of the places of all examples, as Keras finds it.
+  // Returns the class at one of the places of all examples, determined as in Keras.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {
       const double value = std::nearbyint(NumberAt(values_, place).value());

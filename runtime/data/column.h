@@ -1,4 +1,5 @@
-// Says how the values of one array of a dataset become one tensor of a batch, and converts them.
+// Describes how the values of one array of a dataset become one tensor of a batch, and converts
+// them.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +15,25 @@ struct Column {
   std::string name;   // of the tensor in a batch
   std::string array;  // of the dataset
   DType dtype = DType::kFloat32;
-  // Of one example in a batch. The array's examples have as many elements, but may have another
-  // shape ([] for [1]).
+  // The shape of one example in a batch. The array's examples have the same number of elements, but
+  // may have a different shape ([] for [1]).
   Shape shape = {};
   float scale = 1;  // factor, only for float32
-  // Above 0: the values are class numbers, each in [0, classes). The tensor contains the numbers,
-  // or, if one_hot is set, rows of zeros with a one in their place: then the last dimension of the
-  // shape is `classes`, and the array's examples have as many elements as there are rows.
+  // Above 0: the values are class numbers, each in [0, classes). The tensor contains the numbers
+  // or, if one_hot is set, one row per number: zeros, with a one at the position of the class. In
+  // this case, the last dimension of the shape is `classes`, and the array's examples have one
+  // element per row.
   int64_t classes = 0;
   bool one_hot = false;
-  // If not empty: the tensor contains not the class numbers, but the weights of the classes; 1 for
-  // a class that is not named. The array has either class numbers, as many as the shape has
-  // elements, or a row of scores for each of them, whose largest one says the class.
+  // If not empty: instead of the class numbers, the tensor contains the weights of the classes; 1
+  // for a class without an entry. For each element of the shape, the array has either a class
+  // number or a row of scores, whose largest element gives the class.
   std::map<int64_t, double> class_weights = {};
 };
 
 // Returns the column of an array that enters a batch as float32, in its own shape.
 Column FloatColumn(const Dataset& dataset, const std::string& array, float scale = 1);
-// Returns such columns for all arrays.
+// Returns a FloatColumn for every array.
 std::vector<Column> FloatColumns(const Dataset& dataset);
 // Returns the column of class numbers: int64, one per example.
 Column ClassColumn(const std::string& array, int64_t classes);
@@ -44,8 +46,8 @@ Column OneHotColumn(const std::string& array, int64_t classes);
 //
 // Checks every value. Returns InvalidArgument, with a message that names the file, the row, the
 // value and what was expected, if a value is NaN or infinite, is not a whole number although the
-// column's type is an integer, or is out of range; and if there is no such array, or its examples
-// have another number of elements.
+// column's type is an integer, or is out of range; and if there is no such array, or the number of
+// elements of its examples does not match.
 StatusOr<Tensor> ConvertColumn(const Dataset& dataset, const Column& column);
 
 }  // namespace tfjob::data

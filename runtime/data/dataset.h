@@ -29,9 +29,10 @@ inline constexpr char kLabelsArray[] = "labels";
 
 // Immutable once loaded. Shared by the pipelines that read it.
 struct Dataset {
-  std::vector<Array> arrays;  // at least one; all of them have as many rows
+  std::vector<Array> arrays;  // at least one; all have the same number of rows
   std::string row_name =
-      "row";              // how errors name an example: "row" in an IDX file, "line" in a CSV file
+      "row";              // the word for an example in errors: "row" (IDX files), "line" (CSV
+                          // files)
   int64_t first_row = 0;  // number of the first example; rows count from 0, lines from 1
 
   int64_t size() const { return arrays[0].values.shape().dim(0); }
@@ -52,7 +53,7 @@ struct IdxOptions {
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. Every row must have as many
-// columns as the first one. All columns but the label's are features. An example's features have
+// columns as the first one. All columns except the label's are features. An example's features have
 // the shape [columns - 1] and are in the order of the file. Labels are float64.
 struct CsvOptions {
   std::string file;
@@ -64,8 +65,8 @@ struct CsvOptions {
 };
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
-// Loads arrays of NumPy (runtime/io/npy.h), from one archive or from files of their own. The first
-// axis of each is that of the examples; all must have as many.
+// Loads NumPy arrays (runtime/io/npy.h), from one archive or from separate files. The first axis of
+// each array counts the examples; all arrays must have the same number of examples.
 struct NpzOptions {
   struct Source {
     std::string name;   // of the array in the dataset

@@ -8,7 +8,7 @@
 namespace tfjob::data {
 namespace {
 
-// Reads each array once, however often it is used.
+// Reads each array only once, however often it is used.
 class NpzArrays {
  public:
   explicit NpzArrays(const std::string& file) : file_(file) {}

@@ -72,14 +72,14 @@ class Pipeline::Ring {
 
   Maker& maker_;
   std::vector<BatchSlot>
-      slots_;  // the counts below say whether the thread or the owner uses a slot
+      slots_;  // the counts below determine whether the thread or the owner uses a slot
   size_t refill_;
   std::thread thread_;
   Mutex mutex_;
   CondVar emptied_, became_filled_;
   size_t empty_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;      // the slot that the owner holds or gets next
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;      // the slot that the owner holds or will get next
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the owner is using slot first_
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

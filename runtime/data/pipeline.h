@@ -1,6 +1,6 @@
 // Turns a dataset into batches of named tensors. Shuffles the examples every epoch, divides them
-// among the workers, groups them into batches, and converts them to the types that the model takes.
-// A background thread prepares batches ahead of time.
+// among the workers, groups them into batches, and converts them to the types that the model
+// requires. A background thread prepares batches ahead of time.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
 //                    Pipeline::Create(dataset, {.batch_size = 128,
@@ -38,7 +38,7 @@ struct PipelineOptions {
   int64_t worker = 0;
   int64_t workers = 1;
   bool drop_remainder = false;
-  int64_t prefetch = 8;  // batches prepared ahead; 0: each is made on demand in the caller's thread
+  int64_t prefetch = 8;  // batches prepared ahead; 0: each is made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
 };
@@ -79,12 +79,12 @@ class Pipeline {
   // Returns the position of the batch that Next will return. A pipeline that is created with this
   // position as `start` continues from there.
   Position position() const;
-  // Returns how many batches have been taken since the beginning of epoch 0 (that is, from all
-  // batches that precede `position`).
+  // Returns the number of batches that have been taken since the beginning of epoch 0 (that is, of
+  // all batches that precede `position`).
   int64_t drawn() const;
-  // Goes on as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
-  // last batch becomes invalid. Allocates memory, and prepares batches anew, unless this is the
-  // present position.
+  // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
+  // last batch becomes invalid. Allocates memory and prepares new batches, unless this is already
+  // the current position.
   void Seek(int64_t drawn);
   int64_t batches_per_epoch() const;  // of this worker
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none. All other

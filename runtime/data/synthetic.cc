@@ -12,7 +12,7 @@ constexpr int64_t kMostSyntheticElements = int64_t{1} << 32;
 
 template <typename T>
 void DrawReals(PhiloxStream& random, double low, double high, std::span<T> values) {
-  // 32 bits are enough for float32 and twice as fast.
+  // 32 bits are enough for float32, and are twice as fast.
   for (T& value : values)
     value = static_cast<T>(low + (high - low) * (static_cast<double>(random.Next()) * 0x1p-32));
 }
@@ -41,7 +41,8 @@ void Draw(PhiloxStream& random, double low, double high, Tensor& tensor) {
   }
 }
 
-// Returns the smallest and the largest integer of a type, as far as DrawIntegers can draw them.
+// Returns the smallest and the largest integer of a type, within the range that DrawIntegers
+// supports.
 std::pair<double, double> LimitsOf(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
   if (dtype == DType::kUInt8) return {0, 255};

@@ -11,15 +11,16 @@ namespace tfjob::exec {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-// Rows that begin a multiple of this apart fall into few of the 64 sets of a first-level cache (64
-// sets of kCacheLine bytes are 4096 bytes).
+// Rows that begin at multiples of this distance fall into few of the 64 sets of a first-level cache
+// (64 sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
 size_t PhysicalBytes() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-// Refuses more memory than the machine has. Linux would grant it and kill the process later.
+// Returns an error for more memory than the machine has. Linux would grant it and kill the process
+// later.
 StatusOr<DeviceMemory> AllocateHost(size_t bytes) {
   if (bytes > PhysicalBytes()) {
     return ResourceExhausted("the program needs ", bytes, " bytes of memory, but the machine has ",

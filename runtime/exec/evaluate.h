@@ -1,4 +1,4 @@
-// Runs single ops on the host, to fold constants.
+// Runs individual ops on the host, to fold constants.
 #pragma once
 
 #include "runtime/graph/passes.h"

@@ -147,7 +147,7 @@ std::vector<Case> LinearCases() {
            [ta, tb](Builder& b, const Inputs& in) { return MatMul(b, in[0], in[1], ta, tb); }});
     }
   }
-  // Leading axes that count as rows.
+  // Leading axes that together count as rows.
   for (const bool tb : {false, true}) {
     cases.push_back(
         {"MatMul", {{2, 3, 4}, tb ? Shape{5, 4} : Shape{4, 5}}, [tb](Builder& b, const Inputs& in) {
@@ -193,7 +193,8 @@ std::vector<Case> BatchCases() {
         cases.push_back({"BatchMatMulV2", {matrices(x, ax, 2, 3), matrices(y, ay, 3, 4)}, build});
     }
   }
-  // As attention does it: [batch, steps, heads, size]. The passes drop the transpositions.
+  // The products of attention, with [batch, steps, heads, size]. The passes drop the
+  // transpositions.
   cases.push_back({"BatchMatMulV2",
                    {{2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 3}},
                    [](Builder& b, const Inputs& in) {
@@ -255,7 +256,7 @@ std::vector<Case> RowCases() {
                        return Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2, 2}, {2, 0, 2, 3})));
                      }});
   }
-  // Two parts of one table, of which another op uses all rows.
+  // Two parts of one table, all rows of which another op uses.
   cases.push_back({"Gather", {{4, 3}}, [](Builder& b, const Inputs& in) {
                      const Output rows =
                          Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2}, {2, 0})));
@@ -271,7 +272,7 @@ std::vector<Case> RowCases() {
 }
 
 std::vector<Case> ImageCases() {
-  // Strides, padding on one side, dilation; two groups.
+  // Strides, padding on one side, dilation, and two groups.
   const Window window = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 2, 2, 1}};
   const Window pooling = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 1, 1, 1}};
   const Shape image = {2, 4, 5, 4}, filter = {2, 3, 2, 6};
@@ -292,8 +293,8 @@ std::vector<Case> ImageCases() {
   return cases;
 }
 
-// A loop of three steps: h' = tanh(x + h·w + bias), with what a step may do with its parts. The
-// inputs are the first h, x, w and bias.
+// A loop of three steps: h' = tanh(x + h·w + bias), with everything that a step may do with its
+// parts. The inputs are the first h, x, w and bias.
 Output Loop(Builder& b, const Inputs& in, bool reversed) {
   graph::ScanBuilder scan(b, 3);
   Builder& body = scan.body();
@@ -317,7 +318,7 @@ std::vector<Case> LoopCases() {
                        return Loop(b, in, reversed);
                      }});
   }
-  // A loop in a loop, and only the last state is used.
+  // A loop within a loop, of which only the last state is used.
   cases.push_back({"Scan", {{2, 2}, {4, 2, 2}, {3, 2, 2}}, [](Builder& b, const Inputs& in) {
                      graph::ScanBuilder scan(b, 4);
                      const Output h = scan.State(in[0]), x = scan.Sequence(in[1]);

@@ -19,7 +19,7 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<size_t> offsets;  // one per buffer, multiples of kAlignment
   size_t arena_bytes = 0;
-  size_t unshared_bytes = 0;  // size of the arena if no memory were reused
+  size_t unshared_bytes = 0;  // the size of the arena if no memory were reused
 };
 
 // Plans the arena so that buffers in use at the same time do not overlap. The algorithm is greedy:

@@ -304,7 +304,7 @@ class Planner {
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
-  std::map<Output, int> ready_;        // by source: the number of steps after which it is computed
+  std::map<Output, int> ready_;        // by source: computed after this many steps
   std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output placed in place
   int position_ = 0;
   Plan plan_;

@@ -1,5 +1,5 @@
-// Lays out a graph for a device, before any memory is allocated. Decides where each value lives,
-// and which kernels run in which order. Values share memory if no data has to move:
+// Lays out a graph for a device, before any memory is allocated. Decides where each value is
+// stored, and which kernels run in which order. Values share memory if no data has to move:
 //   - A value that is read from a variable stays in the variable's memory, unless the value is
 //     fetched or the variable is written before the value's last use.
 //   - Identity and Reshape use their input's memory, unless the input of a Reshape has padded rows.
@@ -41,7 +41,7 @@ struct PlannedStep {
 struct PlannedFetch {
   std::string name;
   Value value;    // dense
-  int ready = 0;  // it is computed after this many steps
+  int ready = 0;  // the number of steps after which it is computed
 };
 
 struct Plan {
@@ -54,9 +54,9 @@ struct Plan {
   std::vector<PlannedFetch> fetches;
 };
 
-// Plans the graph. `feeds` are the layouts of the feeds, by name; others are dense. Creates the
-// optimizer slots that the store lacks. Returns FailedPrecondition if a variable is missing from
-// the store, and InvalidArgument if a variable's dtype or shape differs from what the graph
+// Plans the graph. `feeds` are the layouts of feeds, by name; all other feeds are dense. Creates
+// the optimizer slots that the store lacks. Returns FailedPrecondition if a variable is missing
+// from the store, and InvalidArgument if a variable's dtype or shape differs from what the graph
 // expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device,

@@ -6,7 +6,7 @@
 namespace tfjob::exec {
 namespace {
 
-// Prints where the value lives, and its operand. Feeds and variables are printed by name ("x",
+// Prints where the value is stored, and its operand. Feeds and variables are printed by name ("x",
 // "dense/kernel"), constants as "const", and values in the arena by their offset ("@1024").
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {

@@ -85,14 +85,14 @@ class Program {
   // Returns the variables that the program writes, in the order in which it first writes them.
   const std::vector<variables::Variable*>& written() const;
 
-  // Runs the program once. `feeds` are in the order of feeds(). Returns InvalidArgument, with a
-  // message that names the feed, and runs nothing if a feed is missing (default-constructed) or has
-  // another dtype or size. Otherwise increments the version of every variable that the program
-  // writes. A copy of a variable that is in progress (Variable::BeginCopy) is finished just before
-  // the program first writes that variable.
+  // Runs the program once. `feeds` are in the order of feeds(). If a feed is missing
+  // (default-constructed) or has the wrong dtype or size, returns InvalidArgument, with a message
+  // that names the feed, and runs nothing. Otherwise increments the version of every variable that
+  // the program writes. A copy of a variable that is in progress (Variable::BeginCopy) is finished
+  // just before the program first writes that variable.
   //
-  // Returns the error of the first op that cannot use the values of its inputs (Gather: the number
-  // of a row that the table does not have), and runs no op after it: moving statistics that were
+  // Returns the error of the first op that cannot use the values of its inputs (Gather: the index
+  // of a row that the table does not have), and runs no op after it. Moving statistics that were
   // assigned before it stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
   // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as an announced fetch has

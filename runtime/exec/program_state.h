@@ -1,4 +1,4 @@
-// Defines the internals of a Program, which compiling, running and printing share.
+// Defines the internals of a Program, which the code for compiling, running and printing shares.
 #pragma once
 
 #include <map>

@@ -19,7 +19,7 @@ void* operator new(size_t bytes) {
   ++allocations;
   return std::malloc(bytes);
 }
-// AddressSanitizer requires every form of new to match delete.
+// Replaced because AddressSanitizer requires every form of new to match delete.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes);
@@ -242,7 +242,7 @@ TEST(Program, MakesNoGradientOfAPlainSgdStepUponAMatrix) {
   EXPECT_NE(text.find("w2/Apply: ApplyOptimizer"), std::string::npos) << text;
 }
 
-// The result must be right even if the product reads the variable that it is added to.
+// The result must be right even if the product reads the variable to which it is added.
 TEST(Program, AccumulatesAProductOfTheVariableItself) {
   VariableStore store;
   const Tensor initial = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
@@ -446,7 +446,7 @@ TEST(Program, WorksInPlaceOnlyOnWhatNobodyNeedsLater) {
   ASSERT_TRUE(program->Run(std::array{Feed::Of(value)}).ok());
   EXPECT_EQ(Floats(*program, "n"), (std::vector<float>{-1, -1}));
   EXPECT_EQ(Floats(*program, "y"), (std::vector<float>{2, 2}));
-  EXPECT_EQ(value.data<float>()[0], 0);  // never in the caller's memory
+  EXPECT_EQ(value.data<float>()[0], 0);  // the result is never put into the caller's memory
   EXPECT_EQ(program->arena_bytes(), 3 * 64u);
 }
 

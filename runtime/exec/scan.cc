@@ -47,7 +47,7 @@ struct BodyStep {
   std::vector<void*> outputs;
 };
 
-// The operands of the body's kernels that lie at one address.
+// The operands of the body's kernels that have the same address.
 class Place {
  public:
   void AddInput(size_t step, size_t index) { inputs_.push_back({step, index}); }
@@ -56,7 +56,7 @@ class Place {
   void Set(std::vector<BodyStep>& steps, const void* address) const {
     for (const auto& [step, index] : inputs_) steps[step].inputs[index] = address;
     for (const auto& [step, index] : outputs_)
-      steps[step].outputs[index] = const_cast<void*>(address);  // only of memory that we write
+      steps[step].outputs[index] = const_cast<void*>(address);  // only for memory that is written
   }
 
  private:
@@ -73,7 +73,7 @@ struct Series {
   }
 };
 
-// Where the body leaves the value of a fetch. Fetches of one value share it.
+// Where the body stores the value of a fetch. Fetches of the same value share it.
 struct Result {
   int place = -1;  // in `results`; -1 if the value is a constant
   const void* constant = nullptr;
@@ -150,7 +150,7 @@ class ScanKernel final : public Kernel {
     now_.resize(states_);
   }
 
-  // Finds where the fetches are. Takes their memory out of the plan.
+  // Finds where the fetches are stored. Removes their memory from the plan.
   void MakeResults(const ScanForm& form) {
     std::map<int, int> places;  // by buffer
     const auto result = [&](const std::string& name) {
@@ -218,8 +218,9 @@ class ScanKernel final : public Kernel {
     }
   }
 
-  // Sets the addresses of a step. A result that is stacked is written there. A state that is not
-  // is written to its output and to the spare buffer in turn, the last time to its output.
+  // Sets the addresses of a step. A result that is stacked is written to its place in the stack. A
+  // state that is not stacked is written to its output and to the spare buffer in turn, and in the
+  // last step to its output.
   void Address(int64_t step, const void* const* inputs, void* const* outputs, std::byte* memory) {
     for (size_t i = 0; i < states_; ++i) state_in_[i].Set(body_, now_[i]);
     for (size_t i = 0; i < sequences_; ++i) {
@@ -264,7 +265,7 @@ class ScanKernel final : public Kernel {
   std::vector<Series> in_, out_;
   std::vector<Result> next_, stacked_;  // the body's fetches
   std::map<int, int> result_of_buffer_;
-  std::vector<Place> results_;    // of the fetches' values
+  std::vector<Place> results_;    // the places of the fetches' values
   std::vector<void*> addresses_;  // of the results, in this step
   std::vector<const void*> now_;  // the states before this step
   std::vector<Place> state_in_, sequence_in_, invariants_;

@@ -46,7 +46,7 @@ Inputs AddInputs(Builder& b) {
           ReadVariable(b, "w", kF32, kWeights)};
 }
 
-// One step: two states that change places, one that a mask keeps, and outputs of every kind.
+// One step: two states that are swapped, one that a mask keeps, and outputs of every kind.
 struct Step {
   Output h, c, sum;
 };
@@ -72,7 +72,7 @@ graph::Graph Loop(bool reversed) {
   scan.Stack(next.sum);
   scan.Stack(next.c, true);  // also a state
   scan.Stack(next.sum);      // the same value twice
-  scan.Stack(h);             // a state as it was
+  scan.Stack(h);             // a state before the step
   scan.Stack(Scalar(scan.body(), kF32, 7));
   const auto [states, outputs] = scan.Finish();
   AddFetches(b, states);
@@ -142,7 +142,7 @@ std::vector<std::vector<float>> RunTwice(const graph::Graph& graph, bool optimiz
   const Feed feeds[] = {Feed::Of(std::span(h)), Feed::Of(std::span(c)), Feed::Of(std::span(xs)),
                         Feed::Of(std::span(mask))};
   EXPECT_TRUE((*program)->Run(feeds).ok());
-  EXPECT_TRUE((*program)->Run(feeds).ok());  // the second run starts anew
+  EXPECT_TRUE((*program)->Run(feeds).ok());  // the second run starts from the initial states
   std::vector<std::vector<float>> values;
   for (int i = 0; i < static_cast<int>((*program)->fetches().size()); ++i) {
     const auto value = (*program)->Fetch<float>(i);

@@ -16,7 +16,7 @@ bool IsWrite(const graph::Node& node) {
 
 // Adds the users of each read to the dependencies of the writes that depend on the read. A read
 // copies nothing: its value is the variable's own memory. The users of the value must therefore run
-// before a later write, just as the read itself.
+// before any later write, like the read itself.
 void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> users(static_cast<size_t>(count));

@@ -11,7 +11,7 @@ namespace tfjob::exec {
 
 // Returns the slots "<variable>/<suffix>" in the order of optimizer::Slots. Creates each missing
 // slot with its initial value. Returns InvalidArgument if the name of a slot belongs to a variable
-// of another kind, dtype or shape, or if `variable` is neither float32 nor float64.
+// of a different kind, dtype or shape, or if `variable` is neither float32 nor float64.
 StatusOr<std::vector<variables::Variable*>> FindOrCreateSlots(const optimizer::Optimizer& optimizer,
                                                               const variables::Variable& variable,
                                                               variables::VariableStore& store);

@@ -12,7 +12,7 @@ namespace tfjob::exec {
 
 struct Uses {
   int last = -1;             // position in the schedule of the last node that may read the memory
-  bool fetched = false;      // must be dense, and kept until the next run
+  bool fetched = false;      // must be dense, and must be kept until the next run
   bool reshaped = false;     // should be dense, so that Reshape and Scan need no copy
   bool overwritten = false;  // read from a variable that is written before the last use
 };

@@ -1,5 +1,5 @@
 // Implements reverse-mode differentiation from any values with given gradients. Gradients
-// (gradients.h) is the case of one scalar.
+// (gradients.h) is the special case of one scalar value.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace tfjob::graph {
 
-// Either a dense gradient, or one of a matrix that is zero but for the given rows.
+// Either a dense gradient, or the gradient of a matrix that is zero except in the given rows.
 struct GradientOrRows {
   Output dense;  // invalid: see `rows`
   DistinctRows rows;
@@ -20,9 +20,9 @@ struct GradientOrRows {
   Output values() const { return by_rows() ? rows.values : dense; }
 };
 // Appends the nodes that compute the gradients of `wrt`, given the gradients of `values`: d loss /
-// d wrt[i], if gradients[j] is d loss / d values[j]. Returns default values where none depends on
-// wrt[i] through differentiable ops. With `rows`, returns gradients by rows where GradientsOrRows
-// does. gradients.h describes the rest.
+// d wrt[i], if gradients[j] is d loss / d values[j]. Returns a default value for each wrt[i] on
+// which none of `values` depends through differentiable ops. With `rows`, returns gradients by rows
+// where GradientsOrRows does. See gradients.h for everything else.
 std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> values,
                                           std::span<const Output> gradients,
                                           std::span<const Output> wrt, bool rows);

@@ -11,7 +11,8 @@
 //
 // Errors stick: the builder keeps the first one, and Finish returns it. Later calls that depend on
 // the output of a failed call do nothing and return invalid Outputs. The error message names the
-// node, the op, the shapes that it got and what was expected. Only one thread may use a builder.
+// node, the op, the shapes that it received and what was expected. Only one thread may use a
+// builder.
 #pragma once
 
 #include <map>
@@ -36,12 +37,12 @@ class Builder {
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
-  // Gives a node other attributes, with which it has further outputs after those that it has.
-  // Returns false, and keeps the error, if they do not fit.
+  // Replaces a node's attributes with ones that add further outputs after the existing ones.
+  // Returns false, and keeps the error, if the attributes do not fit.
   bool Extend(int node, Attributes attributes);
 
-  // Marks a value as fetchable under `name`. It is an error if there is already a fetch of this
-  // name or if the output is invalid.
+  // Marks a value as fetchable under `name`. It is an error if a fetch of this name already exists
+  // or if the output is invalid.
   void AddFetch(std::string_view name, Output output);
 
   // Returns the type of a value; float32[] for an invalid Output.

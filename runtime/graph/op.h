@@ -8,7 +8,7 @@
 //   Placeholder()                     dtype, shape; its value is fed at each run
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
-//   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
+//   ApplyOptimizer(gradient, step)    variable, and optimizer::ToAttributes; no outputs
 //   ApplyOptimizerRows(indices, values, step)   likewise
 //   MatMulAccumulate(a, b)            variable; no outputs
 //   Fill, Random*                     dtype, shape; a kernel takes both from its output instead
@@ -36,8 +36,8 @@ struct InferenceContext {
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// A gradient of input `input`, a matrix: row indices[i] gets values[i], and rows that are listed
-// several times get the sum. `indices` is int32[n] or int64[n], `values` has n rows.
+// The gradient of input `input`, a matrix: row indices[i] gets values[i], and a row that is listed
+// several times gets the sum. `indices` is int32[n] or int64[n], `values` has n rows.
 struct IndexedSlices {
   int input = 0;
   Output indices;
@@ -54,7 +54,7 @@ struct GradientContext {
   std::vector<Output> gradients;  // d loss / d output
   std::vector<bool> wanted;       // per input: false if its gradient is not used
 
-  // Set by the function instead of a gradient that would be zero but for a few rows.
+  // The function sets this instead of returning a gradient that would be zero except in a few rows.
   std::vector<IndexedSlices> slices = {};
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
@@ -99,7 +99,8 @@ StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              Attributes& attributes);
 
 // Broadcasts two shapes by NumPy's rule: they are aligned at the last axis, and two dimensions must
-// be equal unless one of them is 1. Returns InvalidArgument if they do not fit.
+// be equal unless one of them is 1. Returns InvalidArgument if the shapes cannot be broadcast
+// together.
 StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace tfjob::graph

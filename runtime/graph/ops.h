@@ -29,8 +29,8 @@ void AssignAdd(Builder& b, std::string_view variable, Output value);
 // (optimizer::ToAttributes).
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
-// The same for a variable that is a matrix, if its gradient is zero but for the rows `indices`
-// (int64[n], as DeduplicateIndexedSlices returns them), which are `values` (n rows).
+// The same for a variable that is a matrix, if its gradient is zero except in the rows `indices`
+// (int64[n], as DeduplicateIndexedSlices returns them). `values` contains these n rows.
 void ApplyOptimizerRows(Builder& b, std::string_view variable, Output indices, Output values,
                         Output step, Attributes optimizer);
 
@@ -51,7 +51,7 @@ Output Sigmoid(Builder& b, Output x);
 Output SigmoidGrad(Builder& b, Output y, Output dy);
 Output Tanh(Builder& b, Output x);
 Output TanhGrad(Builder& b, Output y, Output dy);
-Output Softmax(Builder& b, Output x);  // over the last axis; so is LogSoftmax
+Output Softmax(Builder& b, Output x);  // over the last axis, like LogSoftmax
 Output SoftmaxGrad(Builder& b, Output y, Output dy);
 Output LogSoftmax(Builder& b, Output x);
 
@@ -104,7 +104,7 @@ inline constexpr int kMostJoined = 1024;
 // Joins up to kMostJoined tensors that differ only along `axis`, which counts from the end if it is
 // negative.
 Output Concat(Builder& b, std::vector<Output> inputs, int64_t axis);
-// Returns `size` elements of each axis, from `begin` on.
+// Returns `size` elements of each axis, starting at index `begin`.
 Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64_t> size);
 // Adds this number of zeros before and after the elements of each axis.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
@@ -113,8 +113,9 @@ Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_
 // these indices, which may have any shape: [indices…, params' other axes]. An index that is
 // negative or too large ends the run with an error.
 Output Gather(Builder& b, Output params, Output indices);
-// Returns the sums of the rows of `values` with equal indices ([n] and [n,d]): the distinct indices
-// in ascending order, as int64, and the sum for each, followed by -1 and zeros.
+// Sums the rows of `values` [n,d] that have equal indices [n]. Returns the distinct indices in
+// ascending order, as int64, and the sum for each. Both are padded to n rows: the indices with -1,
+// the sums with zeros.
 struct DistinctRows {
   Output indices;  // [n]
   Output values;   // [n,d]
@@ -132,7 +133,7 @@ Output Conv2D(Builder& b, Output image, Output filter, const Window& window);
 Output Conv2DBackpropInput(Builder& b, Output filter, Output dy, Shape image, const Window& window);
 Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
                             const Window& window);
-// The window must have no dilation. The average is that of the elements that are not padding.
+// The window must have no dilation. The average does not include padding.
 Output MaxPool(Builder& b, Output image, const Window& window);
 Output AvgPool(Builder& b, Output image, const Window& window);
 

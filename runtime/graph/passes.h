@@ -25,7 +25,7 @@ StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
 // Drops ops that change nothing, such as x·1, x+0, Identity, and Reshape to the same shape. If all
 // elements of a constant operand are equal, replaces the constant with a scalar, unless the result
-// would then have another shape.
+// would then have a different shape.
 Graph Simplify(const Graph& graph);
 
 // Merges nodes with the same op, inputs, attributes and device. Two reads of a variable are merged
@@ -35,12 +35,13 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 // Replaces -Σ y·log(softmax(x)), and a cross-entropy op whose logits are log(softmax(x)), with the
 // cross-entropy op over x, which is numerically stable. The softmax may be clipped by Keras'
 // epsilon before the logarithm, as Keras does if from_logits=False. Each row of y must sum to 1. If
-// this pass runs before Gradients, the gradient is stable, too.
+// this pass runs before Gradients, the gradient is numerically stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // Drops a Transpose before or after a BatchMatMulV2, if it only exchanges the last two axes of an
-// operand, or the two before the last. The product then reads or writes its operand as it is
-// stored. A Transpose of the product must be its only use.
+// operand, or the second and third from the last. The product then reads its operands, or writes
+// its result, in the transposed layout directly. A Transpose of the product must be the product's
+// only use.
 Graph FuseTranspose(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with

@@ -11,8 +11,8 @@
 // "state_0" and "output_0", …. A body reads and writes no variables. A random op in it draws the
 // same numbers in each step.
 //
-// A sequence or an output may be reversed: then step t reads or writes element steps - 1 - t. A
-// recurrence over a sequence from its end reverses the sequence.
+// A sequence or an output may be reversed: step t then reads or writes element steps - 1 - t. A
+// recurrence that runs from the end of a sequence to its beginning reverses the sequence.
 //
 // Attributes: body (a graph), steps, states and sequences (the number of each) and reversed (0 or 1
 // for each sequence, then for each output).
@@ -36,7 +36,7 @@ std::string OutputName(int index);
 
 // The attributes of a Scan, read and checked.
 struct ScanForm {
-  const Graph* body = nullptr;  // the attribute's
+  const Graph* body = nullptr;  // the value of the attribute
   int64_t steps = 0;
   int states = 0;
   int sequences = 0;
@@ -69,11 +69,11 @@ class ScanBuilder {
   Builder& body() { return body_; }
   Builder& outer() { return outer_; }
 
-  // Add an input of the Scan. Return its value in the body.
+  // These add an input of the Scan, and return its value in the body.
   Output State(Output initial);
   Output Sequence(Output value, bool reversed = false);
   Output Invariant(Output value);
-  // Sets the value of a state after a step. Every state needs one, of its type.
+  // Sets the value of a state after a step. Every state needs such a value, of the state's type.
   void SetNext(int state, Output value);
   // Adds an output. Returns its number.
   int Stack(Output value, bool reversed = false);

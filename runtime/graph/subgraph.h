@@ -1,4 +1,4 @@
-// A graph as an attribute of a node: the body of a Scan (scan.h).
+// Holds a graph as an attribute of a node, such as the body of a Scan (scan.h).
 #pragma once
 
 #include <memory>

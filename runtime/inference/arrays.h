@@ -9,7 +9,7 @@
 
 namespace tfjob::inference {
 
-// Reads all arrays of a file. The format follows from the end of the name:
+// Reads all arrays of a file. The end of the name determines the format:
 //   .npy           one array, without a name
 //   .npz           NumPy's archive of arrays
 //   .safetensors   named arrays
@@ -18,8 +18,9 @@ namespace tfjob::inference {
 // Returns InvalidArgument for another name, and the errors of the reader. Messages name the file.
 StatusOr<io::NamedTensors> ReadArrays(const std::string& path);
 
-// Writes the arrays in the format that the end of the name says. An .npy or .csv file holds exactly
-// one array; a row of a .csv file is one example. Replaces the file only once it is complete.
+// Writes the arrays in the format that the end of the name specifies. An .npy or .csv file holds
+// exactly one array; a row of a .csv file is one example. Replaces the file only once it is
+// complete.
 Status WriteArrays(const std::string& path, const io::NamedTensors& arrays,
                    FileSystem& files = RealFileSystem());
 // Returns the error that WriteArrays would return because of the name and the number of arrays.

@@ -16,8 +16,8 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number can be converted without a change. The integers that a floating-point
-// type holds exactly end where neighbours begin to look alike: at 2^24 and 2^53.
+// Returns whether a number can be converted without a change. float32 and float64 represent all
+// integers exactly only up to 2^24 and 2^53.
 template <typename To, typename From>
 bool Fits(From value) {
   if constexpr (std::is_floating_point_v<To> || std::is_same_v<From, bool>) {
@@ -85,7 +85,7 @@ StatusOr<Tensor> Convert(const Tensor& array, DType dtype) {
   return InvalidArgument("expected ", Name(dtype), ", got ", Name(array.dtype()));
 }
 
-// Returns the products of the numbers, if they are float32. Training scales no other inputs.
+// Multiplies the numbers by `scale` if they are float32. Training scales no other inputs.
 Tensor Scaled(const Tensor& array, float scale) {
   if (array.dtype() != DType::kFloat32 || scale == 1) return array;
   Tensor scaled(DType::kFloat32, array.shape(), Buffer::Contents::kUndefined);
@@ -105,7 +105,7 @@ bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
   return longer.dims() == dims;
 }
 
-// As in training and in Keras, a last axis of 1 may be missing in the array, or in the model.
+// As in training and in Keras, a last axis of size 1 may be missing in the array or in the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)
@@ -200,7 +200,7 @@ struct Predictor::State {
     return program.get();
   }
 
-  // Copies the outputs of the last run to the examples from `first` on.
+  // Copies the outputs of the last run to the examples that begin at `first`.
   void Collect(const exec::Program& program, int64_t first, io::NamedTensors& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
       Tensor& output = outputs[i].second;
@@ -296,7 +296,7 @@ StatusOr<io::NamedTensors> Predictor::Run(std::span<const Tensor> inputs, const 
                                           const StopSource& stop) {
   ASSIGN_OR_RETURN(const std::vector<Tensor> prepared, Prepared(inputs, options.scale));
   const int64_t examples = prepared[0].shape().dim(0);
-  // A program that needs too much memory is an error before the outputs take any.
+  // Compiles first, so that a program that needs too much memory fails before the outputs take any.
   if (examples > 0)
     RETURN_IF_ERROR(state_->ForBatchSize(std::min(options.batch_size, examples)).status());
   ASSIGN_OR_RETURN(io::NamedTensors outputs, Outputs(examples));

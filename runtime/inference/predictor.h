@@ -16,32 +16,33 @@
 
 namespace tfjob::inference {
 
-// Returns the names of the inputs as users give them: those of the model's input layers. A model
-// with one input may also call it as InputNames (model.h) does.
+// Returns the names by which users refer to the inputs: the names of the model's input layers. The
+// only input of a model may also be given by its name in InputNames (model.h).
 std::vector<std::string> NamesOfInputs(const model::Model& model);
 
 // Puts the arrays in the order of the model's inputs. An array without a name belongs to the only
 // input. Returns InvalidArgument, with a message that names the input or the array, if an array
-// belongs to no input, if two belong to the same, or if an input has none.
+// belongs to no input, if two belong to the same input, or if an input has no array.
 StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
-// Returns the types of one example of each input: those that the model states, or, for an input
-// that it does not state, the shape of the array, with numbers of every type as float32.
+// Returns the types of one example of each input: the types that the model states or, for an input
+// whose type it does not state, the shape of the array with the type float32, whatever the array's
+// type is.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 
 struct RunOptions {
   int64_t batch_size = 32;
-  // Multiplies the numbers of all inputs that are float32, as data.train.scale does.
+  // Factor for the numbers of all float32 inputs, like data.train.scale.
   float scale = 1;
 };
 
 // Owned by one thread.
 class Predictor {
  public:
-  // `values` are those of the model's variables, in the order of Variables (model.h), for inputs of
-  // these types. The device's pool must outlive the predictor.
+  // `values` are the values of the model's variables for inputs of these types, in the order of
+  // Variables (model.h). The device's pool must outlive the predictor.
   static StatusOr<std::unique_ptr<Predictor>> Create(const model::Model& model,
                                                      std::vector<model::TensorType> features,
                                                      std::span<const Tensor> values,
@@ -49,9 +50,9 @@ class Predictor {
   ~Predictor();
 
   // Returns the outputs, with the names of OutputNames (model.h). `inputs` are in the order of the
-  // model's inputs, and have the examples along their first axis; a last axis of 1 may be missing,
-  // or be one too many. Their numbers are converted to the types of the inputs; no number may
-  // change when it becomes an integer. Returns InvalidArgument if the inputs do not fit the model
+  // model's inputs, and have the examples along their first axis; a last axis of size 1 may be
+  // missing or superfluous. Their numbers are converted to the types of the inputs; a number that
+  // becomes an integer must not change. Returns InvalidArgument if the inputs do not fit the model
   // or have different numbers of examples, ResourceExhausted if the outputs would take more memory
   // than the machine has, and Cancelled if `stop` is requested before the last batch.
   StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,

@@ -58,9 +58,10 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& val
                      .partitioned = proto.slices_size() > 0};
 }
 
-// Bytes that are read at once, so that their checksum is computed while they are in the cache.
+// The number of bytes read at once, small enough that their checksum is computed while they are in
+// the cache.
 constexpr size_t kChunk = 256 << 10;
-// Bytes that a thread reads at least.
+// The minimum number of bytes for a thread to read.
 constexpr size_t kShare = 4 << 20;
 
 class DataFile {
@@ -74,7 +75,7 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Fills `bytes` from the file, from byte `offset` on. Returns their checksum.
+  // Fills `bytes` from the file, starting at byte `offset`. Returns their checksum.
   StatusOr<uint32_t> Read(int64_t offset, std::span<std::byte> bytes) const {
     uint32_t crc = 0;
     while (!bytes.empty()) {
@@ -91,7 +92,7 @@ class DataFile {
     return crc;
   }
 
-  // Like Read, with the threads of the pool.
+  // Like Read, but uses the threads of the pool.
   StatusOr<uint32_t> Read(int64_t offset, std::span<std::byte> bytes, ThreadPool& pool) const {
     const size_t count = (bytes.size() + kShare - 1) / kShare;
     const auto share = [&](size_t i) {
@@ -193,7 +194,7 @@ StatusOr<int64_t> BundleReader::DataFileSize(int shard) const {
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
   if (!error) return size;
-  // The index exists, so the checkpoint was whole once, and has been damaged.
+  // The index exists, so the checkpoint was once complete and has since been damaged.
   if (error == std::errc::no_such_file_or_directory)
     return DataLoss("checkpoint ", prefix_, " lacks ", path);
   return ErrnoStatus(error.value(), StrCat("checkpoint ", prefix_, ": ", path));

@@ -46,9 +46,9 @@ class BundleReader {
   // for strings, other unsupported element types and partitioned variables; and DataLoss for
   // a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
-  // Like Read, but reads into the memory of `to`, also with the threads of `pool`, unless that is
-  // null. Returns InvalidArgument if `to` has another dtype or shape. After an error, the content
-  // of `to` is undefined.
+  // Like Read, but reads into the memory of `to`, with the help of the threads of `pool` unless
+  // that is null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's.
+  // After an error, the content of `to` is undefined.
   Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
   // Returns a tensor that is a single string of at most 64 MiB. Returns the errors of Read.
   StatusOr<std::string> ReadString(const std::string& name) const;

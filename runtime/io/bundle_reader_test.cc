@@ -1,4 +1,4 @@
-// Reads tensors into memory that exists already, on several threads.
+// Reads tensors into existing memory, on several threads.
 #include "runtime/io/bundle_reader.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tfjob::io {
 namespace {
 
-// A tensor of several shares, the last of which is not full.
+// Returns a tensor that several threads read, the last of them less than a full share.
 Tensor Large() {
   Tensor tensor(DType::kUInt8, {(9 << 20) + 12345});
   uint32_t state = 1;
@@ -83,7 +83,7 @@ TEST_F(BundleReaderTest, FindsDamageInEveryThreadsShare) {
   }
 }
 
-// The file may be cut after the index was checked.
+// The file may be truncated after the index was checked.
 TEST_F(BundleReaderTest, NamesAFileThatEndsTooSoon) {
   const auto reader = *BundleReader::Open(prefix_);
   std::filesystem::resize_file(DataFileName(prefix_, 0, 1), 5 << 20);

@@ -30,7 +30,8 @@ class TableText : public leveldb::WritableFile {
   std::string text;
 };
 
-// Bytes that are written at once, while they are still in the cache from their checksum.
+// The number of bytes written at once, small enough that they are still in the cache after their
+// checksum was computed.
 constexpr size_t kBytesPerAppend = 256 << 10;
 
 std::string Header() {
@@ -138,7 +139,7 @@ Status BundleWriter::Finish() {
   unfinished_ = {temporary_index_, DataFileName(prefix_, 0, 1)};
   RETURN_IF_ERROR(files_.SyncDirectory(folder_));
   RETURN_IF_ERROR(files_.Rename(temporary_index_, IndexFileName(prefix_)));
-  // From here on the checkpoint is whole; only a loss of power could still undo the rename.
+  // From here on, the checkpoint is complete; only a power failure could still undo the rename.
   unfinished_.clear();
   data_.reset();
   return files_.SyncDirectory(folder_);

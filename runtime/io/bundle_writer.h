@@ -1,12 +1,12 @@
 // Writes a TensorFlow V2 checkpoint ("tensor bundle") with one shard:
 //   <prefix>.data-00000-of-00001   the tensors' little-endian, row-major bytes, in the order added
 //   <prefix>.index                 a LevelDB table: name → BundleEntryProto, "" → BundleHeaderProto
-// Format: tensorflow/core/util/tensor_bundle. The table options are those of TensorFlow's writer,
-// so equal tensors produce byte-equal files.
+// Format: tensorflow/core/util/tensor_bundle. The table options are the same as in TensorFlow's
+// writer, so equal tensors produce byte-equal files.
 //
 // The writer is crash-safe: both files are written under temporary names, and Finish syncs and
 // renames them, the data before the index, and syncs the folder after each rename. If the index
-// exists, the checkpoint is therefore complete, also after a loss of power. Not thread-safe.
+// exists, the checkpoint is therefore complete, even after a power failure. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ std::string IndexFileName(const std::string& prefix);
 class BundleWriter {
  public:
   // The folder of `prefix` must exist. If Finish was not called or failed, the destructor removes
-  // the files that this writer made. `files` must outlive the writer.
+  // the files that this writer created. `files` must outlive the writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix,
                                                         FileSystem& files = RealFileSystem());
   ~BundleWriter();

@@ -59,7 +59,7 @@ bool Exists(const std::string& folder, const std::string& name) {
 }
 
 // Deletes the index first, since the other files are not a checkpoint without it, and syncs the
-// folder, so that a loss of power cannot bring back the index alone.
+// folder, so that a power failure cannot bring back the index alone.
 void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSystem& files) {
   if (!files.Remove(IndexFileName(folder + "/" + name)).ok()) return;
   if (!files.SyncDirectory(folder).ok()) return;
@@ -70,7 +70,7 @@ void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSy
   }
 }
 
-// Returns true also if the state file cannot be read.
+// Also returns true if the state file cannot be read.
 bool Lists(const std::string& folder, const std::string& name) {
   const StatusOr<CheckpointState> state = ReadState(folder);
   if (!state.ok()) return true;
@@ -94,7 +94,7 @@ void DropOldest(int keep, CheckpointState& state, std::vector<std::string>& doom
   times.erase(times.begin(), times.begin() + excess);
 }
 
-// Returns whether the file is what an interrupted write has left.
+// Returns whether the file is a remnant of an interrupted write.
 bool IsLeftover(const std::string& folder, const std::string& file) {
   const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
                     file.starts_with("finished.json.") || file.starts_with(".writable.");
@@ -157,7 +157,8 @@ Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Tim
   google::protobuf::TextFormat::PrintToString(state, &text);
   const Status written = WriteFileAtomically(StatePath(folder), text, files);
   if (!written.ok()) {
-    // An unlisted checkpoint only takes space, which may be what is missing.
+    // An unlisted checkpoint only takes up space, and lack of space may be why the list could not
+    // be written.
     if (!Lists(folder, newest)) DeleteCheckpoint(folder, newest, files);
     return written;
   }

@@ -34,15 +34,15 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
 // Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
-// the newest, and deletes the oldest ones beyond `keep` (0: keep all) and those of later steps
-// (they date from before a rollback). Writes the state file before deleting anything; if that
-// fails, deletes the new checkpoint's files instead, unless it was listed before.
+// the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and the checkpoints of
+// later steps (which date from before a rollback). Writes the state file before deleting anything;
+// if that fails, deletes the new checkpoint's files instead, unless it was listed before.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
                           FileSystem& files = RealFileSystem());
 
-// Deletes what interrupted writes have left in the folder: temporary files, and data files of
-// "model.ckpt-<step>" without an index. No other program may be writing a checkpoint meanwhile.
-// Returns the names of the deleted files.
+// Deletes the remains of interrupted writes from the folder: temporary files, and data files of
+// "model.ckpt-<step>" without an index. No other program may write a checkpoint meanwhile. Returns
+// the names of the deleted files.
 StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder,
                                                   FileSystem& files = RealFileSystem());
 

@@ -134,7 +134,7 @@ TEST_F(CheckpointTest, AMissingDataFileIsDamage) {
       << status;
 }
 
-// The folder was copied from somebody else, whose list names files outside it.
+// The folder was copied from someone else, and its list names files outside it.
 TEST_F(CheckpointTest, NeitherReadsNorDeletesOutsideTheFolder) {
   const std::string other = testing::TempDir() + "/checkpoint_test_other";
   ASSERT_TRUE(MakeDirectories(other).ok());
@@ -158,7 +158,7 @@ TEST_F(CheckpointTest, NeitherReadsNorDeletesOutsideTheFolder) {
   EXPECT_EQ((*LatestCheckpoint(folder_))->step, 7);
 }
 
-// TensorFlow writes full paths, and folders are moved.
+// TensorFlow writes full paths, which become wrong when the folder is moved.
 TEST_F(CheckpointTest, TakesTheLastComponentOfAPath) {
   Save(3);
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint",
@@ -211,8 +211,8 @@ TEST_F(CheckpointTest, AFailedSaveLeavesTheFolderAsItWas) {
   EXPECT_EQ(faults::ReadFolder(folder_), before);
 }
 
-// The list never names a checkpoint that a loss of power has left incomplete: each state holds
-// either the old or the new checkpoint, whole.
+// The list never names a checkpoint that a power failure has left incomplete: every possible state
+// contains either the old or the new checkpoint, complete.
 TEST_F(CheckpointTest, SurvivesALossOfPowerAtAnyTime) {
   Save(1);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
@@ -227,7 +227,7 @@ TEST_F(CheckpointTest, SurvivesALossOfPowerAtAnyTime) {
     StatusOr<std::optional<Checkpoint>> latest = LatestCheckpoint(folder_);
     ASSERT_TRUE(latest.ok() && *latest) << latest.status();
     (*latest)->step == 1 ? old_seen = true : new_seen = true;
-    // An index implies its data, whatever the list says.
+    // If an index exists, so does its data, whether or not the list names the checkpoint.
     for (int64_t step : {1, 2}) {
       const std::string prefix = CheckpointPrefix(folder_, step);
       if (!std::filesystem::exists(IndexFileName(prefix)) && (*latest)->step != step) continue;

@@ -1,7 +1,7 @@
 // Contains two implementations. The first uses SSE4.2's crc32 instruction: three interleaved
-// streams hide its latency of three cycles, and their checksums are joined by multiplication with
-// x^n modulo the polynomial, which uses tables. The second, for other machines, processes one byte
-// at a time with a table.
+// streams hide its latency of three cycles. Their checksums are joined by multiplying by x^n modulo
+// the polynomial, with the help of tables. The second, for other machines, processes one byte at a
+// time with a table.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>

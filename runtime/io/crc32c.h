@@ -8,15 +8,15 @@
 
 namespace tfjob::io {
 
-// Returns the checksum of earlier bytes, whose checksum is `crc`, followed by `data`. The checksum
-// of no bytes is 0.
+// Returns the checksum of some earlier bytes followed by `data`. `crc` is the checksum of the
+// earlier bytes. The checksum of no bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);
 }
 uint32_t Crc32c(std::string_view data);
-// Returns the checksum of some bytes followed by others, from the checksums of both and the number
-// of the others. Takes the time of a few hundred instructions.
+// Returns the checksum of two pieces of data, one after the other, from the checksums of both and
+// the size of the second. Takes the time of a few hundred instructions.
 uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 
 // A checksum stored beside its data is masked: rotated right by 15 bits, plus a constant.

@@ -7,7 +7,7 @@
 namespace tfjob::io {
 namespace {
 
-// The examples are those of RFC 3720, appendix B.4.
+// The examples come from RFC 3720, appendix B.4.
 TEST(Crc32c, KnownAnswers) {
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
   EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);

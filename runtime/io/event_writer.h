@@ -23,7 +23,7 @@ class EventWriter {
   static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder, Time now,
                                                        FileSystem& files = RealFileSystem());
 
-  // Adds one point per tag at `step`. `time` is when the values were taken.
+  // Adds one point per tag at `step`. `time` is when the values were measured.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values,
                     Time time);
   // Makes TensorBoard discard what an earlier run wrote for later steps. Call after a restore.

@@ -43,14 +43,15 @@ struct Pipe {
   void CloseWriteEnd() { close(std::exchange(ends[1], -1)); }
 };
 
-// Returns the limits of the process, for a file of this many bytes.
+// The limits of the process.
 struct Limits {
   uint64_t megabytes;
   uint64_t seconds;
   uint64_t output_megabytes;
 };
 
-// The output may be 16 times as large as the file (see hdf5/read.h), and has a header of its own.
+// Returns the limits for a file of this many bytes. The output may be 16 times as large as the file
+// (see hdf5/read.h), and has its own header.
 Limits LimitsFor(uint64_t bytes) {
   const uint64_t megabytes = (bytes >> 20) + 1;
   return {.megabytes = 1024 + 6 * megabytes,
@@ -66,8 +67,8 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
   const char* const arguments[] = {program.c_str(),          verb.c_str(),
                                    megabytes.c_str(),        seconds.c_str(),
                                    output_megabytes.c_str(), nullptr};
-  // No plugins, which the library would otherwise load from a folder; no locks, which some network
-  // file systems do not have.
+  // Disables plugins, which the library would otherwise load from a folder, and locks, which some
+  // network file systems do not support.
   const char* const environment[] = {"HDF5_PLUGIN_PRELOAD=::", "HDF5_USE_FILE_LOCKING=FALSE",
                                      nullptr};
   posix_spawn_file_actions_t actions;
@@ -86,7 +87,8 @@ StatusOr<pid_t> Spawn(const std::string& verb, const Limits& limits, int input, 
                             "; install it beside this program, or set TFJOB_HDF5 to its path");
 }
 
-// Collects what the process writes to its standard error, until it closes it or the time is up.
+// Collects what the process writes to its standard error, until the process closes it or the time
+// is up.
 std::string Collect(int errors, Duration most) {
   std::string message;
   const auto end = RealClock().Monotonic() + most;
@@ -104,9 +106,10 @@ std::string Collect(int errors, Duration most) {
   }
 }
 
-// Returns the status of a process that has closed its standard error, or has had its time. The
-// program keeps it open to its end, so only one that the library has subverted still runs then: it
-// is killed. The pause spares a process that is about to disappear the signal.
+// Returns the exit status of a process that has closed its standard error or used up its time. The
+// program keeps its standard error open until it exits, so a process that is still running then has
+// exceeded its time or was subverted through the library, and is killed. The pause gives a process
+// that is about to exit the time to do so.
 int End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;

@@ -1,10 +1,11 @@
 // Reads and writes HDF5 files, such as Keras' .h5.
 //
-// The HDF5 library is not safe against damaged files, so another program, tfjob-hdf5, calls it: in
-// a process with limited memory, time and size of its output, without this process' environment,
-// and without access to any other file. It cannot make this process wait longer than its time. If
-// that process dies, the error names the file. The program must be in the folder of this process'
-// program; the environment variable TFJOB_HDF5 may contain another path.
+// The HDF5 library is not safe against damaged files, so a separate program, tfjob-hdf5, calls it.
+// The program runs in its own process with limits on its memory, time and output, without this
+// process's environment, and without access to any other file. This process waits for it no longer
+// than its time limit. If the program dies, the error names the file. The program must be in the
+// same folder as this process's program; the environment variable TFJOB_HDF5 may contain another
+// path.
 #pragma once
 
 #include <memory>
@@ -32,11 +33,11 @@ class Hdf5File {
   const std::map<std::string, SafetensorsEntry>& datasets() const { return tensors_->entries(); }
   StatusOr<Tensor> Read(const std::string& path) const { return tensors_->Read(path); }
 
-  // Returns an attribute of a group or dataset ("" is the root) that is a text. Returns NotFound if
-  // there is none.
+  // Returns the text in an attribute of a group or dataset ("" is the root). Returns NotFound if
+  // there is no such attribute.
   StatusOr<std::string> Text(const std::string& path, const std::string& attribute) const;
-  // Returns an attribute that is a list of texts. Keras divides a long list among the attributes
-  // NAME0, NAME1, …
+  // Returns the texts in an attribute that is a list. Keras divides a long list among the
+  // attributes NAME0, NAME1, …
   StatusOr<std::vector<std::string>> Texts(const std::string& path,
                                            const std::string& attribute) const;
   bool HasAttribute(const std::string& path, const std::string& attribute) const;

@@ -71,7 +71,7 @@ TEST(Hdf5, OtherFilesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(Hdf5File::Open(Path("none.h5")).status()));
 }
 
-// Whatever the library does with it, this process survives and gets an answer.
+// Whatever the library does with a damaged file, this process survives and gets an answer.
 TEST(Hdf5, DamagedFilesHarmNobody) {
   const std::string bytes = Made();
   for (size_t at = 8; at < bytes.size() && at < 4000; at += 397) {
@@ -109,7 +109,8 @@ TEST(Hdf5, AProgramThatClosesItsErrorsAndStaysIsKilled) {
       << status;
 }
 
-// A file in memory is not part of the memory of the process that writes it.
+// A file in memory is not part of the memory of the process that writes it, so the output has its
+// own limit.
 TEST(Hdf5, TheOutputHasALargestSize) {
   const NamedTensors large = {{"zeros", Tensor(DType::kFloat32, Shape({1 << 20}))}};
   StatusOr<MemoryFile> file = MakeHdf5("large.h5", large, Json::object());

@@ -1,4 +1,4 @@
-// A file that exists only in memory, for data that another process reads or writes.
+// Defines a file that exists only in memory, for data that another process reads or writes.
 #pragma once
 
 #include <string>
@@ -23,10 +23,10 @@ class MemoryFile : public OutputFile {
   Status Sync() override { return OkStatus(); }
 
   int descriptor() const { return fd_; }
-  // Returns the whole content, which stays valid as long as this object and as the file keeps its
-  // size.
+  // Returns the whole content. The view stays valid as long as this object exists and the file
+  // keeps its size.
   StatusOr<std::string_view> Map();
-  // Returns the file, open for reading.
+  // Returns a second handle to the file, open for reading.
   StatusOr<RandomAccessFile> Reopened() const;
 
  private:

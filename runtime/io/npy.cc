@@ -19,8 +19,8 @@ using ReadBytesNext = absl::FunctionRef<Status(std::span<std::byte>)>;
 constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
-// Data compress to a hundredth only if almost all of them are the same, as in a file made to fill
-// the memory of whoever reads it.
+// Data compress to a hundredth of their size only if almost all of them are the same, as in a file
+// made to exhaust its reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 
@@ -239,8 +239,8 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
   if (shape.rank() > 1) dims.pop_back();
   std::string text =
       StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
-  // The elements begin at a multiple of 64 bytes. Version 1: the length has two bytes, which is
-  // enough for every rank that occurs.
+  // The elements begin at a multiple of 64 bytes. In version 1, the header's length has two bytes,
+  // which is enough for every rank that occurs.
   constexpr size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';

@@ -1,14 +1,15 @@
 // Reads and writes arrays in NumPy's format
 // (numpy.org/doc/stable/reference/generated/numpy.lib.format.html), versions 1 to 3.
 //
-// The type of the tensor is that of the array, where a tensor has it. Otherwise:
+// The tensor has the array's type if tensors support that type. Otherwise, the type is converted:
 //   float16               float32
 //   int8, int16, uint16   int32
 //   uint32, uint64        int64
 // Both byte orders and both orders of the axes (C and Fortran) are read; the tensor is in C order.
 //
-// A file may come from anyone: its shape is compared with its size before memory is allocated. An
-// array that is compressed may take 256 MiB of memory or a hundred times its compressed size.
+// A file may come from anyone: its shape is compared with its size before memory is allocated. A
+// compressed array may take up to 256 MiB of memory or a hundred times its compressed size,
+// whichever is more.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,15 @@
 
 namespace tfjob::io {
 
-// Returns DataLoss if the file is damaged, InvalidArgument if it is not an array of NumPy or if a
+// Returns DataLoss if the file is damaged, InvalidArgument if it is not a NumPy array or if a
 // uint64 does not fit into int64, and Unimplemented for arrays of other types (objects, text,
 // complex numbers, records). Messages name the file.
 StatusOr<Tensor> ReadNpy(const std::string& path);
 
 // Reads an array of `size` bytes, with its header, from anywhere. `stored` is the number of bytes
-// that it takes there: fewer than `size` if it is compressed. `read` fills a whole span with the
-// next bytes. `what` names the array in messages. Also returns InvalidArgument if a compressed
-// array would take more memory than it may.
+// that the array takes there: fewer than `size` if it is compressed. `read` fills a span completely
+// with the next bytes. `what` names the array in messages. Also returns InvalidArgument if a
+// compressed array would exceed the memory limit above.
 StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
 

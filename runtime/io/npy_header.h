@@ -12,7 +12,7 @@ namespace tfjob::io {
 
 inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
-// Says how a file stores an array.
+// Describes how a file stores an array.
 struct NpyLayout {
   char kind = 'f';       // NumPy's kind of type: f, i, u, b
   size_t item = 4;       // bytes per element

@@ -151,7 +151,8 @@ TEST(Npz, CompressedArraysAreRead) {
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->shape(), Shape({300000}));
 
-  // A wrong checksum, a wrong size, and a size that no deflate data can have.
+  // The archive is damaged in three ways: a wrong checksum, a wrong size, and a size that no
+  // deflate data can have.
   std::string damaged = archive;
   damaged[archive.find("PK\1\2") + 16] ^= 1;
   EXPECT_NE(Message(ReadFrom(damaged, "x").status()).find("wrong checksum"), std::string::npos);
@@ -196,7 +197,7 @@ TEST(Npz, AnArrayThatWouldExpandTooMuchIsRefused) {
   constexpr size_t kElements = 80'000'000;  // int8: as int32, they would take 320 MB
   const std::string header = NpyFile("|i1", StrCat("(", kElements, ",)"), "");
   std::minstd_rand random;
-  std::string noise(100'000, '\0');  // compresses to more than a thousandth of what is claimed
+  std::string noise(100'000, '\0');  // compresses to more than a thousandth of the claimed size
   for (char& byte : noise) byte = static_cast<char>(random() >> 16);
   const auto claimed = static_cast<uint32_t>(header.size() + kElements);
   const Status status = ReadFrom(DeflatedZip("x.npy", header + noise, claimed), "x").status();

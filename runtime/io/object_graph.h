@@ -1,6 +1,6 @@
-// Reads which variables an object-based checkpoint contains. tf.train.Checkpoint and, for the
-// format "tf", save_weights of tf.keras 2 write such checkpoints. Their tensors are named after
-// paths of objects (layer_with_weights-0/kernel/.ATTRIBUTES/VARIABLE_VALUE).
+// Finds the variables of an object-based checkpoint. Such checkpoints are written by
+// tf.train.Checkpoint and, in the format "tf", by save_weights of tf.keras 2. Their tensors are
+// named after paths of objects (layer_with_weights-0/kernel/.ATTRIBUTES/VARIABLE_VALUE).
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@ namespace tfjob::io {
 // Returns whether the checkpoint is object-based.
 bool IsObjectBased(const BundleReader& reader);
 
-// Returns the name of each variable in the program that saved it ("dense/kernel") → the name of its
-// tensor. A name that several variables have is left out. Returns DataLoss if the checkpoint is
-// damaged.
+// Returns a map from the name that each variable had in the program that saved it ("dense/kernel")
+// to the name of its tensor. A name that several variables share is left out. Returns DataLoss if
+// the checkpoint is damaged.
 StatusOr<std::map<std::string, std::string>> ObjectVariables(const BundleReader& reader);
 
 }  // namespace tfjob::io

@@ -21,12 +21,13 @@ class RandomAccessFile {
   RandomAccessFile& operator=(RandomAccessFile&&) = delete;
   ~RandomAccessFile();
 
-  // Fills all of `bytes` from byte `offset` on. Returns DataLoss if the file ends before that.
+  // Fills all of `bytes`, starting at byte `offset` of the file. Returns DataLoss if the file ends
+  // too early.
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
 
   const std::string& path() const { return path_; }
   int descriptor() const { return fd_; }
-  uint64_t size() const { return size_; }  // when it was opened
+  uint64_t size() const { return size_; }  // at the time of opening
 
  private:
   RandomAccessFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -15,9 +15,9 @@ namespace tfjob::io {
 // Appends one framed record to `out`.
 void AppendRecord(std::string_view payload, std::string& out);
 
-// Returns all records in the content of a file. An incomplete last record is left out, since
-// its writer may have died. If a checksum is wrong, returns DataLoss with a message that
-// names its offset.
+// Returns all records in the content of a file. Omits an incomplete last record, since its writer
+// may have died. If a checksum is wrong, returns DataLoss with a message that names the record's
+// offset.
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content);
 
 }  // namespace tfjob::io

@@ -97,7 +97,7 @@ float FromHalf(uint16_t half) {
     const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
     return sign == 0 ? magnitude : -magnitude;
   }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // infinity and NaN stay so
+  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // preserves infinity and NaN
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 

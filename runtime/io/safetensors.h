@@ -1,4 +1,4 @@
-// Reads and writes files in the format safetensors (huggingface.co/docs/safetensors):
+// Reads and writes files in the safetensors format (huggingface.co/docs/safetensors):
 //   8 bytes   n, the size of the header, little-endian
 //   n bytes   the header, JSON: {"NAME": {"dtype": "F32", "shape": [2, 3],
 //             "data_offsets": [0, 24]}, …, "__metadata__": {"key": "value"}}
@@ -36,12 +36,12 @@ struct SafetensorsEntry {
   uint64_t size = 0;    // in bytes
 };
 
-// The largest header that is read: that of some 100,000 tensors.
+// The largest header that is accepted, which suffices for some 100,000 tensors.
 inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
 
 class SafetensorsReader {
  public:
-  // Returns DataLoss if the file is not in this format, is cut off, or if its tensors overlap,
+  // Returns DataLoss if the file is not in this format or is truncated, or if its tensors overlap,
   // leave gaps or do not have the size of their shape.
   static StatusOr<std::unique_ptr<SafetensorsReader>> Open(const std::string& path);
   static StatusOr<std::unique_ptr<SafetensorsReader>> Open(RandomAccessFile file);
@@ -63,7 +63,8 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
 };
 
-// Returns whether the first bytes of a file look like this format: a plausible size, then "{".
+// Returns whether the first bytes of a file look like this format: a plausible header size, then
+// "{".
 bool LooksLikeSafetensors(std::string_view beginning);
 
 // Writes a file that the Python package safetensors reads. Replaces `path` only once the new file
@@ -71,7 +72,7 @@ bool LooksLikeSafetensors(std::string_view beginning);
 Status WriteSafetensors(const std::string& path, const NamedTensors& tensors,
                         const std::map<std::string, std::string>& metadata = {},
                         FileSystem& files = RealFileSystem());
-// Returns the size of the header and the header, as they begin a file with these tensors.
+// Returns the beginning of a file with these tensors: the size of the header and the header itself.
 StatusOr<std::string> SafetensorsHeader(const NamedTensors& tensors,
                                         const std::map<std::string, std::string>& metadata);
 

@@ -65,7 +65,7 @@ StatusOr<std::string_view> Block(std::string_view file, const BlockHandle& handl
 
 // Reads the entries of a block. Each begins with the number of bytes that its key shares with the
 // key before it, the number of further bytes, and the size of the value; the array of restart
-// points, which serves searches only, follows the last entry. `budget` is how many bytes the
+// points, which only searches need, follows the last entry. `budget` limits the bytes that the
 // entries may take, which prevents a small file from filling the memory.
 Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
   const auto damaged = [] { return DataLoss("an entry of a block is damaged"); };

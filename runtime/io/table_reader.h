@@ -1,9 +1,9 @@
 // Reads a LevelDB table (SSTable), the format of a checkpoint's index, from memory.
 // Format: https://github.com/google/leveldb/blob/main/doc/table_format.md
 //
-// The project has its own reader because a checkpoint may come from somebody else, and LevelDB
+// The project has its own reader because a checkpoint may come from someone else, and LevelDB
 // trusts the sizes that a file states. Here every offset and size is checked before it is used, and
-// what a file expands to is limited.
+// the expanded size is limited.
 #pragma once
 
 #include <string>

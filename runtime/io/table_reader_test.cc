@@ -1,4 +1,4 @@
-// Reads indexes that somebody has forged: checksums are right, sizes and offsets are not.
+// Reads forged indexes, whose checksums are right and whose sizes and offsets are wrong.
 #include "runtime/io/table_reader.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string Entry(uint64_t shared, const std::string& key, const std::string& va
   return Varint(shared) + Varint(key.size()) + Varint(value.size()) + key + value;
 }
 
-// Returns a block with its trailer: no compression, and a right checksum.
+// Returns a block with its trailer: its compression byte and a correct checksum.
 std::string BlockOf(const std::string& entries, uint32_t restarts = 1, char compression = 0) {
   std::string block = entries + Fixed32(0) + Fixed32(restarts) + compression;
   return block + Fixed32(MaskCrc(Crc32c(std::string_view(block))));
@@ -44,7 +44,7 @@ std::string Footer(const std::string& index_handle) {
   return footer + "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 }
 
-// A table of one data block.
+// Returns a table of one data block.
 std::string TableOf(const std::string& entries) {
   const std::string data = BlockOf(entries);
   const std::string index = BlockOf(Entry(0, "z", Handle(0, data.size() - 5)));
@@ -68,7 +68,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
   for (const auto& [offset, bytes] : forged) {
     const std::string handle = Handle(offset, bytes);
     EXPECT_TRUE(absl::IsDataLoss(ReadTable(data + Footer(handle)).status())) << offset;
-    // The same in the index of a table whose footer is right.
+    // The same handle, this time in the index of a table whose footer is right.
     const std::string index = BlockOf(Entry(0, "z", handle));
     EXPECT_TRUE(absl::IsDataLoss(
         ReadTable(data + index + Footer(Handle(data.size(), index.size() - 5))).status()))
@@ -78,7 +78,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
 
 TEST(TableReader, RefusesEntriesThatDoNotFitTheirBlock) {
   const std::string bad[] = {
-      Varint(5) + Varint(1) + Varint(1) + "ab",                // shares more than there is
+      Varint(5) + Varint(1) + Varint(1) + "ab",                // shares more bytes than exist
       Varint(0) + Varint(9) + Varint(1) + "ab",                // a key longer than the block
       Varint(0) + Varint(1) + Varint(uint64_t{0} - 1) + "ab",  // a value of 2^64 - 1 bytes
       Varint(0) + Varint(uint64_t{0} - 1) + Varint(2) + "ab",  // their sum overflows
@@ -118,7 +118,7 @@ class ForgedBundleTest : public testing::Test {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
     ASSERT_TRUE(WriteFileAtomically(DataFileName(prefix_, 0, 1), "12345678").ok());
   }
-  // Writes the index of a checkpoint with so many data files.
+  // Writes the index of a checkpoint with this number of data files.
   void WriteIndex(int files, const std::vector<std::pair<std::string, BundleEntryProto>>& entries) {
     BundleHeaderProto header;
     header.set_num_shards(files);
@@ -132,7 +132,7 @@ class ForgedBundleTest : public testing::Test {
     auto reader = BundleReader::Open(prefix_);
     return reader.ok() ? (*reader)->Read("w").status() : reader.status();
   }
-  // An entry of bytes that are in the data file `shard`, at `offset`.
+  // Returns an entry for bytes in the data file `shard`, at `offset`.
   static BundleEntryProto BytesAt(int shard, int64_t offset, std::string_view bytes) {
     BundleEntryProto entry;
     entry.set_dtype(static_cast<int>(DType::kUInt8));
@@ -155,7 +155,7 @@ class ForgedBundleTest : public testing::Test {
   const std::string prefix_ = folder_ + "/model.ckpt-1";
 };
 
-// As TensorFlow writes it if several devices save their variables.
+// TensorFlow writes such a checkpoint if several devices save their variables.
 TEST_F(ForgedBundleTest, EachTensorIsReadFromItsDataFile) {
   const std::string first = DataFileName(prefix_, 0, 2), second = DataFileName(prefix_, 1, 2);
   ASSERT_TRUE(WriteFileAtomically(first, "abcdefgh").ok());
@@ -173,7 +173,7 @@ TEST_F(ForgedBundleTest, EachTensorIsReadFromItsDataFile) {
   EXPECT_EQ(TextOf("d"),
             Unimplemented("checkpoint ", prefix_, ": d is partitioned; save it whole").ToString());
 
-  // Each is checked against the size of its own file, and its file must be there.
+  // Each entry is checked against the size of its own data file, which must exist.
   WriteIndex(2, {{"b", BytesAt(1, 2, "CDE")}});
   EXPECT_EQ(TextOf("b"), DataLoss(second,
                                   " has 4 bytes, but the index says that b has 3 bytes at "

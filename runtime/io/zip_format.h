@@ -13,14 +13,15 @@ inline constexpr uint32_t kZipEnd = 0x06054b50;
 inline constexpr uint32_t kZip64End = 0x06064b50;
 inline constexpr uint32_t kZip64Locator = 0x07064b50;
 
-// Without the parts of variable length.
+// The sizes of the records, without their parts of variable length.
 inline constexpr size_t kZipLocalHeaderBytes = 30;
 inline constexpr size_t kZipDirectoryEntryBytes = 46;
 inline constexpr size_t kZipEndBytes = 22;
 inline constexpr size_t kZip64EndBytes = 56;
 inline constexpr size_t kZip64LocatorBytes = 20;
 
-// The extra field with the 64-bit values of those fields that hold the marks below.
+// The type of the extra field that contains the 64-bit values of the fields that hold the markers
+// below.
 inline constexpr uint16_t kZip64Extra = 1;
 inline constexpr uint32_t kZip64Mark = std::numeric_limits<uint32_t>::max();
 inline constexpr uint16_t kZip64CountMark = std::numeric_limits<uint16_t>::max();

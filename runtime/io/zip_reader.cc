@@ -57,7 +57,7 @@ Status DamagedZip(const RandomAccessFile& file, std::string_view what) {
   return DataLoss(file.path(), ": damaged ZIP archive: ", what, "; copy the file again");
 }
 
-// Where the list of members is.
+// The location of the list of members.
 struct ZipDirectory {
   uint64_t offset = 0, size = 0, count = 0;
 };
@@ -107,7 +107,8 @@ StatusOr<ZipDirectory> FindZipDirectory(const RandomAccessFile& file) {
   return InvalidArgument(file.path(), ": not a ZIP archive: expected an end record, found none");
 }
 
-// Replaces sizes and the offset that do not fit into 32 bits.
+// Replaces the sizes and the offset that do not fit into 32 bits with the values of the extra
+// field.
 bool ReadZip64Extra(std::string_view extra, ZipMember& member) {
   Fields fields(extra);
   while (fields.ok() && !fields.rest().empty()) {

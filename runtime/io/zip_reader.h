@@ -2,8 +2,8 @@
 // .npz files and Keras' .keras files are such archives.
 // Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 //
-// An archive may come from anyone: every offset and size is checked before it is used, and so is
-// the checksum of every member that is read to its end.
+// An archive may come from anyone: every offset and size is checked before it is used, and the
+// checksum of every member is verified when the member is read to its end.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace tfjob::io {
 
 struct ZipMember {
   uint64_t size = 0;    // unpacked
-  uint64_t packed = 0;  // in the file; at least 1/1040 of `size`, because deflate packs no better
-  uint64_t header = 0;  // where the member's own header begins
+  uint64_t packed = 0;  // in the file; at least 1/1040 of `size`, since deflate cannot pack better
+  uint64_t header = 0;  // offset of the member's own header
   uint32_t crc = 0;     // CRC-32 of the unpacked bytes
   bool deflated = false;
 };
@@ -31,8 +31,8 @@ class ZipStream {
  public:
   virtual ~ZipStream() = default;
   // Fills all of `bytes`. Returns DataLoss, with a message that names the file and the member, if
-  // the member ends before that, if its data are damaged, or, with its last byte, if its checksum
-  // is wrong.
+  // the member ends too early, if its data are damaged, or, when its last byte is read, if its
+  // checksum is wrong.
   virtual Status Read(std::span<std::byte> bytes) = 0;
 };
 
@@ -45,9 +45,9 @@ class ZipReader {
 
   // Members by name, without folders.
   const std::map<std::string, ZipMember>& members() const { return members_; }
-  // Returns NotFound, with a message that names the members, if there is none of this name.
+  // Returns NotFound, with a message that lists the members, if there is no member of this name.
   StatusOr<std::unique_ptr<ZipStream>> Stream(const std::string& name) const;
-  // Returns a member's unpacked bytes. Returns InvalidArgument if they are more than `most`.
+  // Returns a member's unpacked bytes. Returns InvalidArgument if there are more than `most`.
   StatusOr<std::string> Read(const std::string& name, uint64_t most) const;
 
   const std::string& path() const { return file_.path(); }

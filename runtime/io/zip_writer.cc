@@ -23,8 +23,8 @@ void PutNumbers16(std::string& text, std::initializer_list<uint16_t> numbers) {
 
 constexpr uint16_t kDate = 1 << 5 | 1;  // 1 January 1980, the first date of the format
 
-// Puts the fields that a member's header and its entry in the list have in common, up to the
-// length of its extra field.
+// Appends the fields that a member's header and its entry in the list have in common, up to the
+// length of the extra field.
 void PutMember(std::string& text, uint32_t crc, size_t name_size, size_t extra_size) {
   PutNumbers16(text, {kZipVersion64, kZipUtf8, kZipStored, 0, kDate});
   PutNumber(text, crc);
@@ -73,7 +73,7 @@ Status ZipWriter::Append(std::string_view bytes) {
   return file_->Append(bytes);
 }
 
-// Every member and the archive itself have 64-bit sizes, so that there is one form for all sizes.
+// Every member and the archive itself use 64-bit sizes, so that one format serves all sizes.
 Status ZipWriter::Add(std::string_view name, std::span<const std::string_view> parts) {
   if (name.empty() || name.size() > kZip64CountMark)
     return InvalidArgument(path_, ": a member's name has ", name.size(), " bytes");

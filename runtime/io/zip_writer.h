@@ -23,7 +23,8 @@ class ZipWriter {
   ~ZipWriter();
 
   // Adds a member, whose content is the concatenation of `parts`. The name must be UTF-8 and at
-  // most 65535 bytes long. Equal archives are equal byte by byte: members have no time of day.
+  // most 65535 bytes long. Archives with the same members are equal byte by byte, because members
+  // carry no timestamps.
   Status Add(std::string_view name, std::span<const std::string_view> parts);
   Status Finish();
 
@@ -35,7 +36,7 @@ class ZipWriter {
   FileSystem& files_;
   std::unique_ptr<OutputFile> file_;
   uint64_t size_ = 0, members_ = 0;
-  std::string directory_;  // the list of members, as it will be written
+  std::string directory_;  // the encoded list of members
   bool finished_ = false;
 };
 

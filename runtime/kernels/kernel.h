@@ -1,7 +1,7 @@
 // Defines the interface between the package exec and a device. A kernel is prepared once for given
 // dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
-// many times on a stream, with the buffers of the execution plan. A run allocates no memory (but
-// oneDNN does: see cpu/gemm.h). It fails only if the values of its inputs are impossible, and
+// many times on a stream, with the buffers of the execution plan. A run allocates no memory (except
+// inside oneDNN; see cpu/gemm.h). It fails only if the values of its inputs are impossible, and
 // reports that to the stream (Stream::Fail); its outputs are then undefined. ops.md documents the
 // ops, their operands and their attributes.
 #pragma once
@@ -25,7 +25,7 @@ namespace tfjob::kernels {
 
 // Describes a tensor's layout in memory. The last dimension is contiguous and forms a row. All
 // other dimensions are flattened into a list of rows, which begin row_stride elements apart.
-// Padding between rows is never read and may be overwritten with anything. A tensor of rank 0 or 1
+// Padding between rows is never read, and its content may be overwritten. A tensor of rank 0 or 1
 // is one row.
 struct Operand {
   DType dtype = DType::kFloat32;
@@ -71,7 +71,7 @@ struct KernelRequest {
 
 using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
 
-// Says that output `output` may use the memory of input `input` if both operands are equal (for
+// Allows output `output` to use the memory of input `input` if both operands are equal (for
 // Reshape, if both are dense). With kAlways, the output must use that memory, because the op
 // updates a variable in place (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
 struct InPlace {

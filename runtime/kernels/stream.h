@@ -1,6 +1,6 @@
-// Represents the place where kernels run. On a CPU, this is the calling thread, with a pool of
-// threads that help it. On a GPU (not implemented yet), it will be the device's stream. A stream
-// must outlive the calls that use it. Only one thread may use a stream at a time.
+// Represents where kernels run. On a CPU, this is the calling thread, with a pool of threads that
+// help it. On a GPU (not implemented yet), it will be the device's stream. A stream must outlive
+// the calls that use it. Only one thread may use a stream at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tfjob::kernels {
 
 class Stream {
  public:
-  // If `pool` is null, everything runs in the calling thread. The pool is not owned and must
+  // If `pool` is null, everything runs on the calling thread. The pool is not owned and must
   // outlive the stream.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
 
@@ -39,13 +39,13 @@ class Stream {
   }
 
   // Reports that a kernel cannot compute its outputs because the values of its inputs are
-  // impossible, such as the number of a row that a table does not have. Keeps the first error.
+  // impossible, such as the index of a row that a table does not have. Keeps the first error.
   // Called on the thread that runs the kernel.
   void Fail(Status error) {
     if (status_.ok()) status_ = std::move(error);
   }
   bool ok() const { return status_.ok(); }
-  // Returns what Fail has kept, and forgets it.
+  // Returns the error that Fail has kept, and clears it.
   Status TakeStatus() { return std::exchange(status_, OkStatus()); }
 
  private:

@@ -46,7 +46,7 @@ Output HardSigmoid(Builder& b, Output x) {
 }
 
 // Klambauer et al., "Self-Normalizing Neural Networks", 2017. Where x is 0, the gradient is the
-// scale, as TensorFlow's.
+// scale, as in TensorFlow.
 Output Selu(Builder& b, Output x) {
   constexpr double kAlpha = 1.6732632423543772, kScale = 1.0507009873554805;
   const Output zero = Number(b, x, 0);
@@ -106,7 +106,7 @@ constexpr Function kActivations[] = {
     {"tanh_shrink", [](Builder& b, Output x) { return Sub(b, x, Tanh(b, x)); }},
 };
 
-// Other names that Keras reads.
+// Other names that Keras accepts.
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {{"swish", "silu"},
                                                                       {"hard_swish", "hard_silu"}};
 
@@ -175,8 +175,8 @@ Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
   return Transpose(b, y, back);
 }
 
-// As Keras does, this replaces the masked elements by a large negative number, and clears them
-// again afterwards, which matters if all elements are masked.
+// Like Keras, replaces the masked elements with a large negative number, and sets them to 0
+// afterwards, which matters if all elements are masked.
 Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_t>& axes) {
   if (b.dtype(mask) != DType::kBool)
     mask = Greater(b, Cast(b, mask, b.dtype(x)), Number(b, x, 0.5));
@@ -185,7 +185,7 @@ Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_
 }
 
 Output Elu(Builder& b, Output x, double alpha) {
-  // exp sees nothing above 0: its gradient would overflow where it is not wanted.
+  // exp gets no argument above 0: its gradient would overflow where the result is not used.
   const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);
   return Add(b, Relu(b, x), Times(b, below, alpha));
 }

@@ -10,7 +10,7 @@
 
 namespace tfjob::model {
 
-// Keras' functions with their default arguments: keras.io/api/layers/activations.
+// Keras' activation functions with their default arguments; see keras.io/api/layers/activations.
 enum class ActivationKind {
   kLinear,
   kRelu,
@@ -51,10 +51,11 @@ graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
 // Returns InvalidArgument unless the activation can be applied to examples of this shape.
 Status CheckActivation(ActivationKind kind, const Shape& shape);
 
-// Returns the softmax of x [batch, …] over these axes, which count from 0 and ascend.
+// Returns the softmax of x [batch, …] over these axes, which count from 0 and are in ascending
+// order.
 graph::Output SoftmaxOver(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes);
-// Returns the softmax of the elements for which the mask is true, or above 0.5 if it is of numbers,
-// and 0 for all others. The mask broadcasts to x.
+// Returns the softmax of the elements for which the mask is true (or above 0.5, for a mask of
+// numbers), and 0 for all others. The mask broadcasts to x.
 graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output mask,
                             const std::vector<int64_t>& axes);
 

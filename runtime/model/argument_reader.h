@@ -6,7 +6,7 @@
 
 namespace tfjob::model {
 
-// Keeps the first error; later arguments are then left as they are.
+// Keeps the first error. Later arguments are then left unchanged.
 class ArgumentReader : public ArgumentVisitor {
  public:
   explicit ArgumentReader(Arguments& arguments) : arguments_(arguments) {}
@@ -51,8 +51,8 @@ class ArgumentReader : public ArgumentVisitor {
   void Keep(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
-  // Returns the argument, unless it is absent or an error was found before. Keeps an error if it is
-  // absent and required.
+  // Returns the argument, unless it is absent or an error has already been found. Keeps an error if
+  // the argument is absent and required.
   std::optional<JsonField> Given(std::string_view name, bool required, std::string_view expected);
   void CheckIntegers(const JsonField& field, const std::vector<int64_t>& values,
                      const IntegerRule& rule);

@@ -1,6 +1,6 @@
 // Defines how a layer lists its arguments. A layer has one function, Arguments(visitor), which
 // names each argument, the member that holds it, and its rule. Reading, writing and documenting
-// layers are visitors, so that they cannot disagree.
+// layers are visitors, so they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct ListRule {
 struct NumberRule {
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
-  bool below_most = false;                 // `most` itself is not allowed
+  bool below_most = false;                 // excludes `most` itself
   std::string_view expected = "a number";  // for errors: "a number in [0, 1)"
   bool required = false;
 };
@@ -52,7 +52,7 @@ class ArgumentVisitor {
   virtual void Integer(std::string_view name, int64_t& value, const IntegerRule& rule) = 0;
   virtual void Number(std::string_view name, double& value, const NumberRule& rule) = 0;
   virtual void Flag(std::string_view name, bool& value) = 0;
-  // Empty if it is absent.
+  // `value` is empty if the argument is absent.
   virtual void Text(std::string_view name, std::string& value, bool required) = 0;
   // A list of any length, or one number.
   virtual void Numbers(std::string_view name, std::vector<double>& value) = 0;
@@ -65,15 +65,15 @@ class ArgumentVisitor {
   // A list with as many elements as `value` has, or one number for all of them.
   virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
                        const IntegerRule& rule) = 0;
-  // Numbers of at least 0 before and after each axis: [before, after, before, …]. One number stands
-  // for all of them. A list holds a pair per axis, or one number for both sides of an axis; for a
-  // single axis, it is the pair.
+  // Numbers of at least 0 before and after each axis: [before, after, before, …]. A single number
+  // applies to all of them. A list has one element per axis: a pair, or one number for both sides.
+  // For a single axis, the list may be the pair itself.
   virtual void Margins(std::string_view name, std::vector<int64_t>& value) = 0;
   // One number, or a list of one number.
   virtual void Axis(std::string_view name, int64_t& value) = 0;
   // A list of any length, or one number.
   virtual void Axes(std::string_view name, std::vector<int64_t>& value) = 0;
-  // The same; an empty list stands for an absent one.
+  // Like Axes; an empty list stands for an absent one.
   virtual void OptionalAxes(std::string_view name, std::vector<int64_t>& value) = 0;
   // A list of sizes, or one size; -1 stands for null.
   virtual void Sizes(std::string_view name, std::vector<int64_t>& value) = 0;
@@ -93,9 +93,9 @@ class ArgumentVisitor {
 
   // An argument with only one supported value, given as JSON. It is written.
   virtual void Only(std::string_view name, std::string_view value) = 0;
-  // The same, but it is not written: only some versions of Keras have it.
+  // Like Only, but the argument is not written: only some versions of Keras have it.
   virtual void Retired(std::string_view name, std::string_view value) = 0;
-  // An older name of a number that was listed before. It is not written.
+  // An older name of a number that was already listed. It is not written.
   virtual void OldName(std::string_view name, double& value, const NumberRule& rule) = 0;
   // An argument of any value that has no effect here. It is not written.
   virtual void Ignored(std::string_view name) = 0;

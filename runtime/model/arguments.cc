@@ -60,7 +60,7 @@ StatusOr<std::vector<int64_t>> Integers(const JsonField& field, size_t begin) {
   return values;
 }
 
-// Returns the list's elements from `begin` on as the shape of one example.
+// Returns the list's elements, starting at index `begin`, as the shape of one example.
 StatusOr<Shape> ExampleShape(const JsonField& field, size_t begin) {
   ASSIGN_OR_RETURN(std::vector<int64_t> dims, Integers(field, begin));
   for (int64_t dim : dims) {

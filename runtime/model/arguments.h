@@ -27,7 +27,7 @@ struct ClassForm {
 // Reads any of these forms. `what` names the kind of class in error messages, such as "a layer".
 StatusOr<ClassForm> ReadClassForm(const JsonField& field, std::string_view what);
 
-// Reads the arguments of one class. Every argument that is read counts as known, and Finish refuses
+// Reads the arguments of one class. Every argument that is read counts as known, and Finish rejects
 // all others. Error messages name the subject ("layer dense_1 (Dense)"), the path of the argument,
 // what is supported and what was found.
 class Arguments {

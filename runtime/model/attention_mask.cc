@@ -20,7 +20,7 @@ Output Expanded(Builder& b, Output mask, int rank, int axis) {
   return Reshape(b, mask, Shape(std::move(dims)));
 }
 
-// Returns 0, 1, … of this shape.
+// Returns the numbers 0, 1, … in this shape.
 Output Range(Builder& b, Shape shape) {
   Tensor tensor(DType::kInt32, std::move(shape));
   const auto values = tensor.data<int32_t>();
@@ -44,7 +44,8 @@ void AttentionMask::AddQueries(Output mask, int rank) {
   if (mask.valid()) Add(Expanded(b_, mask, rank, rank - 2));
 }
 
-// The masks are computed at each run, because they may be as large as the scores.
+// The masks are computed at each run instead of stored in the graph, because they may be as large
+// as the scores.
 void AttentionMask::AddCausal(int64_t queries, int64_t keys) {
   Add(GreaterEqual(b_, Range(b_, {queries, 1}), Range(b_, {1, keys})));
 }

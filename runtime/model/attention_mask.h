@@ -9,7 +9,7 @@
 
 namespace tfjob::model {
 
-// Collects masks that broadcast to scores [batch,…,T,S]. A position counts if it does in all of
+// Collects masks that broadcast to scores [batch,…,T,S]. A position counts if it counts in all of
 // them.
 class AttentionMask {
  public:
@@ -17,8 +17,8 @@ class AttentionMask {
 
   // Adds a mask if it is valid. A mask of numbers is true where they are not 0.
   void Add(graph::Output mask);
-  // Adds a mask [batch,S] of the keys, or [batch,T] of the queries, if it is valid. `rank` is that
-  // of the scores.
+  // Adds a mask [batch,S] of the keys, or [batch,T] of the queries, if it is valid. `rank` is the
+  // rank of the scores.
   void AddKeys(graph::Output mask, int rank);
   void AddQueries(graph::Output mask, int rank);
   // Hides the keys that come after the query.

@@ -18,7 +18,7 @@ using graph::Output;
 struct Feeds {
   std::vector<Output> features;
   std::vector<Output> labels;          // one per objective
-  std::vector<Output> sample_weights;  // one per objective; not valid if it has none
+  std::vector<Output> sample_weights;  // one per objective; invalid if it has none
   Output step, seed;
 };
 
@@ -50,7 +50,7 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
   return feeds;
 }
 
-// Reads every variable once, however often its layer is called.
+// Reads every variable only once, however often its layer is called.
 std::vector<Output> ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
   std::vector<Output> reads;
   for (const VariableSpec& variable : variables)
@@ -70,7 +70,8 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
-// Multiplies the values of the places by their sample weights, or by those of their examples.
+// Multiplies the values of the places by their own sample weights or by the weights of their
+// examples.
 Output WeightedBySample(Builder& b, Output values, Output weights) {
   if (!weights.valid()) return values;
   std::vector<int64_t> dims = b.shape(weights).dims();
@@ -78,8 +79,9 @@ Output WeightedBySample(Builder& b, Output values, Output weights) {
   return Mul(b, values, Reshape(b, weights, Shape(std::move(dims))));
 }
 
-// Weighs the values of the places by the prediction's mask, as Keras' apply_mask does: places that
-// it skips have weight 0. For a mean, the others have more weight, so that it is theirs.
+// Weights the values of the places by the prediction's mask, as Keras' apply_mask does: places that
+// the mask skips have weight 0. For a mean, the other places have correspondingly more weight, so
+// that the result is the mean over them.
 Output WeightedByMask(Builder& b, Output values, Output mask, bool sum) {
   if (!mask.valid()) return values;
   const DType dtype = b.dtype(values);
@@ -108,7 +110,8 @@ MetricFetch FetchOf(const Model& model, size_t output, const Objective& objectiv
           .sums = SumsOf(metric, objective.labels.shape.num_elements())};
 }
 
-// The loss of one of several outputs, before its weight. It is a mean, like an accuracy.
+// Returns the loss of one of several outputs, before weighting, as a metric. It is a mean, like an
+// accuracy.
 MetricFetch LossFetchOf(const Model& model, size_t output) {
   return {.name = Prefix(model, output, "_") + kLoss,
           .fetch = Prefix(model, output, "/") + kLossSum,
@@ -179,7 +182,8 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
   built.contributions.push_back(std::move(contribution));
 }
 
-// Changes the variable by `value`, which has the given indices if it is a gradient's rows.
+// Applies `value` to the variable. `indices` are the indices of `value` if it consists of rows of a
+// gradient.
 void Update(Builder& b, const optimizer::Optimizer& optimizer, Change change,
             const VariableSpec& variable, Output value, Output indices, Output step) {
   if (change == Change::kAssign) return Assign(b, variable.name, value);
@@ -225,7 +229,7 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Metrics do not use masks yet.
+// Limitation: metrics do not support masks.
 Status ExpectNoMaskedMetrics(const Model& model, const BuildOptions& options,
                              const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {

@@ -17,7 +17,7 @@
 
 namespace tfjob::model {
 
-// Names of feeds. Features have the names of InputNames (model.h).
+// Names of feeds. The feeds of the features have the names of InputNames (model.h).
 inline constexpr char kLabels[] = "labels";                 // kTrain, kEval; see Objective::name
 inline constexpr char kSampleWeights[] = "sample_weights";  // kTrain, kEval; see Objective::name
 inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, number of updates before this one
@@ -34,8 +34,8 @@ inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
 
-// Says how one output of the model is trained and measured. Training minimises the weighted sum of
-// the losses of all objectives.
+// Describes how one output of the model is trained and measured. Training minimises the weighted
+// sum of the losses of all objectives.
 struct Objective {
   Loss loss;
   std::vector<Metric> metrics;
@@ -61,7 +61,7 @@ struct BuildOptions {
   // Training on one device needs this. If unset, the graph has one fetch per contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
   optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
-  // kTrain: whether gradients of tables may be kGradientRows. If not, all are dense.
+  // kTrain: whether gradients of tables may be kGradientRows. If not, all gradients are dense.
   bool gradient_rows = true;
 };
 
@@ -72,10 +72,10 @@ std::string LabelsName(const Model& model, size_t output);
 std::string SampleWeightsName(const Model& model, size_t output);
 std::string PredictionName(const Model& model, size_t output);
 
-// Says how a task's step changes a variable, besides reading it.
+// Describes how a task's step changes a variable, besides reading it.
 enum class Change {
   kGradient,      // the value is a gradient, for the optimizer
-  kGradientRows,  // likewise, but only some rows of the gradient, which is zero elsewhere
+  kGradientRows,  // the value is some rows of a gradient, which is zero elsewhere
   kAssign,        // the value replaces the variable's: a moving statistic
 };
 // A training graph's contribution to one variable.
@@ -83,8 +83,8 @@ struct Contribution {
   std::string variable;  // "dense/kernel"
   Change change = Change::kGradient;
   std::string fetch;  // "gradients/dense/kernel", "assignments/batch_normalization/moving_mean"
-  // kGradientRows: "indices/embedding/embeddings", the rows of the variable of which `fetch` has
-  // the gradients; see DeduplicateIndexedSlices (graph/ops.h). It is ready when `fetch` is.
+  // kGradientRows: "indices/embedding/embeddings", the indices of the rows whose gradients `fetch`
+  // has; see DeduplicateIndexedSlices (graph/ops.h). Ready when `fetch` is ready.
   std::string indices;
 };
 // Returns the name of a contribution, as a fetch or a feed.
@@ -94,18 +94,19 @@ struct MetricFetch {
   std::string name;   // "accuracy"; "OUTPUT_accuracy" if the model has several outputs, as in Keras
   std::string fetch;  // "accuracy_sum": the sums of the batch (metric.h)
   Metric metric = Metric::kAccuracy;
-  int64_t sums = 1;  // how many there are
+  int64_t sums = 1;  // the number of sums
 };
-// Returns the metrics of all objectives, in order. Before them, the losses of the outputs, not
-// weighted, if there are several: "OUTPUT_loss", as in Keras.
+// Returns the metrics of all objectives, in order. If there are several outputs, the metrics follow
+// the unweighted losses of the outputs: "OUTPUT_loss", as in Keras.
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
 struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
-  // kTrain without optimizer: what a step contributes to the variables, in the order in which it is
-  // computed: assignments, then gradients, last layer first. A frozen variable has none. With
-  // optimizer: only those of kGradientRows, so that they can be checked.
+  // kTrain without optimizer: the contributions of a step to the variables, in the order of their
+  // computation: assignments, then gradients, last layer first. A frozen variable has no
+  // contribution. With optimizer: only the contributions of kGradientRows, so that they can be
+  // checked.
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum

@@ -1,9 +1,9 @@
 // Defines how a layer lists the arguments of its calls in a functional model. Such a layer has a
 // function CallArguments(visitor), which names each argument in the order of Keras' call(), and the
-// member that holds it. Reading and writing calls are visitors, so that they cannot disagree. A
-// layer without this function takes only its inputs, as one list.
+// member that holds it. Reading and writing calls are visitors, so they cannot disagree. A layer
+// without this function takes only its inputs, as one list.
 //
-// A tensor among the arguments is held as its index in the inputs of the call.
+// A tensor among the arguments is stored as its index in the inputs of the call.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,14 @@ class CallVisitor {
   // A tensor, the first argument. In files of tf.keras 2, the elements of a later argument may
   // follow it in a list; they go to `rest`.
   virtual void First(std::string_view name, int& index, std::vector<int>& rest) = 0;
-  // A list of tensors, or a single one. An element may be kNoInput, unless `required` is set: then,
-  // there is at least one element, and all of them are given.
+  // A list of tensors, or a single one. An element may be kNoInput unless `required` is set: in
+  // that case, there must be at least one element, and every element must be given.
   virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;
   // True or false; false if it is absent.
   virtual void Flag(std::string_view name, bool& value) = 0;
   virtual void Operand(std::string_view name, CallOperand& value) = 0;
   virtual void Key(std::string_view name, std::vector<KeyPart>& parts) = 0;
-  // Takes a place among the positional arguments, but only its default value.
+  // An argument that has a position but is supported only with its default value.
   virtual void Unsupported(std::string_view name) = 0;
 };
 

@@ -17,15 +17,15 @@ struct Given {
   std::vector<std::pair<std::string, JsonField>> named;
 };
 
-// Refuses an argument that the layer does not take.
+// Rejects an argument that the layer does not take.
 Status Refuse(const JsonField& field, const Layer& layer) {
   return InvalidArgument(Describe(layer), ": ", field.path(), ": ", DescribeJson(*field.value()),
                          " is not supported as an argument of a call; only the inputs are");
 }
 
-// Returns whether the argument changes nothing. In a file of Keras 3, training=False changes
-// nothing: Keras writes it for every layer that takes it, and fit overrides it. In a file of
-// tf.keras 2, it means that the layer never trains.
+// Returns whether the argument has no effect. In a file of Keras 3, training=False has no effect:
+// Keras writes it for every layer that takes it, and fit overrides it. In a file of tf.keras 2, it
+// means that the layer never trains.
 bool ChangesNothing(std::string_view name, const JsonField& field, Version version) {
   if (!field.present()) return true;
   return version == Version::kKeras3 && name == "training" && *field.value() == false;
@@ -36,7 +36,7 @@ JsonField Absent() {
   return JsonField(kNull);
 }
 
-// Returns where a tensor comes from, or an absent field if the value is no tensor.
+// Returns where a tensor comes from, or an absent field if the value is not a tensor.
 JsonField HistoryOf(const JsonField& field, Version version) {
   if (version == Version::kKeras3) return field["config"]["keras_history"];
   return field.present() && IsHistory(*field.value()) ? field : Absent();
@@ -123,7 +123,7 @@ class CallReader : public CallVisitor {
     if (status_.ok() && !ChangesNothing(name, field, given_.version)) Keep(Refused(field));
   }
 
-  // Returns the inputs, unless an argument was refused or is left over.
+  // Returns the inputs, or an error if an argument was rejected or is left over.
   StatusOr<std::vector<History>> Finish() {
     if (!status_.ok()) return status_;
     for (size_t i = position_; i < given_.positional.size(); ++i) {
@@ -194,7 +194,7 @@ class CallReader : public CallVisitor {
   Status status_;
 };
 
-// Reads the tensors of a value that is one, or that is a list of such values.
+// Reads the tensors of a value that is a tensor or a list of such values.
 Status ReadTensors(const JsonField& field, const Layer& layer, std::vector<History>& inputs) {
   if (!field.present()) return OkStatus();
   if (field.value()->is_array()) {
@@ -225,7 +225,7 @@ StatusOr<std::vector<History>> ReadInputs(const JsonField& node, const Layer& la
   return inputs;
 }
 
-// Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or one of them.
+// Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or a single one.
 StatusOr<std::vector<JsonField>> OldElements(const JsonField& node) {
   if (!node.present() || !node.value()->is_array()) return node.Mismatch("a call");
   if (IsHistory(*node.value())) return std::vector{node};
@@ -253,7 +253,7 @@ StatusOr<Given> ReadGiven(const JsonField& node) {
   given.version = Version::kTfKeras2;
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
   if (elements.empty()) return given;
-  // The inputs are the first argument. Each repeats the others.
+  // The inputs are the first argument. Each of the elements repeats the other arguments.
   given.positional = {elements.size() == 1 ? elements[0] : node};
   ASSIGN_OR_RETURN(given.named, elements[0][3].Members());
   for (const JsonField& element : elements) {

@@ -13,7 +13,8 @@
 
 namespace tfjob::model {
 
-// Refers to a value as Keras does: the number of the layer's call, and of the call's output.
+// Refers to a value as Keras does: by the layer, the number of the layer's call, and the number of
+// the call's output.
 struct History {
   std::string layer;
   int64_t node = 0;
@@ -27,7 +28,7 @@ StatusOr<History> ReadHistory(const JsonField& field);
 // The arguments of one call.
 struct CallForm {
   std::vector<History> inputs;
-  // The layer with the arguments of this call, if it takes others than its inputs.
+  // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config;
 };
 

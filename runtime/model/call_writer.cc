@@ -28,8 +28,8 @@ Json Written(const KeyPart& part) {
   return {};
 }
 
-// Writes the first argument that a layer lists by position, and the others by name, without those
-// that are absent or false. Writes all arguments of a function of keras.ops by position.
+// Writes the first argument that a layer lists by position and the others by name, and omits
+// arguments that are absent or false. Writes all arguments of a function of keras.ops by position.
 class CallWriter : public CallVisitor {
  public:
   CallWriter(const std::vector<Json>& tensors, bool positional)
@@ -94,7 +94,7 @@ Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors) 
     config.Called(writer);
     return std::move(writer).Written();
   }
-  // Several inputs are one argument, a list.
+  // Several inputs form one argument, a list.
   Json args = Json::array();
   if (tensors.size() == 1) {
     args.push_back(std::move(tensors[0]));

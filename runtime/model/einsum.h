@@ -1,4 +1,4 @@
-// Computes sums of products that an equation describes, as numpy.einsum does for two operands.
+// Computes the sums of products that an equation describes, like numpy.einsum for two operands.
 #pragma once
 
 #include <string>
@@ -8,16 +8,18 @@
 
 namespace tfjob::model {
 
-// The axes of the two operands and of the result, one letter each: "abc,cd->abd". A letter in both
-// operands has one size. A letter that the result lacks is summed over.
+// The axes of the two operands and of the result, one letter each: "abc,cd->abd". A letter that
+// both operands have must have the same size in both. A letter that the result lacks is summed
+// over.
 struct EinsumAxes {
   std::string x, y, z;
 };
 
-// Returns InvalidArgument unless each operand and the result have each letter at most once, and
-// the result has only letters of the operands.
+// Returns InvalidArgument unless each letter occurs at most once in each operand and in the result,
+// and the result has only letters of the operands.
 Status CheckEinsum(const EinsumAxes& axes);
-// Returns the sum of products. Requires axes that CheckEinsum accepts, and operands that fit them.
+// Returns the sum of products. Requires axes that CheckEinsum accepts, and operands that fit the
+// axes.
 graph::Output Einsum(graph::Builder& b, graph::Output x, graph::Output y, const EinsumAxes& axes);
 
 }  // namespace tfjob::model

@@ -61,7 +61,7 @@ class ForwardPass {
     Collect(part, first);
   }
 
-  // Gives the call its layer's variables. Returns the index of the first of them.
+  // Gives the call its layer's variables. Returns the index of the first one.
   size_t VariablesOf(const Call& call, LayerCall& part) {
     const size_t count = ConfigOf(model_, call).Variables(part.ExampleTypes()).size();
     const auto [found, first_call] = first_variable_.try_emplace(call.layer, next_variable_);
@@ -92,7 +92,7 @@ class ForwardPass {
   const Model& model_;
   LayerCall& whole_;
   ByCall values_;
-  ByCall masks_;                          // of the values
+  ByCall masks_;                          // the masks of the values
   std::map<int, size_t> first_variable_;  // by layer
   size_t next_variable_ = 0;
 };

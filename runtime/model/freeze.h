@@ -12,8 +12,8 @@ namespace tfjob::model {
 // False` does: their variables keep their values, and a BatchNormalization normalises with its
 // moving statistics. A pattern is matched as in a shell (fnmatch) against the layer's name, which
 // begins with the names of the nested models around it: "encoder/dense_1". `*` matches any text,
-// with slashes. Returns InvalidArgument, and leaves the model unchanged, if a pattern matches no
-// layer.
+// including slashes. Returns InvalidArgument, and leaves the model unchanged, if a pattern matches
+// no layer.
 Status Freeze(Model& model, std::span<const std::string> patterns);
 
 }  // namespace tfjob::model

@@ -23,7 +23,8 @@ struct Node {
 };
 
 // Returns the number of the layer's first call in Keras 3's lists of a model's inputs and outputs.
-// There, Keras 3 counts the calls of a nested functional model from 1, and elsewhere from 0.
+// In these lists, Keras 3 counts the calls of a nested functional model from 1; everywhere else, it
+// counts from 0.
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? 1 : 0;
@@ -90,8 +91,8 @@ class FunctionalReader {
     return OkStatus();
   }
 
-  // In tf.keras 2, a nested model that begins with an InputLayer was called once when it was made.
-  // That call is not in the file, but counts.
+  // In tf.keras 2, a nested model that begins with an InputLayer was called once when it was
+  // created. That call is not in the file, but is counted.
   int OldFirstNumber(int layer) const {
     const auto* nested = model_.layers[static_cast<size_t>(layer)].config.As<NestedModel>();
     if (nested == nullptr) return 0;
@@ -124,7 +125,7 @@ class FunctionalReader {
     return nodes[static_cast<size_t>(history.node - first)];
   }
 
-  // Orders the calls so that each comes after its inputs, otherwise as in the file.
+  // Orders the calls so that each comes after its inputs, and otherwise keeps the file's order.
   Status Connect() {
     std::vector<std::vector<int>> users(nodes_.size());
     std::vector<size_t> missing(nodes_.size());
@@ -217,11 +218,11 @@ class FunctionalReader {
   std::vector<Node> nodes_;                 // in the order of the file
   std::vector<std::vector<int>> nodes_of_;  // by layer
   std::vector<int> first_number_;           // by layer: the number of its first call in the file
-  std::vector<int> first_at_ends_;          // the same, in input_layers and output_layers
+  std::vector<int> first_at_ends_;          // likewise, in input_layers and output_layers
   std::vector<int> call_of_;                // by node
 };
 
-// The number of a call among the calls of its layer.
+// Returns, for each call, its number among the calls of its layer.
 std::vector<int> NumbersOf(const Model& model) {
   std::vector<int> numbers;
   std::vector<int> counts(model.layers.size());
@@ -271,7 +272,7 @@ Json WriteFunctional(const Model& model) {
     outputs.back()[1] =
         numbers[static_cast<size_t>(output.call)] + NumberAtEnds(LayerOf(model, output));
   }
-  // Without `trainable`: Keras 3 would set it for all layers.
+  // `trainable` is omitted, because Keras 3 would set it for all layers.
   return {{"name", model.name},
           {"layers", std::move(layers)},
           {"input_layers", std::move(inputs)},

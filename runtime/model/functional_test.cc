@@ -22,8 +22,7 @@ Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
-// A list of one element would read as that element to some compilers, so lists are made by
-// functions.
+// Some compilers would treat a list of one element as that element, so functions build the lists.
 template <typename... Elements>
 Json List(Elements... elements) {
   Json list = Json::array();
@@ -71,7 +70,8 @@ Json Towers() {
   nested["inbound_nodes"] = List(NodeJson(List(Tensor3("norm"))));
   return Functional(
       "towers",
-      // Not in the order of the calls: Keras writes layers in the order of their creation.
+      // The layers are not in the order of the calls: Keras writes them in the order of their
+      // creation.
       {Input("a", 4), LayerJson("Dense", "second", {{"units", 2}}, {List(Tensor3("product"))}),
        Input("b", 4),
        LayerJson("Dense", "shared", {{"units", 3}}, {List(Tensor3("a")), List(Tensor3("b"))}),
@@ -144,8 +144,8 @@ TEST(Functional, ReadsTheCallsOfTfKeras2) {
   EXPECT_EQ(model->outputs, (std::vector<ValueRef>{{4, 0}}));
 }
 
-// The nested model's first call made the model itself. tf.keras 2 leaves it out of the file, but
-// counts it.
+// The nested model's first call created the model itself. tf.keras 2 omits this call from the file,
+// but counts it.
 TEST(Functional, NumbersTheCallsOfNestedModelsAsTfKeras2Does) {
   const Json none = Json::object();
   Json nested = Functional("inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {})},

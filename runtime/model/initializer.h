@@ -39,11 +39,12 @@ struct Initializer {
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
-  // Fan in and fan out, if the layer counts them otherwise than InitialValue does. Not written.
+  // Fan in and fan out, for a layer that counts them differently from InitialValue. Not written.
   std::optional<std::array<int64_t, 2>> fans = {};
   double gain = 1;              // kOrthogonal, kIdentity: factor of the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
-  // The elements from `first` to before `second` are 1, whatever the kind (unit_forget_bias).
+  // The elements from index `first` up to, but not including, `second` are 1, whatever the kind
+  // (unit_forget_bias).
   std::pair<int64_t, int64_t> ones = {0, 0};
 
   static Initializer Zeros() { return {}; }
@@ -65,21 +66,22 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field);
 // Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
-// Returns InvalidArgument if the initializer cannot make a value of this shape: Orthogonal needs
-// two axes or more, and Identity needs two.
+// Returns InvalidArgument if the initializer cannot make a value of this shape: Orthogonal needs at
+// least two axes, and Identity needs two.
 Status CheckShape(const Initializer& initializer, const Shape& shape);
 
 // Returns the initial value of a float32 or float64 variable, whose shape CheckShape accepts. The
 // value depends only on the arguments.
 //
 // Fans are computed as in Keras. The last two dimensions are fan in and fan out. If there are more
-// dimensions, both fans are multiplied by the receptive field, which is the product of the others.
-// Normal numbers are drawn by the Box-Muller method. A truncated normal number is drawn again if it
-// is more than two standard deviations from the mean. To make up for this, variance scaling divides
-// its standard deviation by 0.87962566103423978.
+// dimensions, both fans are multiplied by the receptive field, which is the product of the other
+// dimensions. Normal numbers are drawn by the Box-Muller method. A truncated normal number is
+// redrawn if it is more than two standard deviations from the mean. To make up for this, variance
+// scaling divides its standard deviation by 0.87962566103423978.
 //
 // Orthogonal takes the last axis as columns and all others together as rows. The columns are
-// orthonormal, or the rows if there are fewer of them. They come from a matrix of normal numbers.
+// orthonormal or, if there are fewer rows than columns, the rows. They are computed from a matrix
+// of normal numbers.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

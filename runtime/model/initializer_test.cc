@@ -48,8 +48,8 @@ TEST(Initializer, ConstantsAreConstant) {
   }
 }
 
-// The definitions are those of keras.io/api/layers/initializers. The shape 300 × 500 has fan in
-// 300, fan out 500, and a mean fan of 400.
+// Definitions: keras.io/api/layers/initializers. The shape 300 × 500 has fan in 300, fan out 500,
+// and a mean fan of 400.
 TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   const Shape shape({300, 500});
   const struct {
@@ -79,7 +79,7 @@ TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   }
 }
 
-// Keras takes the last axis as columns, and all others together as rows.
+// Keras treats the last axis as columns, and all other axes together as rows.
 TEST(Initializer, OrthogonalGivesOrthonormalRowsOrColumns) {
   for (const Shape& shape :
        {Shape({7, 7}), Shape({40, 9}), Shape({9, 40}), Shape({3, 4, 5}), Shape({1, 1})}) {

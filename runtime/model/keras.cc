@@ -22,7 +22,7 @@ StatusOr<std::vector<Layer>> ReadLayerList(const JsonField& field) {
 }
 
 StatusOr<Model> ReadSequential(const JsonField& config) {
-  // In the first versions of Keras 2, `config` was the list of layers itself.
+  // In the first versions of Keras 2, `config` itself was the list of layers.
   const bool list = config.present() && config.value()->is_array();
   ASSIGN_OR_RETURN(std::vector<Layer> layers, ReadLayerList(list ? config : config["layers"]));
   ASSIGN_OR_RETURN(std::string name, config["name"].StringOr("sequential"));
@@ -41,7 +41,7 @@ Json WriteSequential(const Model& model) {
   return config;
 }
 
-// Refuses activations that tf.keras 2 computes differently from Keras 3 under the same name.
+// Rejects activations that tf.keras 2 computes differently from Keras 3 under the same name.
 Status RefuseOtherActivations(const JsonField& value) {
   if (value.value()->is_object()) {
     ASSIGN_OR_RETURN(const auto members, value.Members());
@@ -89,7 +89,7 @@ Json WriteModel(const Model& model) {
             {"config", WriteSequential(model)},
             {"registered_name", nullptr}};
   }
-  // The module that Keras 3 writes; it does not find the class in another one.
+  // The module that Keras 3 writes; Keras 3 does not find the class in any other module.
   return {{"module", "keras.src.models.functional"},
           {"class_name", "Functional"},
           {"config", WriteFunctional(model)},

@@ -34,8 +34,8 @@ Status CheckName(const std::string& name, const JsonField& field) {
 // Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   if (layer.config.As<layers::Embedding>() != nullptr) {
-    // Takes lists of any length, which tf.keras 2 writes as null. Its own argument input_dim is the
-    // size of its table.
+    // The layer takes lists of any length, whose size tf.keras 2 writes as null. The layer's own
+    // argument input_dim is the size of its table.
     arguments.Ignore("batch_input_shape");
     arguments.Ignore("input_shape");
     return OkStatus();
@@ -48,8 +48,8 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Reads Keras 3's record of the shape that the layer was built for. Returns nullopt for
-// unknown forms.
+// Reads Keras 3's record of the shape for which the layer was built. Returns nullopt for unknown
+// forms.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;
@@ -117,7 +117,7 @@ StatusOr<Layer> ReadConfigured(const JsonField& field, const ClassForm& form) {
   return Layer{.config = *config};
 }
 
-// Reads the arguments of a layer that has its name.
+// Reads the arguments of a layer whose name is already set.
 Status ReadArguments(const ClassForm& form, Layer& layer) {
   Arguments arguments(Describe(layer), form.arguments);
   arguments.Ignore("name");
@@ -197,7 +197,7 @@ Json DTypePolicy() {
 
 namespace {
 
-// Keras' spatial dropouts cannot be made with the argument `trainable`.
+// Keras' spatial dropout layers cannot be created with the argument `trainable`.
 bool TakesTrainable(const LayerConfig& layer) {
   return layer.As<layers::InputLayer>() == nullptr &&
          layer.As<layers::SpatialDropout1D>() == nullptr &&
@@ -210,7 +210,7 @@ Json WriteLayer(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) {
     Json json = WriteModel(*nested->model);
     json["config"]["name"] = layer.name;
-    // Keras would set it for all layers of the nested model.
+    // Keras would set `trainable` for all layers of the nested model.
     json["config"].erase("trainable");
     if (!layer.trainable) json["config"]["trainable"] = false;
     return json;

@@ -30,7 +30,7 @@ StatusOr<Layer> ReadLayer(const JsonField& field, LayerNames& names);
 // Writes Keras 3's form.
 Json WriteLayer(const Layer& layer);
 
-// The null of the batch axis, and the shape of one example.
+// Returns the shape of one example in Keras' form, with null for the batch axis.
 Json BatchShape(const Shape& example);
 Json DTypePolicy();
 

@@ -3,27 +3,27 @@
 // classes, and layer_table.h lists all of them.
 //
 // Every class has these members:
-//   kClass              Keras' class name; or class_name(), if it differs between layers
+//   kClass              Keras' class name; or class_name(), if the name differs between layers
 //   Arguments(visitor)  lists its arguments (argument_visitor.h)
 //   Apply(call)         appends its ops to the graph. Returns one Output, or a list of them
 // and one of these, which return InvalidArgument if the inputs do not fit:
 //   OutputShape(in)     for a class with one input and one output of the same float type: the shape
 //                       of the output, given the shape of the input
-//   OutputTypes(in)     for any other class: the types of the outputs, given those of the inputs
+//   OutputTypes(in)     for any other class: the output types, given the input types
 // A class with variables also has one of
 //   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
-//                       Takes what OutputShape or OutputTypes takes
+//                       Takes the same argument as OutputShape or OutputTypes
 // Optional members:
 //   kAnyDType = true    a class with OutputShape that takes values of any type
 //   kSupportsMasking = true
 //                       a class whose first output has the mask of the first input, unless Apply
-//                       sets the masks itself. The outputs of any other class have none
+//                       sets the masks itself. The outputs of any other class have no masks
 //   CallArguments(visitor)
 //                       lists the arguments of a call (call_arguments.h), for a class that takes
-//                       others than its inputs
+//                       arguments besides its inputs
 //
-// All shapes and types are those of one example: they lack the batch axis. The methods of a layer
-// may be called by any thread.
+// All shapes and types are for one example: they lack the batch axis. The methods of a layer may be
+// called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -76,8 +76,8 @@ struct LayerCall {
   };
   // Set by the layer: how a training step changes variables that have no gradient.
   std::vector<Assignment> assignments = {};
-  // Set by the layer: the masks of its outputs. May be shorter than the list of outputs: the others
-  // have none. See kSupportsMasking.
+  // Set by the layer: the masks of its outputs. May be shorter than the list of outputs: the
+  // remaining outputs have no masks. See kSupportsMasking.
   std::optional<std::vector<graph::Output>> output_masks = {};
   // Set by the layer: scalars that are added to the loss, in training and evaluation.
   std::vector<graph::Output> penalties = {};
@@ -105,7 +105,7 @@ class LayerConfig {
       : held_(std::make_shared<Holder<L>>(std::move(layer))) {}
 
   std::string_view class_name() const { return held_->class_name(); }
-  // Returns the layer, or null if it is of another class.
+  // Returns the layer as class L, or null if it has another class.
   template <typename L>
   const L* As() const {
     const auto* holder = dynamic_cast<const Holder<L>*>(held_.get());
@@ -116,7 +116,7 @@ class LayerConfig {
   LayerConfig Visited(ArgumentVisitor& visitor) const {
     return LayerConfig(held_->Visited(visitor));
   }
-  // Returns whether a call takes other arguments than its inputs.
+  // Returns whether a call takes arguments besides its inputs.
   bool takes_arguments() const { return held_->takes_arguments(); }
   // Returns a copy with the arguments of one call, which the visitor may have changed.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }

@@ -1,4 +1,4 @@
-// Lists the classes of layers. To add one, define it in a file of layers/ and add it to the table.
+// Lists the classes of layers. To add one, define it in a file in layers/ and add it to the table.
 #pragma once
 
 #include <optional>

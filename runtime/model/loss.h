@@ -1,7 +1,6 @@
 // Defines losses, with their Keras names. Each computes one number per place: a place is an
-// example, or, if the model's output has more than one axis, a position along all of them but the
-// last one, such as a step of a sequence. The loss of a batch is the mean or the sum of these
-// numbers.
+// example, or, if the model's output has more than one axis, a position along all axes except the
+// last, such as a step of a sequence. The loss of a batch is the mean or the sum of these numbers.
 // metric.h defines metrics.
 #pragma once
 
@@ -13,9 +12,9 @@
 
 namespace tfjob::model {
 
-// The formulas are those of keras/src/losses. They write p for the model's output, y for the
-// labels, which are like p unless noted otherwise, and e for 1e-7. Sums, means and maxima run over
-// the last axis. clip(p) lies between e and 1 - e.
+// Formulas: keras/src/losses. Here, p is the model's output, y the labels, which have the shape of
+// p unless noted otherwise, and e is 1e-7. Sums, means and maxima run over the last axis. clip(p)
+// lies between e and 1 - e.
 //   kSparseCategoricalCrossentropy   y: int64, like p without its last axis: [b], [b, steps], …
 //     if p are logits                -log softmax(p)[y]
 //     if p are probabilities         -log p[y], with p clipped, then normalised
@@ -45,9 +44,9 @@ namespace tfjob::model {
 //   kHinge, kSquaredHinge            mean of max(1 - y p, 0), or of its square. If all labels of
 //                                    the batch are 0 or 1, they become -1 or 1
 //   kCategoricalHinge                max(max((1 - y) p) - Σ y p + 1, 0)
-// If the probabilities come directly from a softmax (a sigmoid), the cross-entropies (the binary
-// ones) use its logits, as Keras does on TensorFlow. label_smoothing s replaces y by
-// y (1 - s) + s / 2 in the binary losses, and by y (1 - s) + s / classes in the categorical ones.
+// If the probabilities come directly from a softmax, the cross-entropies use its logits, as Keras
+// does on TensorFlow; the binary ones do the same for a sigmoid. label_smoothing s replaces y with
+// y (1 - s) + s / 2 in the binary losses, and with y (1 - s) + s / classes in the categorical ones.
 enum class LossKind {
   kSparseCategoricalCrossentropy,
   kCategoricalCrossentropy,
@@ -70,9 +69,9 @@ enum class LossKind {
 };
 struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
-  bool from_logits = false;        // the cross-entropies, but kClippedCrossentropy
-  bool sum = false;                // over the places of the batch, instead of the mean
-  double label_smoothing = 0;      // cross-entropies with labels like p, but kClippedCrossentropy
+  bool from_logits = false;        // the cross-entropies, except kClippedCrossentropy
+  bool sum = false;                // the sum over the places of the batch, instead of the mean
+  double label_smoothing = 0;      // cross-entropies with labels like p, not kClippedCrossentropy
   double alpha = 0.25, gamma = 2;  // focal
   bool apply_class_balancing = false;  // kBinaryFocalCrossentropy
   double delta = 1;                    // kHuber
@@ -85,7 +84,7 @@ std::string_view Name(LossKind kind);
 // Returns InvalidArgument if an argument of the loss is out of range.
 Status ValidateLoss(const Loss& loss);
 
-// What labels a loss or a metric takes.
+// The form of the labels that a loss or a metric takes.
 enum class LabelForm {
   kClasses,  // class numbers: int64, like the output without its last axis
   kRows,     // float32, like the output: one-hot rows, or probabilities
@@ -94,14 +93,14 @@ enum class LabelForm {
 LabelForm FormOf(LossKind kind);
 
 // Returns InvalidArgument unless labels of this type have the form that the output needs. Both
-// shapes are those of one example. `what` begins the message.
+// shapes are for one example. The message begins with `what`.
 Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, DType label_dtype,
                    const Shape& label_shape);
 // Checks that the loss fits the output and the labels.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 
-// Returns the shape of the places of one example: that of the output, without its last axis.
+// Returns the shape of the places of one example: the shape of the output, without its last axis.
 Shape PlacesOf(const Shape& output);
 
 // Returns one value per place, as float32 [b, …places]. CheckLoss must have accepted the shapes of

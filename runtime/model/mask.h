@@ -1,4 +1,4 @@
-// Computes with masks (LayerCall in layer.h).
+// Declares operations on masks (LayerCall in layer.h).
 #pragma once
 
 #include "runtime/graph/builder.h"
@@ -7,12 +7,12 @@ namespace tfjob::model {
 
 // Returns whether each element differs from the value.
 graph::Output NotEqual(graph::Builder& b, graph::Output x, double value);
-// Returns whether x or y is true. Both are bool; they are broadcast.
+// Returns whether x or y is true. Both are bool, and are broadcast to a common shape.
 graph::Output Or(graph::Builder& b, graph::Output x, graph::Output y);
 // Returns whether any element along the last axis is true.
 graph::Output AnyOfLastAxis(graph::Builder& b, graph::Output x);
-// Returns the mask of x with axes of size 1 after its own, so that it broadcasts to x. It is an
-// error if the mask's axes are not the first ones of x.
+// Returns the mask of x with axes of size 1 appended, so that it broadcasts to x. It is an error if
+// the mask's axes are not the first axes of x.
 graph::Output AlongSteps(graph::Builder& b, graph::Output mask, graph::Output x);
 // Returns x with zeros where the mask is false.
 graph::Output Masked(graph::Builder& b, graph::Output mask, graph::Output x);

@@ -50,7 +50,7 @@ bool IsCount(Metric metric) {
   return metric >= Metric::kPrecision && metric <= Metric::kFalseNegatives;
 }
 
-// Says which metric kAccuracy is.
+// Returns the metric that kAccuracy stands for.
 Metric Resolve(Metric metric, int64_t last_axis, bool classes) {
   if (metric != Metric::kAccuracy) return metric;
   if (classes) return Metric::kSparseCategoricalAccuracy;

@@ -12,13 +12,14 @@ namespace tfjob::model {
 
 // Most metrics are means over all places (loss.h): the accuracies, the losses, and kPerplexity and
 // kRootMeanSquaredError, which are functions of such a mean. kAccuracy is kBinaryAccuracy if the
-// output has one element, and otherwise kSparseCategoricalAccuracy or kCategoricalAccuracy, by the
-// form of the labels. The top-k metrics say whether fewer than 5 scores are above that of the
-// label's class. kCosineSimilarity is the negative of the loss of this name.
+// output has one element, and otherwise kSparseCategoricalAccuracy or kCategoricalAccuracy,
+// depending on the form of the labels. The top-k metrics are 1 where fewer than 5 scores exceed the
+// score of the label's class, and otherwise 0. kCosineSimilarity is the negative of the loss of the
+// same name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
 // An element counts as positive if it is above 0.5. kAuc is the area under the ROC curve, by the
-// trapezoid rule, at 200 thresholds that are evenly distributed.
+// trapezoid rule, at 200 evenly distributed thresholds.
 enum class Metric {
   kAccuracy,
   kBinaryAccuracy,
@@ -26,7 +27,7 @@ enum class Metric {
   kSparseCategoricalAccuracy,
   kTopKCategoricalAccuracy,
   kSparseTopKCategoricalAccuracy,
-  kPerplexity,  // exp of the mean cross-entropy, sparse or not by the form of the labels
+  kPerplexity,  // exp of the mean cross-entropy, sparse or not depending on the form of the labels
   kRootMeanSquaredError,
   kR2Score,  // 1 - residual / variance, the mean over the elements of the output
   kPrecision,
@@ -76,7 +77,8 @@ graph::Output MetricSums(graph::Builder& b, Metric metric, const Loss& loss,
                          graph::Output prediction, graph::Output labels);
 
 // Returns the metric's value. `sums` are the totals of SumsOf(metric) sums over `examples`
-// examples. Returns 0 if there are no examples, and where Keras divides without NaN.
+// examples. Returns 0 if there are no examples, or where Keras replaces the result of a division by
+// zero with 0.
 double MetricValue(Metric metric, std::span<const double> sums, int64_t examples);
 
 }  // namespace tfjob::model

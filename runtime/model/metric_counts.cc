@@ -15,7 +15,7 @@ using losses::OneMinus;
 
 constexpr size_t kThresholds = 200;
 
-// Keras' thresholds: evenly distributed, with the first and the last one moved outwards.
+// Keras' thresholds: evenly distributed, with the first and the last moved slightly outwards.
 Tensor Thresholds() {
   Tensor tensor(DType::kFloat32, Shape({1, kThresholds}));
   const auto values = tensor.data<float>();
@@ -86,7 +86,7 @@ int64_t SumsOf(Metric metric) {
 
 Output Sums(Builder& b, Metric metric, Output p, Output y) {
   if (metric == Metric::kR2Score) return R2Sums(b, p, y);
-  // As in Keras, every label but 0 is positive.
+  // As in Keras, every label except 0 is positive.
   const Output yes = metric == Metric::kAuc
                          ? y
                          : OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));

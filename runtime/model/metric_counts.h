@@ -1,15 +1,15 @@
-// Implements the metrics that are not means: those that count elements, and R2. Private to this
-// package.
+// Implements the metrics that are not means: the metrics that count elements, and R2. Private to
+// this package.
 #pragma once
 
 #include "runtime/model/metric.h"
 
 namespace tfjob::model::counts {
 
-// The number of sums of a metric that counts elements.
+// Returns the number of sums of a metric that counts elements.
 int64_t SumsOf(Metric metric);
 
-// Takes labels of the prediction's shape. The sums are
+// Computes the sums. Takes labels of the prediction's shape. The sums are
 //   the counts, kPrecision, kRecall   elements of the kinds that the metric needs
 //   kAuc       true positives per threshold, false positives per threshold, positives, negatives
 //   kR2Score   per element of the output: Σ y, then Σ y², then Σ (y - p)²

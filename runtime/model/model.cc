@@ -16,7 +16,7 @@ const Layer& LayerOf(const Model& model, const Call& call) {
   return model.layers[static_cast<size_t>(call.layer)];
 }
 
-// The input of the model that a call without inputs takes.
+// Returns the index of the model's input that a call without inputs takes.
 size_t InputOf(const Model& model, int call) {
   const auto found = std::ranges::find(model.inputs, call);
   return static_cast<size_t>(found - model.inputs.begin());
@@ -42,7 +42,7 @@ Status CheckOutput(const Model& model, const Types& types, const ValueRef& value
                          ": it has ", count);
 }
 
-// Describes where a call's inputs come from.
+// Describes the layers that produce a call's inputs.
 std::string GiversOf(const Model& model, const Call& call) {
   if (call.inputs.empty()) return "the data";
   std::string givers;
@@ -52,7 +52,7 @@ std::string GiversOf(const Model& model, const Call& call) {
   return givers;
 }
 
-// Refuses a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
+// Rejects a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
 // be absurdly large or overflow.
 Status CheckSize(const Shape& shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
@@ -66,7 +66,7 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-// Names a layer's variables after it.
+// Prepends the layer's name to the names of its variables.
 std::vector<VariableSpec> OfLayer(const Layer& layer, std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) {
     variable.name = StrCat(layer.name, "/", variable.name);

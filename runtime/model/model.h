@@ -1,7 +1,7 @@
 // Represents a model as a value: layers, and the calls that connect them into a graph. Several
 // calls of one layer use the same variables. A Sequential model is a chain of calls.
 //
-// All types and shapes are those of one example, unless noted otherwise.
+// All types and shapes are for one example, unless noted otherwise.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct Layer {
   LayerConfig config;
   bool trainable = true;
   // The input shape that the file states for this layer ("input_shape", "batch_input_shape",
-  // "build_config"). Checked against the first input.
+  // "build_config"). Checked against the shape of the first input.
   std::optional<Shape> stated_input = {};
   // Applied to each output of each call (ActivityPenalty).
   Regularizer activity_regularizer = {};
@@ -36,7 +36,7 @@ struct ValueRef {
 struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
-  // The layer with the arguments of this call, if it takes others than its inputs.
+  // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config = {};
 };
 
@@ -47,7 +47,7 @@ struct Model {
   // The calls that take the model's inputs, in the order of the inputs.
   std::vector<int> inputs;
   std::vector<ValueRef> outputs;
-  bool sequential = true;  // it was written as a Sequential model, and is written as one
+  bool sequential = true;  // the model was read from a Sequential model, and is written as one
 };
 
 // Connects the layers into a chain.
@@ -55,10 +55,10 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
-// Returns the layer's variables, with its name before theirs. None is trainable if the layer is
-// frozen. Requires inputs that the layer accepts.
+// Returns the layer's variables, with the layer's name prepended to their names. If the layer is
+// frozen, no variable is trainable. Requires inputs that the layer accepts.
 std::vector<VariableSpec> VariablesOf(const Layer& layer, std::span<const TensorType> in);
-// Returns the layer that a value comes from.
+// Returns the layer that produces a value.
 const Layer& LayerOf(const Model& model, const ValueRef& value);
 
 // Returns the layer's config, with the arguments of this call.
@@ -72,12 +72,12 @@ inline constexpr char kFeatures[] = "features";
 // Returns the names of the model's inputs: kFeatures, or, if there are several, the names of their
 // layers.
 std::vector<std::string> InputNames(const Model& model);
-// Returns the names of the outputs: the names of their layers; "_1", "_2", … tell outputs of one
-// layer apart.
+// Returns the names of the outputs: the names of their layers; "_1", "_2", … distinguish several
+// outputs of one layer.
 std::vector<std::string> OutputNames(const Model& model);
 
 // Returns the types of the inputs as the model states them, in its InputLayers or as the stated
-// input of the layers that take inputs. nullopt for an input that it does not state.
+// input of the layers that take inputs. nullopt for an input whose type the model does not state.
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the types after each call, in the order of the calls. `in` are the types of the model's

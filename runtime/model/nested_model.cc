@@ -15,7 +15,7 @@ struct Effort {
 
 Effort EffortOf(const Model& model);
 
-// The calls that a layer stands for.
+// Returns the number of calls that a layer stands for.
 Effort EffortOf(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
   const auto* wrapper = layer.config.As<layers::TimeDistributed>();

@@ -16,13 +16,13 @@ struct NestedModel {
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return model::OutputTypes(*model, in);
   }
-  // Whatever OutputTypes accepts has variables.
+  // Cannot fail for inputs that OutputTypes accepts.
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const { return Forward(*model, call); }
 };
 
-// Limits on nested models. Files are small, and yet may ask for endless work: a model that calls
-// another one twice, which calls another one twice, and so on.
+// Limits on nested models. Even a small file may demand endless work: a model that calls another
+// model twice, which calls another one twice, and so on.
 inline constexpr int64_t kMostCalls = 40'000;
 inline constexpr int kMostLevels = 16;
 // Returns InvalidArgument if the model exceeds these limits.

@@ -7,7 +7,7 @@ namespace tfjob::model {
 namespace {
 
 double Dot(std::span<const double> a, std::span<const double> b) {
-  // Independent sums, so that no addition waits for the one before it.
+  // Independent sums, so that no addition has to wait for the previous one.
   double sums[4] = {};
   size_t i = 0;
   for (; i + 4 <= a.size(); i += 4) {

@@ -1,4 +1,4 @@
-// Applies gradients of which only some rows are not zero.
+// Applies gradients in which only some rows are not zero.
 #include <algorithm>
 #include <array>
 
@@ -10,12 +10,12 @@ namespace tfjob::optimizer {
 namespace internal {
 namespace {
 
-// The gradient of rows that have none, a piece at a time.
+// Rows without a gradient are updated with a gradient of zeros, this many elements at a time.
 constexpr int64_t kZeros = 1024;
 template <typename T>
 constexpr std::array<T, kZeros> kZero{};
 
-// Updates elements [begin, end) of row `row`, of which `gradient` is the gradient.
+// Updates elements [begin, end) of row `row`, whose gradient is `gradient`.
 template <typename T>
 void UpdateRow(const Update<T>& update, const RowsToUpdate<T>& r, int64_t row, int64_t begin,
                int64_t end, const T* gradient) {

@@ -49,7 +49,7 @@ class ApplyRowsKernel : public Kernel {
   }
 
  private:
-  // Leaves out the -1 at the end.
+  // Returns the indices without the -1 at the end.
   std::span<const int64_t> IndicesOf(const void* input) const {
     const std::span<const int64_t> all(static_cast<const int64_t*>(input),
                                        static_cast<size_t>(inputs_[kIndices].shape.dim(0)));

@@ -42,7 +42,7 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
-// The rows of a step: every third, beginning with another one in each step.
+// Returns the rows of a step: every third row, beginning with a different row in each step.
 std::vector<int64_t> RowsOfStep(int64_t step) {
   std::vector<int64_t> rows;
   for (int64_t row = step % 3; row < kRows; row += 3) rows.push_back(row);
@@ -69,7 +69,7 @@ void ApplyDense(const Optimizer& optimizer, int64_t step, Table& table, kernels:
         std::span<const std::span<float>>(table.Spans()), stream, 0.5f);
 }
 
-// The variable is the part of a greater one that begins at row `first`.
+// The variable is the part of a larger variable that begins at row `first`.
 void ApplyByRows(const Optimizer& optimizer, int64_t step, Table& table, kernels::Stream& stream,
                  int64_t first = 0) {
   std::vector<int64_t> rows = RowsOfStep(step);

@@ -46,7 +46,7 @@ double SumOfSquares(std::span<const double> gradient) {
 
 double ClipFactor(const Clipping& clipping, double squares) {
   const double norm = std::sqrt(squares), limit = clipping.limit;
-  // Adds 0, or NaN if the norm is not finite: the limit must not turn infinity into zeros.
+  // Adds 0, or NaN if the norm is not finite: clipping must not turn infinite gradients into zeros.
   if (clipping.kind == ClipKind::kGlobalNorm) {
     return limit * std::min(1 / norm, 1 / limit) + (norm - norm);
   }

@@ -1,4 +1,4 @@
-// Says how gradients are clipped before an optimizer applies them. The arithmetic is Keras 3's
+// Defines how gradients are clipped before an optimizer applies them. The arithmetic is Keras 3's
 // (keras/src/optimizers/base_optimizer.py, keras/src/backend/common and ops). g is the gradient of
 // one variable, |g| its Euclidean norm, c the limit:
 //
@@ -7,8 +7,8 @@
 //   global norm  g s, with s = c min(1 / n, 1 / c), where n is the norm of all gradients together;
 //                s is NaN if n is not finite
 //
-// The graph of a training step clips (model/build.h). Synchronous parameter servers clip the mean
-// of several gradients instead, with the functions below.
+// Usually, the graph of a training step clips the gradients (model/build.h). Synchronous parameter
+// servers clip the mean of several gradients instead, with the functions below.
 #pragma once
 
 #include <span>
@@ -29,11 +29,11 @@ struct Clipping {
 double SumOfSquares(std::span<const float> gradient);
 double SumOfSquares(std::span<const double> gradient);
 
-// For the kinds norm and global norm: returns by what a gradient is to be multiplied, if `squares`
-// is the sum of the squares of all elements that the norm is about.
+// For the kinds norm and global norm: returns the factor by which to multiply a gradient, if
+// `squares` is the sum of the squares of all elements that the norm covers.
 double ClipFactor(const Clipping& clipping, double squares);
 
-// Replaces every g by min(max(scale g, -limit), limit). NaN remains NaN.
+// Replaces every g with min(max(scale g, -limit), limit). NaN remains NaN.
 void ClipByValue(std::span<float> gradient, double scale, double limit);
 void ClipByValue(std::span<double> gradient, double scale, double limit);
 

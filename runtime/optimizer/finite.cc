@@ -9,14 +9,14 @@
 namespace tfjob::optimizer {
 namespace {
 
-constexpr int64_t kFiniteGrain = 65536;  // elements that justify waking another thread
+constexpr int64_t kFiniteGrain = 65536;  // this many elements justify another thread
 
 template <typename T>
 struct BitsOf;
 template <>
 struct BitsOf<float> {
   using Type = uint32_t;
-  static constexpr Type kMagnitude = 0x7fffffff;  // all but the sign
+  static constexpr Type kMagnitude = 0x7fffffff;  // all bits except the sign
   static constexpr Type kInfinity = 0x7f800000;   // NaNs are above it
 };
 template <>
@@ -26,8 +26,8 @@ struct BitsOf<double> {
   static constexpr Type kInfinity = 0x7ff0000000000000;
 };
 
-// The bits are compared as integers because a maximum of integers, unlike one of floating-point
-// numbers, does not depend on the order, so that the compiler can vectorise it.
+// The bits are compared as integers because the maximum of integers, unlike that of floating-point
+// numbers, does not depend on the order, so the compiler can vectorise it.
 template <typename T>
 bool FiniteRange(const T* values, int64_t count) {
   using Bits = BitsOf<T>;

@@ -1,4 +1,4 @@
-// Tells whether numbers are finite, that is, neither NaN nor infinite. One pass over memory,
+// Checks whether numbers are finite, that is, neither NaN nor infinite. One pass over memory,
 // divided among the pool's threads; allocates nothing.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace tfjob::optimizer {
 
-// `pool` may be null; everything then runs in the calling thread.
+// `pool` may be null; everything then runs on the calling thread.
 bool AllFinite(std::span<const float> values, ThreadPool* pool = nullptr);
 bool AllFinite(std::span<const double> values, ThreadPool* pool = nullptr);
 

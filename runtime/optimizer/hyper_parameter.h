@@ -14,11 +14,11 @@ namespace tfjob::optimizer::internal {
 enum class Range { kAny, kNotNegative, kBelowOne, kUpToOne, kNotPositive };
 
 struct HyperParameter {
-  std::string_view name;  // Keras'
+  std::string_view name;  // Keras' name
   std::variant<double Optimizer::*, bool Optimizer::*, int64_t Optimizer::*> member;
   unsigned kinds;  // a bit per Kind: 1 << kind
   Range range = Range::kAny;
-  // Attributes and JSON contain it only if its value is not the one that Optimizer begins with.
+  // Attributes and JSON contain it only if its value differs from the default in Optimizer.
   bool only_if_set = false;
 };
 

@@ -32,7 +32,7 @@
 //                                updates: t = step / k + 1, rounded down. Schedules count steps
 //   weight_decay                 w -= lr weight_decay w, before the update
 //   use_ema                      average = ema_momentum average + (1 - ema_momentum) w, after every
-//                                step; the average is w as long as t = 1
+//                                step; the average equals w as long as t = 1
 //   ema_overwrite_frequency      f: w = average, in every step in which f divides t
 //
 // TensorFlow 1's optimizers use the same formulas with other default values: AdagradOptimizer has
@@ -89,7 +89,7 @@ struct Optimizer {
   double rho = 0.9;                        // RMSprop, Adadelta
   bool centered = false;                   // RMSprop
   bool amsgrad = false;                    // Adam, AdamW
-  double epsilon = 1e-7;                   // all but SGD, Ftrl and Lion
+  double epsilon = 1e-7;                   // all except SGD, Ftrl and Lion
   // Ftrl
   double learning_rate_power = -0.5;
   double l1_regularization_strength = 0;
@@ -105,8 +105,8 @@ struct Optimizer {
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
   // If a gradient has only some rows of a variable, the other rows and their slots keep their
-  // values. Otherwise their gradient is zero, as in Keras: momentum goes on moving them. Neither
-  // with use_ema nor with gradient_accumulation_steps.
+  // values. Otherwise, their gradient is zero, as in Keras: momentum keeps moving them. Cannot be
+  // combined with use_ema or gradient_accumulation_steps.
   bool lazy = false;
 
   // Returns Keras 3's defaults.
@@ -126,22 +126,24 @@ Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable);
 // Describes an additional tensor, of the variable's shape, that the optimizer keeps for
 // each variable.
 struct Slot {
-  std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient", …
+  std::string name;  // the name in Keras 3: "momentum", "velocity", "accumulator",
+                     // "average_gradient", …
   // The slot of variable w is saved as "<w>/<suffix>". The suffix is TensorFlow 1's if the contents
-  // mean the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2; Adadelta, Adadelta_1;
-  // Ftrl, Ftrl_1). All other slots have Keras 3's suffixes. SGD's "momentum" is one of them: its
-  // contents include the factor -lr, unlike those of TensorFlow's Momentum.
+  // have the same meaning (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2; Adadelta,
+  // Adadelta_1; Ftrl, Ftrl_1). All other slots have Keras 3's suffixes. SGD's "momentum" is one of
+  // these, because its contents include the factor -lr, unlike the contents of TensorFlow's
+  // Momentum.
   std::string suffix;
   double initial_value = 0;
-  bool starts_as_variable = false;  // its initial value is the variable's
+  bool starts_as_variable = false;  // its initial value is the variable's value
 
   bool operator==(const Slot&) const = default;
 };
 
-// Returns the slots in the order in which Apply takes them: those of the kind, the average
+// Returns the slots in the order in which Apply takes them: the slots of the kind, the average
 // (use_ema), the accumulated gradient (gradient_accumulation_steps). Their number and names depend
-// only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the options
-// of every kind.
+// only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the options of
+// every kind.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 5;
 
@@ -151,11 +153,11 @@ int SlotCount(const Optimizer& optimizer);
 int AverageSlot(const Optimizer& optimizer);
 
 // Updates the variable and its slots once. Makes a single pass over memory, divided among the
-// stream's threads. `step` is the number of steps before this one (Keras' `iterations`, but for
-// gradient_accumulation_steps). `slots` are in the order of Slots(optimizer). Every span must have
-// as many elements as the variable. The gradient is first multiplied by `gradient_scale`, for
-// example by 1 / n if `gradient` is the sum of n gradients. Ignores exclude_from_weight_decay: pass
-// the optimizer through ForVariable.
+// stream's threads. `step` is the number of steps before this one (Keras' `iterations`, unless
+// gradient_accumulation_steps is used). `slots` are in the order of Slots(optimizer). Every span
+// must have as many elements as the variable. The gradient is first multiplied by `gradient_scale`,
+// for example by 1 / n if `gradient` is the sum of n gradients. Ignores exclude_from_weight_decay:
+// pass the result of ForVariable as `optimizer`.
 void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
            std::span<const float> gradient, std::span<const std::span<float>> slots,
            kernels::Stream& stream, float gradient_scale = 1);
@@ -164,11 +166,12 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            kernels::Stream& stream, double gradient_scale = 1);
 
 // Returns whether rows that a gradient lacks keep their values and slots, so that ApplyRows need
-// not visit them: because the optimizer is lazy, or because a gradient of zero changes nothing.
+// not visit them. They do if the optimizer is lazy, or if a gradient of zero changes nothing.
 bool KeepsRows(const Optimizer& optimizer);
 
-// The rows of a gradient that is zero elsewhere. The variable is a matrix, or consecutive rows of
-// one, of which the first has the index `first_index`. values[i] is the row indices[i].
+// The rows of a gradient that is zero elsewhere. The variable is a matrix, or consecutive rows of a
+// matrix, the first of which has the index `first_index`. values[i] is the row with the index
+// indices[i].
 template <typename T>
 struct GradientRows {
   std::span<const int64_t> indices;  // ascending, distinct, of rows that the variable has
@@ -177,7 +180,7 @@ struct GradientRows {
   int64_t cols = 0;
 };
 
-// Like Apply, for such a gradient. Visits only the rows that change.
+// Like Apply, for a gradient by rows. Visits only the rows that change.
 void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<float> variable,
                const GradientRows<float>& gradient, std::span<const std::span<float>> slots,
                kernels::Stream& stream, float gradient_scale = 1);

@@ -65,7 +65,7 @@ double Cosine(const Schedule& s, double initial, double step) {
   return initial * ((1 - s.alpha) * wave + s.alpha);
 }
 
-// Returns the length of the first `count` decays, in lengths of the first.
+// Returns the total length of the first `count` decays, in multiples of the first decay's length.
 double LengthOf(const Schedule& s, double count) {
   return s.t_mul == 1 ? count : (std::pow(s.t_mul, count) - 1) / (s.t_mul - 1);
 }
@@ -74,7 +74,7 @@ double CosineRestarts(const Schedule& s, double initial, double step) {
   const double passed = step / static_cast<double>(s.decay_steps);
   double restarts =
       std::floor(s.t_mul == 1 ? passed : std::log(1 + passed * (s.t_mul - 1)) / std::log(s.t_mul));
-  // The logarithms may be off by a rounding error, which would put the end of a decay in the place
+  // The logarithms may be off by a rounding error, which would return the end of one decay in place
   // of the start of the next.
   if (LengthOf(s, restarts + 1) <= passed) ++restarts;
   if (LengthOf(s, restarts) > passed) --restarts;

@@ -10,8 +10,8 @@
 //                 the rate first changes linearly from r to the target over warmup_steps, and the
 //                 cosine then starts from the target, with s counted from the end of the warm-up
 //   restarts      r m_mul^i ((1 - alpha) (1 + cos(pi f)) / 2) + r alpha: cosine decays, one after
-//                 another. Decay i, counted from 0, takes n t_mul^i steps, and f is the part of it
-//                 that has passed
+//                 another. Decay i, counted from 0, takes n t_mul^i steps, and f is the fraction of
+//                 it that has passed
 //   piecewise     values[i], where i is the number of boundaries below s
 #pragma once
 
@@ -37,7 +37,7 @@ enum class Decay {
 // Each decay uses only the fields that are marked with its name.
 struct Schedule {
   Decay decay = Decay::kNone;
-  int64_t decay_steps = 0;          // all but piecewise constant
+  int64_t decay_steps = 0;          // all except piecewise constant
   double decay_rate = 0;            // exponential, inverse time
   bool staircase = false;           // exponential, inverse time
   double end_learning_rate = 1e-4;  // polynomial
@@ -48,7 +48,7 @@ struct Schedule {
   double warmup_target = -1;        // cosine; below 0: no warm-up
   int64_t warmup_steps = 0;         // cosine
   std::vector<double> boundaries;   // piecewise constant: steps, ascending
-  std::vector<double> values;       // piecewise constant: one more than boundaries
+  std::vector<double> values;       // piecewise constant: one more element than `boundaries`
 
   bool operator==(const Schedule&) const = default;
 };

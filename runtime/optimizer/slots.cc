@@ -1,4 +1,4 @@
-// Implements the functions about slots.
+// Implements the functions for slots.
 #include "runtime/optimizer/optimizer.h"
 
 namespace tfjob::optimizer {

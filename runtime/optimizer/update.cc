@@ -9,8 +9,8 @@
 namespace tfjob::optimizer::internal {
 namespace {
 
-// The elements that one pass of the loops below takes, so that all of them find the values in the
-// cache.
+// The number of elements per pass of the loops below, small enough that all loops find the values
+// in the cache.
 constexpr int64_t kBlock = 2048;
 
 // Nadam's momentum schedule: u_t = beta_1 (1 - 0.96^t / 2).
@@ -118,7 +118,7 @@ void Update<T>::operator()(int64_t count, T* variable, const T* gradient, T* con
 template <typename T>
 Update<T> MakeUpdate(const Optimizer& o, int64_t step, T gradient_scale) {
   const int64_t every = std::max<int64_t>(1, o.gradient_accumulation_steps);
-  const int64_t updates = step / every;  // before this one
+  const int64_t updates = step / every;  // updates before this one
   const double rate = RateAt(o.schedule, o.learning_rate, step);
   Update<T> update{.loop = LoopOf<T>(o),
                    .coefficients = MakeCoefficients<T>(o, rate, static_cast<double>(updates) + 1),

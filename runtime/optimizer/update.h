@@ -18,7 +18,7 @@ inline constexpr int64_t kGrain = 16384;
 template <typename T>
 struct Coefficients {
   T rate = 0;           // includes the bias corrections of Adam and Adamax
-  T gradient_rate = 0;  // Nadam: factor of the gradient; rate is that of the first moment
+  T gradient_rate = 0;  // Nadam: factor of the gradient; `rate` is the factor of the first moment
   T correction = 0;     // Nadam: 1 / (1 - beta_2^t)
   T momentum = 0;
   T keep_1 = 0, take_1 = 0;  // rho and 1 - rho, or beta_1 and 1 - beta_1
@@ -32,7 +32,7 @@ struct Coefficients {
 // Updates any range of a variable.
 template <typename T>
 struct Update {
-  // The arithmetic of the kind alone. `gradient` may not overlap the variable or the slots.
+  // The arithmetic of the kind alone. `gradient` must not overlap the variable or the slots.
   using Loop = void (*)(const Coefficients<T>&, int64_t count, T* variable, const T* gradient,
                         T* const* slots);
   Loop loop = nullptr;
@@ -45,9 +45,9 @@ struct Update {
 
   int accumulator = -1;    // index of the slot; -1: there is none
   T arriving = 1;          // factor of a gradient that is added to the accumulator
-  bool only_adds = false;  // this step adds to the accumulator, and leaves the variable alone
+  bool only_adds = false;  // this step only adds to the accumulator, not to the variable
 
-  // `slots` has the slots of optimizer::Slots at the same range.
+  // `slots` are the slots of optimizer::Slots, in the same range.
   void operator()(int64_t count, T* variable, const T* gradient, T* const* slots) const;
 };
 
@@ -69,7 +69,7 @@ struct RowsToUpdate {
   int64_t value_stride = 0;
 };
 
-// Updates the rows that have a gradient, and, unless KeepsRows(optimizer), all others.
+// Updates the rows that have a gradient and, unless KeepsRows(optimizer), all other rows.
 template <typename T>
 void UpdateRows(const Optimizer& optimizer, const Update<T>& update, const RowsToUpdate<T>& rows,
                 kernels::Stream& stream);

@@ -16,7 +16,8 @@ namespace tfjob::progress {
 // breaks. Thread-safe.
 class ProgressClient {
  public:
-  // `address` is "host:port". A task with a key tells its progress only to those who have it.
+  // `address` is "host:port". A task with a key reports its progress only to callers that have the
+  // key.
   explicit ProgressClient(std::string address, std::optional<wire::JobKey> key = std::nullopt);
   ~ProgressClient();
 

@@ -34,10 +34,10 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
-// The end of a run. The chief announces it once the last checkpoint is whole, and the evaluator
+// The end of a run. The chief announces it once the last checkpoint is complete, and the evaluator
 // once it has evaluated that checkpoint. The chief also announces that the run has failed for good.
 struct RunEnd {
-  int64_t step = 0;     // of the last checkpoint; of a failed run: the last one that was completed
+  int64_t step = 0;     // of the last checkpoint; for a failed run, the last completed step
   std::string run;      // identifies the job and the attempt without naming them
   std::string failure;  // why the run has failed; "" if it has not
 
@@ -47,7 +47,7 @@ struct RunEnd {
 struct Progress {
   std::string task;  // "/job:worker/task:1"
   State state = State::kStarting;
-  std::string waiting_for;  // while waiting: the tasks that it waits for, and the reason
+  std::string waiting_for;  // while waiting: the awaited tasks and the reason
   int64_t step = 0;         // the global step
   int64_t max_steps = 0;    // 0 if unknown
   int64_t epoch = 0;

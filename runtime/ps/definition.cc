@@ -128,7 +128,8 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   return result;
 }
 
-// Names end up in logs and as keys of maps, so they are short and plain, as in the handshake.
+// Names end up in logs and as keys of maps, so they must be short and contain only plain
+// characters, as in the handshake.
 bool IsTask(const TaskId& task) {
   return !task.type.empty() && task.type.size() <= 63 && task.index >= 0 &&
          std::ranges::all_of(task.type, [](char c) {
@@ -164,8 +165,8 @@ Status ValidateClipping(const Definition& definition) {
   return OkStatus();
 }
 
-// Asynchronous servers do not count steps by shard, so that a shard may miss a step that is a
-// multiple of something.
+// Asynchronous servers do not count steps per shard, so a shard may have no update at a step in
+// which an option that acts every n steps is due.
 Status ValidateOptimizer(const Definition& definition) {
   const optimizer::Optimizer& optimizer = definition.state.optimizer;
   if (definition.mode == Mode::kSynchronous) {
@@ -195,7 +196,8 @@ bool FewShards(const Definition& definition, int64_t max_shard_bytes) {
   return true;
 }
 
-// Returns the least value greater than max_shard_bytes with which there are few enough shards.
+// Returns the smallest shard size above max_shard_bytes with which the number of shards does not
+// exceed kMaxShards.
 int64_t LeastShardBytes(const Definition& definition) {
   int64_t many = definition.max_shard_bytes, few = many;
   while (few < kMaxVariableBytes && !FewShards(definition, few)) {

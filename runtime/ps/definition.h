@@ -30,11 +30,11 @@ enum class Placement : uint8_t {
 struct Definition {
   state::TrainingState state;
   Mode mode = Mode::kAsynchronous;
-  // Synchronous only: the number of gradients whose mean is one step. The value that the chief had
+  // Synchronous only: the number of gradients whose mean is one step. The chief's value at the time
   // when it filled the servers applies.
   int replicas_to_aggregate = 1;
-  // Synchronous only: the tasks whose gradients are expected, as far as the chief knows them.
-  // Before the first step, they are awaited for `start_timeout`.
+  // Synchronous only: the tasks whose gradients are expected, as far as the chief knows them. The
+  // first step waits for them for up to `start_timeout`.
   std::vector<TaskId> tasks;
   Duration start_timeout{0};
   // Synchronous only: how the servers clip the mean of a step. Asynchronous contributions are
@@ -44,8 +44,8 @@ struct Definition {
   // A variable with more bytes than this is split by rows (its first axis) into shards of at most
   // this many bytes. A shard is the unit of placement and transfer.
   int64_t max_shard_bytes = int64_t{4} << 20;
-  // The variables whose gradients arrive as rows, by their index in `state`, ascending. They are
-  // matrices, and a row has at most max_shard_bytes.
+  // The indices in `state` of the variables whose gradients arrive as rows, in ascending order.
+  // These variables are matrices, and a row has at most max_shard_bytes.
   std::vector<int> row_gradients;
 
   bool operator==(const Definition&) const = default;
@@ -56,11 +56,11 @@ bool HasRowGradient(const Definition& definition, int variable);
 // Returns the number of bytes of a row of a variable that is a matrix.
 int64_t RowBytes(const state::Variable& variable);
 
-// Returns how many norms a step's mean is clipped by: 0, one per variable, or 1.
+// Returns the number of norms by which a step's mean is clipped: 0, one per variable, or 1.
 size_t NormsOf(const Definition& definition);
 
-// Limits on what a definition may ask of a server. Within them, no product or sum of sizes exceeds
-// 63 bits.
+// Limits on what a definition may demand from a server. Within them, no product or sum of sizes
+// exceeds 63 bits.
 inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
 inline constexpr int64_t kMaxShards = int64_t{1} << 20;
 inline constexpr size_t kMaxServers = size_t{1} << 14;
@@ -69,13 +69,13 @@ inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for an invalid
 // state, replicas_to_aggregate < 1, max_shard_bytes < 1, clipping in asynchronous mode or to an
-// impossible limit, gradients by rows of a variable that has none, and for a variable, a number of
-// shards or tasks, a task's name or a timeout that exceeds its limit.
+// impossible limit, gradients by rows for a variable that does not support them, and a variable, a
+// number of shards or tasks, a task's name or a timeout that exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
-// ("host:port" by index), since a server that was given the sparse form of TF_CONFIG knows only its
-// own address.
+// ("host:port" by index), since a server with the sparse form of TF_CONFIG knows only its own
+// address.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
@@ -86,9 +86,9 @@ std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
 // Returns a 64-bit digest of everything on which all tasks must agree. The digest is the same on
-// every machine. It leaves out what depends on the number of training tasks (the tasks, and
-// replicas_to_aggregate, which by default is their number) and start_timeout: a worker that is
-// added by scaling sees more tasks than those that started before it.
+// every machine. It excludes start_timeout and the parts that depend on the number of training
+// tasks (the tasks, and replicas_to_aggregate, whose default is their number): a worker that is
+// added by scaling sees more tasks than the workers that started before it.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

@@ -29,7 +29,7 @@ TEST_F(EndingServerTest, DoesNotWaitForACopyIfTheRunHasFailed) {
   EXPECT_LT(Clock::now() - start, kBudget / 2);
 }
 
-// The worker is stuck, and its lease is longer than the server's budget.
+// The worker is stuck, and its lease exceeds the server's budget.
 TEST_F(EndingServerTest, IsCopiedAtTheLastStepIfTheNextOneDoesNotEnd) {
   StartServers(2);
   Definition definition = TwoVariables(Mode::kSynchronous);
@@ -80,7 +80,7 @@ TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   while (copied.header.type == wire::kShard) copied = chief.Next();
   EXPECT_EQ(copied.header.type, wire::kSnapshotEnd);
   EXPECT_TRUE(worker.Send(Push(2, 1, 1), gradient).ok());
-  // The contribution has arrived and is not answered.
+  // The contribution has arrived and has not been answered.
   EXPECT_EQ(worker.Ask({.type = wire::kQuery, .sequence = 3}).header.type, wire::kState);
 
   peers_[0].reset();  // the chief
@@ -93,7 +93,7 @@ TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   ends.join();
 }
 
-// The chief cannot copy the other server, so it does not take the copy of this one, either.
+// The chief cannot copy the other server, so it discards the copy of this one.
 TEST_F(EndingServerTest, GoesOnIfTheCopyOfAnotherServerFails) {
   StartServers(2);
   const Definition definition = Four(Mode::kAsynchronous);
@@ -121,8 +121,8 @@ TEST_F(EndingServerTest, GoesOnIfTheCopyOfAnotherServerFails) {
   ends.join();
 }
 
-// A task that was asked to end comes back, so the first step still waits for it; one that has left
-// because its data ended does not.
+// A task that was asked to end comes back, so the first step still waits for it. The first step
+// does not wait for a task that has left because its data ended.
 TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -148,8 +148,8 @@ TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
   EXPECT_NE(state().find("\"missing\":\"worker 2\""), std::string::npos) << state();
 }
 
-// With the sparse form of TF_CONFIG, the server does not know which tasks there are. It then counts
-// batches that a step does not need as drawn, as it does with backup workers.
+// With the sparse form of TF_CONFIG, the server does not know which tasks exist. It then counts
+// batches that a step does not need as drawn, as it does if there are backup workers.
 TEST_F(EndingPeerTest, ABatchThatIsTooLateCountsAsDrawnIfTheTasksAreUnknown) {
   Start();
   RawPeer& chief = Connect("chief", 0);

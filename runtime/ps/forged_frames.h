@@ -1,4 +1,4 @@
-// Lists what a peer that knows the protocol, but does not keep to it, may send, for tests.
+// Lists messages that a peer that knows the protocol, but violates it, may send. For tests.
 #pragma once
 
 #include <limits>
@@ -32,7 +32,7 @@ inline std::vector<Definition> ImpossibleDefinitions() {
   return definitions;
 }
 
-// Contributions with other bytes than their shards have. The first shard has `floats` elements, at
+// Contributions whose bytes do not match their shards. The first shard has `floats` elements, at
 // least four, and there are at most seven shards.
 inline std::vector<std::vector<Bytes>> ImpossibleContributions(size_t floats) {
   return {

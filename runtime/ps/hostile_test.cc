@@ -1,4 +1,4 @@
-// Tests a parameter server against peers that know the protocol and do not keep to it.
+// Tests a parameter server against peers that know the protocol and violate it.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -72,7 +72,7 @@ TEST_F(HostileTest, TakesOrdersFromTheChiefOnly) {
     }
     EXPECT_EQ(peer->CodeOf({.type = wire::kFinish, .sequence = 3}), StatusCode::kPermissionDenied);
   }
-  // The state is the chief's, and the job has not ended.
+  // The chief's state is still in service, and the job has not ended.
   EXPECT_EQ(ps_->State().epoch, 1);
   EXPECT_EQ(chief.CodeOf({.type = wire::kHold, .sequence = 4}), StatusCode::kOk);
   EXPECT_EQ(chief.CodeOf({.type = wire::kRelease, .sequence = 5}), StatusCode::kOk);
@@ -117,7 +117,7 @@ TEST_F(HostileTest, RefusesTasksThatTheJobDoesNotHave) {
   EXPECT_NE(Message(refused).find("the job has no task worker 2"), std::string_view::npos)
       << refused;
   EXPECT_EQ(Connect("master", 0).admitted.code(), StatusCode::kFailedPrecondition);
-  // Names that would forge lines of a log, or grow every list that they are kept in.
+  // Names that would forge lines of a log, or enlarge every list that contains them.
   for (const std::string& name : {std::string("worker\n2026-01-01 INFO all is well"),
                                   std::string("\x1b[2J"), std::string(60'000, 'w')}) {
     EXPECT_FALSE(Connect(name, 0).admitted.ok());
@@ -153,9 +153,9 @@ TEST_F(HostileTest, RefusesAContributionWithOtherBytesThanItsShardsHave) {
   }
 }
 
-// A contribution is repeated after it was answered. Its first part arrives under the synchronous
-// state that contains it already and does not need its bytes; the rest arrives after the chief has
-// replaced the state by an asynchronous one.
+// A contribution is repeated after it was answered. Its first part arrives while the server has the
+// synchronous state, which already contains the contribution and does not need its bytes. The rest
+// arrives after the chief has replaced that state with an asynchronous one.
 TEST_F(HostileTest, AContributionKeepsTheModeThatItBeganWith) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -174,7 +174,7 @@ TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
   Start();
   Bring(Connect("chief", 0), Mode::kSynchronous, 1);
   RawPeer& worker = Connect("worker", 0);
-  // They are for the next step, so none of them is used yet.
+  // The contributions are for the next step, so none of them is used yet.
   int refused = 0;
   for (uint64_t sequence = 1; sequence <= 100; ++sequence) {
     ASSERT_TRUE(worker.Send(Push(sequence, 1, 1), {{.bytes = Floats(4, 1)}}).ok());
@@ -215,7 +215,7 @@ TEST_F(HostileTest, RefusesAnEpochThatNoLaterOneCouldFollow) {
   EXPECT_EQ(ps_->State().epoch, now + 9 * kYear + 1);
 }
 
-// These frames have no answer, so they must have no effect either.
+// These frames are not answered, and must not have any effect.
 TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRole) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -227,7 +227,7 @@ TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRol
             StatusCode::kInvalidArgument)
       << "nothing was filled";
   Bring(chief, Mode::kSynchronous, 2);
-  // A step takes two contributions. One is there, and the other is only said to be.
+  // A step takes two contributions. One has arrived; the worker only claims that the other has.
   ASSERT_TRUE(chief.Send(Push(1, 0, 2), {{.bytes = Floats(4, 1)}}).ok());
   const std::vector<Bytes> staged = {{.bytes = "staged 2 0 worker 1 1 1 0"}};
   ASSERT_TRUE(worker.Send({.type = wire::kParticipant}, staged).ok());

@@ -1,5 +1,5 @@
-// A synchronous job goes on without a worker that is connected but contributes nothing, and with it
-// when it is back.
+// Tests that a synchronous job continues without a worker that is connected but contributes
+// nothing, and includes the worker again when it recovers.
 #include "runtime/ps/test_tasks.h"
 
 namespace tfjob::ps {
@@ -58,7 +58,7 @@ TEST_F(LeaseTest, AStuckWorkerIsNotWaitedForAndTakesPartAgainWhenItIsBack) {
   EXPECT_TRUE(events_.Said("has kept step 0 waiting for"));
   EXPECT_EQ(HealthOf("/job:worker/task:1"), state::PeerHealth::kStuck);
 
-  // It is back: its gradient belongs to step 0.
+  // The worker has recovered. Its gradient belongs to step 0.
   ASSERT_EQ(worker.Train(), OkStatus());
   EXPECT_TRUE(worker.last.dropped);
   EXPECT_EQ(worker.last.global_step, 3);

@@ -15,12 +15,12 @@ inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 // A thread that has at most this many bytes to send writes them itself, because waking the writer
 // thread would cost more.
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
-// The greatest position in the data: a number of batches.
+// The highest position in the data: a number of batches.
 inline constexpr int64_t kMostDrawn = int64_t{1} << 60;
-// The greatest epoch. A chief's are times in microseconds, so it never comes near.
+// The highest epoch. A chief's epochs are times in microseconds, so they never come near it.
 inline constexpr int64_t kGreatestEpoch = int64_t{1} << 60;
 // How far an epoch may be ahead of the server's clock, in microseconds: ten years. The clock of the
-// chief may be wrong, but a stranger must not take the last epoch that there is.
+// chief may be wrong, but a stranger must not be able to use up the last epoch.
 inline constexpr int64_t kMostEpochAhead = int64_t{10} * 365 * 24 * 3600 * 1'000'000;
 
 }  // namespace tfjob::ps

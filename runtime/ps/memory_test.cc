@@ -1,4 +1,4 @@
-// Tests how much memory parameter servers take, and that they count steps alike.
+// Tests how much memory parameter servers use, and that all of them count the same steps.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
 
-// Returns the most memory that this process has had since the last call of ResetPeak, in bytes.
+// Returns the peak memory of this process since the last call of ResetPeak, in bytes.
 int64_t Peak() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -23,7 +23,7 @@ int64_t Peak() {
   return 0;
 }
 
-// Sets the peak to what the process has now. Returns false if the kernel does not allow it.
+// Sets the peak to the process's current memory. Returns false if the kernel does not permit this.
 bool ResetPeak() {
   std::ofstream clear("/proc/self/clear_refs");
   clear << "5";
@@ -32,7 +32,8 @@ bool ResetPeak() {
 
 class MemoryTest : public ParameterServerTest {};
 
-// The values and slots of the state before a rollback are freed before those after it arrive.
+// The values and slots of the state before a rollback are freed before the state after the rollback
+// arrives.
 TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   StartServers(1);
@@ -51,13 +52,13 @@ TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
   ASSERT_TRUE(ResetPeak());
   const int64_t before = Peak();
   ASSERT_EQ(chief.client->Restore(state), OkStatus());
-  // The state takes 96 MiB. Frames in flight and the allocator's slack take some more.
+  // The state takes 96 MiB. Frames in flight and the allocator's overhead take some more.
   EXPECT_LT(Peak() - before, 48 * kMegabyte);
 }
 
 // The chief and seven workers send their gradients one after the other. Neighbours are summed as
-// soon as both are there, so the server keeps as many buffers as the number of gradients has binary
-// ones.
+// soon as both have arrived, so the number of buffers is the number of ones in the binary
+// representation of the number of gradients.
 TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) {
   StartServers(1);
   Definition definition = TwoVariables(Mode::kSynchronous);
@@ -93,8 +94,8 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
   EXPECT_EQ(trainers.back()->Value(), 97.75f);
 }
 
-// Each contribution visits all servers, so they correct Adam's moments alike, however far the
-// values that it was computed from lag behind.
+// Each contribution visits all servers, so all servers correct Adam's moments in the same way,
+// however old the values are from which the contribution was computed.
 TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
   StartServers(2);
   Definition definition;
@@ -106,14 +107,14 @@ TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
     trainers.push_back(std::make_unique<Trainer>(definition));
     ASSERT_EQ(trainers.back()->Join(i == 0 ? Chief(definition, 0) : Worker(i)), OkStatus());
   }
-  // All have read the values of step 0, so the last gradient is three steps late.
+  // All trainers have read the values of step 0, so the last gradient is three steps late.
   for (auto& trainer : trainers) ASSERT_EQ(trainer->Train(), OkStatus());
   EXPECT_EQ(trainers.back()->last.staleness, 3);
   EXPECT_EQ(trainers.back()->last.global_step, 4);
   // Value is NaN unless all elements, of both variables, are equal.
   EXPECT_FALSE(std::isnan(trainers.back()->Value()));
   for (auto& task : tasks_) EXPECT_EQ(task->ps().State().global_step, 4);
-  // The counter that a checkpoint keeps is that of ps 0, once.
+  // A checkpoint contains only the counter of ps 0, and only once.
   StatusOr<state::Snapshot> copy = trainers.front()->client->TakeSnapshot();
   ASSERT_TRUE(copy.ok()) << copy.status();
   const std::string counted = "-1 chief 0 ";

@@ -35,7 +35,7 @@ TEST_F(ParameterServerTest, AppliesOnArrivalAndCountsSteps) {
   ASSERT_EQ(chief.client->Finish(), OkStatus());
   EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
   EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
-  // The worker may still complete some steps before it hears that the job has ended.
+  // The worker may still complete some steps before it learns that the job has ended.
   Status end = worker.Train();
   for (int i = 0; i < 1000 && end.ok(); ++i) end = worker.Train();
   EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
@@ -201,7 +201,7 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
       << server;
 }
 
-// A chief that sends "finish" and then only reads, slowly.
+// A chief that sends kFinish and then only reads, slowly.
 class SlowChief : public rpc::Transport {
  public:
   Status Write(const rpc::OutgoingFrame& frame) override {
@@ -320,7 +320,8 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
     const StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->global_step, 1);
-    // If a server stays down, TakeSnapshot gives up after one repair, since a stop was requested.
+    // If a server stays down, TakeSnapshot gives up after one attempt to recover it, since a stop
+    // was requested.
     tasks_[1]->Kill();
     EXPECT_EQ(chief.client->TakeSnapshot().status().code(), StatusCode::kCancelled);
   }
@@ -356,7 +357,7 @@ TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackRejoins) {
 }
 
 // The transfer of a shard takes longer than the lease and stall_after, in each direction. While its
-// bytes arrive, the sender must not count as silent, nor the transfer as stalled.
+// bytes arrive, the sender must not count as silent, and the transfer must not count as stalled.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
   const rpc::LivenessRules liveness{.suspect_after = 400ms * kSlowdown, .lease = 600ms * kSlowdown};
   rpc::PipeConnector pipe;

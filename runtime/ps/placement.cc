@@ -24,7 +24,7 @@ Cut CutOf(const state::Variable& variable, int64_t max_shard_bytes) {
   if (row_bytes > max_shard_bytes && !variable.constraint.has_norms()) row_bytes = element;
   const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, max_shard_bytes / row_bytes);
-  // Makes as few shards as possible, with sizes as equal as whole rows allow.
+  // Makes as few shards as possible, with sizes as equal as whole rows permit.
   return {.row_bytes = row_bytes, .rows = rows, .count = (rows + most_rows - 1) / most_rows};
 }
 

@@ -26,7 +26,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-// Returns into how many shards a variable is cut. The variable's size must be within
+// Returns the number of shards into which a variable is cut. The variable's size must be within
 // kMaxVariableBytes.
 int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
 
@@ -43,9 +43,9 @@ Shape ShapeOf(const state::Variable& variable, const Shard& shard);
 std::vector<Shard> Place(const Definition& definition, int servers);
 
 // Returns the lines of a snapshot's ledger that a server needs. Each line begins with a shard
-// number (see Store::SetLedger). The server needs the lines of its own shards, and those with a
-// negative number, which belong to no shard. An unreadable line is kept, so that the server
-// rejects it.
+// number (see Store::SetLedger). The server needs the lines of its own shards, and the lines with a
+// negative number, which belong to no shard. An unreadable line is kept, so that the server rejects
+// it.
 std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 
 }  // namespace tfjob::ps

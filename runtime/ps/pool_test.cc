@@ -21,13 +21,13 @@ class PoolTest : public testing::TestWithParam<Mode> {
     definition_.replicas_to_aggregate = kWorkers + 1;
     definition_.state.variables = {{.name = "w", .shape = {500, 300}}, {.name = "b", .shape = {7}}};
     definition_.state.optimizer.learning_rate = 0.5;
-    definition_.max_shard_bytes = 400'000;  // of two shards, each is worth the help of the pool
+    definition_.max_shard_bytes = 400'000;  // makes two shards, each large enough to use the pool
     server_ =
         *ParameterServer::Create({.identity = Task("ps", 0), .pool = &pool_, .connector = &pipe_});
     pipe_.Listen("ps:1", kParameterService, Task("ps", 0), *server_);
   }
 
-  // The chief, or the worker with this index.
+  // Returns the options of the chief, or of the worker with this index.
   ClientOptions Options(int worker, bool chief) {
     ClientOptions options{.servers = {"ps:1"}, .identity = Task("worker", worker), .patience = 30s};
     options.connector = &pipe_;
@@ -38,7 +38,7 @@ class PoolTest : public testing::TestWithParam<Mode> {
     }
     return options;
   }
-  // Makes the steps of a task whose gradients are all 1.
+  // Runs the steps of a task whose gradients are all 1.
   void Train(Trainer& trainer) {
     for (int step = 0; step < kSteps; ++step) {
       ASSERT_EQ(trainer.Train(), OkStatus());
@@ -63,7 +63,7 @@ TEST_P(PoolTest, AppliesEveryGradientOfEveryTaskOnce) {
   for (std::thread& thread : threads) thread.join();
   const StatusOr<state::Snapshot> snapshot = trainers[0]->client->TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  // A synchronous step subtracts the mean once; an asynchronous one, each gradient.
+  // A synchronous step subtracts the mean once; an asynchronous job subtracts each gradient.
   const bool synchronous = GetParam() == Mode::kSynchronous;
   const float steps = synchronous ? kSteps : kSteps * (kWorkers + 1);
   for (const state::VariableState& variable : snapshot->variables) {

@@ -1,4 +1,5 @@
-// Tests which processes take part after a parameter server was restarted without what it knew.
+// Tests which processes take part after a parameter server was restarted and lost its knowledge of
+// them.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -11,8 +12,8 @@ namespace {
 
 using RestartTest = ParameterServerTest;
 
-// The second process of the chief has a greater incarnation than the new ps 0 can know; ps 1 knows
-// it, although it was filled again.
+// The chief's second process has a higher incarnation than the new ps 0 can know. ps 1 still knows
+// this incarnation, although it was filled again.
 TEST_F(RestartTest, ANewServerLearnsIncarnationsFromTheOthersThatItsChiefHasFilled) {
   StartServers(2);
   const Definition definition = TwoVariables(Mode::kSynchronous);
@@ -60,8 +61,8 @@ TEST_F(RestartTest, OfTwoLivingProcessesOfATaskTheLaterOneStays) {
 
 using RestartedServerTest = RawPeerTest;
 
-// ps 0 has lost its state. Both processes come before the chief fills it, the older one last, and
-// the older one is the first to register.
+// ps 0 has lost its state. Both processes connect before the chief fills it. The older process
+// connects last and registers first.
 TEST_F(RestartedServerTest, TheLaterOfTwoProcessesStaysAlthoughTheOlderOneRegistersFirst) {
   Start();
   const auto connect = [&](int64_t instance) {

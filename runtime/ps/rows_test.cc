@@ -1,4 +1,4 @@
-// Tests gradients that arrive as rows: what servers make of them, and what they refuse.
+// Tests gradients that arrive as rows: how servers apply them, and which ones they reject.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,7 +26,7 @@ Definition TableAndVector(Mode mode) {
   return definition;
 }
 
-// The gradient of a task in a step: some rows of the table, ascending.
+// The gradient of a task in a step: some rows of the table, in ascending order.
 struct RowGradient {
   std::vector<int64_t> indices;
   std::vector<float> values;
@@ -38,7 +38,7 @@ struct RowGradient {
         values.push_back(static_cast<float>(std::sin(static_cast<double>(row * 7 + c))));
     }
   }
-  // Adds rows that do not count.
+  // Adds padding rows, which do not count.
   void Pad(size_t rows) {
     indices.resize(indices.size() + rows, -1);
     values.resize(indices.size() * kCols, std::nanf(""));
@@ -77,7 +77,7 @@ class RowTask {
   std::unique_ptr<ParameterClient> client_;
 };
 
-// Applies the mean of the gradients to a table of ones by plain loops.
+// Applies the mean of the gradients to a table of ones, using plain loops.
 class Reference {
  public:
   void Step(const std::vector<RowGradient>& gradients) {
@@ -141,7 +141,7 @@ TEST_F(RowsTest, SynchronousServersApplyTheMeanOverAllTasks) {
   definition.start_timeout = 30s;
   std::vector<RowGradient> gradients = {RowGradient(EveryNth(3)), RowGradient(EveryNth(5)),
                                         RowGradient({})};
-  gradients[2].Pad(1);  // a task without rows counts, too
+  gradients[2].Pad(1);  // a task without rows also counts
   std::vector<std::unique_ptr<RowTask>> tasks;
   for (int i = 0; i < 3; ++i) tasks.push_back(std::make_unique<RowTask>(definition));
   std::vector<std::thread> threads;
@@ -170,7 +170,7 @@ TEST_F(RowsTest, TheClientRefusesOtherValuesThanItsRowsHave) {
 
 // ---- forged frames
 
-// A table of four rows of two on the only server, with learning rate 1.
+// A table with four rows of two elements on the only server, with learning rate 1.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}};
@@ -189,19 +189,19 @@ std::string Rows(const std::vector<int64_t>& indices) {
   return Indices(indices) + Floats(indices.size() * 2, 1);
 }
 
-// Contributions that are no rows of the table.
+// Returns contributions that are not valid rows of the table.
 std::vector<std::vector<Bytes>> ImpossibleRows() {
   return {
-      {{.bytes = Floats(8, 1)}},  // without their number
-      {Count(5)},                 // more than there are
+      {{.bytes = Floats(8, 1)}},  // rows without their number
+      {Count(5)},                 // more rows than the table has
       {Count(~uint64_t{0})},
       {{.slot = wire::kRowCount, .offset = 1, .bytes = Rows({0})}},  // number and rows at once
       {Count(1), {.bytes = Rows({4})}},                              // no such row
       {Count(1), {.bytes = Rows({-1})}},
-      {Count(2), {.bytes = Rows({1, 1})}},               // twice
+      {Count(2), {.bytes = Rows({1, 1})}},               // the same row twice
       {Count(2), {.bytes = Rows({2, 1})}},               // not ascending
       {Count(1), {.bytes = Rows({0, 1})}},               // more bytes than announced
-      {Count(1), {.offset = 8, .bytes = Floats(2, 1)}},  // not from the beginning
+      {Count(1), {.offset = 8, .bytes = Floats(2, 1)}},  // not starting at the first byte
       {Count(2), Count(2)},
       {Count(2), {.bytes = Indices({0, 1})}, {.offset = 16, .bytes = ""}},
       {Count(2), {.index = 1, .bytes = Rows({0, 1})}},  // of another shard
@@ -231,7 +231,7 @@ class HostileRowsTest : public RawPeerTest {
 TEST_F(HostileRowsTest, AsynchronousServersRefuseWhatAreNoRowsOfTheShard) {
   RawPeer& worker = WorkerOf(Mode::kAsynchronous);
   const uint64_t last = ExpectRefusals(worker);
-  // The table is as it was, and takes rows.
+  // The table is unchanged, and accepts rows.
   const Received values = worker.Ask(Push(last + 1, 0, 1), {Count(2), {.bytes = Rows({1, 3})}});
   EXPECT_EQ(values.header.type, wire::kValues);
   EXPECT_EQ(values.text, Floats(2, 0) + Floats(2, -1) + Floats(2, 0) + Floats(2, -1));

@@ -1,4 +1,4 @@
-// A run that fails for good ends in all tasks with the same words.
+// Tests that a run that fails for good ends in all tasks with the same message.
 #include "runtime/state/run_failure.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(RunFailure, EndsAServerThatDoesNotKnowTheChiefOnceTheTaskThatFilledItSaysSo
                            .connector = &connector}),
               OkStatus());
     EXPECT_EQ(worker.client->Fail(state::RunFailure("the worker's words")), OkStatus());
-    // If the server had ended, it would keep the worker's words.
+    // If the server had ended, it would have kept the worker's message.
     EXPECT_EQ(chief.client->Fail(state::RunFailure("the chief's words")), OkStatus());
     EXPECT_EQ(ps->WaitUntilFinished(), state::RunFailure("the chief's words"));
   }

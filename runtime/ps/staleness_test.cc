@@ -1,4 +1,4 @@
-// Tests, with real servers, that a gradient that is too stale leaves no trace on any of them.
+// Tests, with real servers, that a gradient that is too stale changes none of them.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"

@@ -20,7 +20,7 @@ class SynchronousTest : public ParameterServerTest {
     definition.replicas_to_aggregate = aggregate;
     return definition;
   }
-  // Runs each trainer on its own thread until the job has made `steps` steps.
+  // Runs each trainer on its own thread until the job has completed `steps` steps.
   static void TrainUntil(std::vector<Trainer*> trainers, int64_t steps) {
     std::vector<std::thread> threads;
     for (Trainer* trainer : trainers) {
@@ -133,7 +133,7 @@ TEST_F(SynchronousTest, AWorkerThatDiesInMidStepHoldsNobodyUp) {
   }
   const int64_t epoch = tasks_[0]->ps().State().epoch;
   ASSERT_TRUE(worker[0]->Send(Push(1, 0, epoch), {{.bytes = Floats(500, 1)}}).ok());
-  // The server answers in the order in which frames arrive, so it has taken half of the shard.
+  // The server answers in the order in which frames arrive, so it has received half of the shard.
   ASSERT_EQ(worker[0]->Ask({.type = wire::kQuery, .sequence = 2}).header.type, wire::kState);
   ASSERT_GT(tasks_[0]->ps().State().staged_bytes, 0);
   std::thread death([&] { worker.clear(); });

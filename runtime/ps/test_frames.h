@@ -1,4 +1,4 @@
-// The contents of frames that tests write by hand.
+// Builds frames whose contents tests write by hand.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A network with limited bandwidth, for tests.
+// Simulates a network with limited bandwidth, for tests.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace tfjob::ps {
 
 // Wraps the streams of another connector. A frame arrives when its last byte does. Each stream has
-// the bandwidth for itself.
+// its own bandwidth.
 class SlowConnector : public rpc::Connector {
  public:
   SlowConnector(rpc::Connector& inner, double bytes_per_second)

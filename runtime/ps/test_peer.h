@@ -1,4 +1,5 @@
-// A peer that knows the protocol and sends whatever a test says, and a server for it.
+// Implements a peer that knows the protocol and sends whatever a test specifies, and a server for
+// it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ struct Received {
   std::string text;
 };
 
-// A peer that sends whatever the test says.
+// A peer that sends whatever the test specifies.
 class RawPeer {
  public:
   RawPeer(rpc::Connector& connector, const rpc::Identity& identity,
@@ -30,7 +31,7 @@ class RawPeer {
     admitted = stream.status();
     if (stream.ok()) transport_ = std::move(stream->transport);
   }
-  // Registers the process before its first contribution, unless the test does it.
+  // Registers the process before its first contribution, unless the test does so.
   Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
     if (header.type == wire::kRegister) registers = false;
     if ((header.type == wire::kPush || header.type == wire::kPull) &&
@@ -83,7 +84,7 @@ inline Definition Four(Mode mode) {
   return definition;
 }
 
-// Runs a server that is reached over pipes.
+// Runs a server that peers reach over pipes.
 class RawPeerTest : public testing::Test {
  protected:
   void Start(ServerOptions options = {}, int index = 0) {

@@ -74,7 +74,8 @@ class Events {
   bool Await(state::PeerEvent::Kind kind, const std::string& peer) {
     return !Message(kind, peer).empty();
   }
-  // Waits for an event of `kind` about `peer` and returns its message; "" if none arrives in 20 s.
+  // Waits up to 20 s for an event of `kind` about `peer` and returns its message; "" if none
+  // arrives.
   std::string Message(state::PeerEvent::Kind kind, const std::string& peer) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
@@ -126,7 +127,7 @@ class PsTask {
   std::unique_ptr<rpc::Server> server_;
 };
 
-// Returns addresses whose ports were free a moment ago.
+// Returns addresses with ports that were free a moment ago.
 inline std::vector<std::string> FreeAddresses(int count) {
   std::vector<std::unique_ptr<rpc::Server>> servers;
   std::vector<std::string> addresses;

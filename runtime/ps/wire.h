@@ -17,10 +17,10 @@ namespace tfjob::ps::wire {
 enum Type : uint16_t {
   // A request carries a number in `sequence`; its answer repeats the number.
   // M: asks for the server's state → kState. With kBrief, the answer has no body; older servers
-  // send it nevertheless.
+  // send the body anyway.
   kQuery = 1,
   // M: value: epoch; step: global step; flags: kReady, kEnding; body: JSON. Also sent without a
-  // request, with the sequence 0, when a task is asked to end.
+  // request, with sequence 0, when a task is asked to end.
   kState = 2,
   kDefine = 3,       // M: chief; value: the new epoch; body: an Assignment → kReply
   kFill = 4,         // D: chief; per segment: a shard; flags: the slot (0: the value itself)
@@ -31,39 +31,39 @@ enum Type : uint16_t {
   kSnapshotEnd = 9,  // D: step; value: epoch; one segment: the ledger
   kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
   // M: chief to ps 0: resume committing → kReply. With kEnding, commits are not resumed: the answer
-  // says whether nothing was committed since kHold.
+  // says whether the hold lasted, so that nothing was committed since kHold.
   kRelease = 11,
-  // M: this task contributes nothing more → kReply. With kEnding: because it was asked to end.
+  // M: this task will contribute nothing more → kReply. With kEnding: because it was asked to end.
   kLeave = 12,
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames
   kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
   // A task that trains must register its process with ps 0 before its first contribution on a
   // connection. `step` is the process's incarnation, or 0 if it has none yet; `value` is the
-  // greatest incarnation of the task that other servers have reported.
+  // highest incarnation of the task that other servers have reported.
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
   kAnnounce = 18,    // M: to the other servers, likewise; value: the incarnation; no answer
 
-  // A contribution: `step`, which is not negative, is the step of the values it was computed from,
-  // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment
-  // if there is no update for it. If the definition says that the variable's gradient arrives as
-  // rows, then instead of all bytes: an empty segment with the flag kRowCount, whose offset is the
-  // number n of rows, and n indices (int64, ascending, of rows of the variable that the shard has)
-  // followed by the n rows, with offsets that count from the first index. The first frame has the
-  // flag kFirst. To ps 0, it may have an
-  // empty segment with the index kDrawn, whose offset says how many batches the task has drawn,
-  // with the one that this contribution was computed from.
+  // A contribution. `step`, which is not negative, is the step of the values from which it was
+  // computed; `value` is the epoch. Every shard of the server is sent once: all its bytes, or one
+  // empty segment if there is no update for it. If the definition specifies that the variable's
+  // gradient arrives as rows, all bytes are replaced with an empty segment with the flag kRowCount,
+  // whose offset is the number n of rows, followed by n indices (int64, ascending, of rows of the
+  // variable that the shard has) and then the n rows. Their offsets count from the first index. The
+  // first frame has the flag kFirst. If sent to ps 0, it may have an empty segment with the index
+  // kDrawn, whose offset is the number of batches that the task has drawn, including the batch from
+  // which this contribution was computed.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
   // The answer to kPush and kPull, in one or more frames. The last frame has the flag kLast, the
-  // step in `step`. `value` is the staleness or, from ps 0 in synchronous mode, how many batches of
-  // the task the state counts as drawn: any further ones must be drawn again.
+  // step in `step`. `value` is the staleness or, from ps 0 in synchronous mode, the number of the
+  // task's batches that the state counts as drawn; any further batches must be drawn again.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
-  kTaken = 24,    // M: chief to a server that ends: its state was copied; no answer
+  kTaken = 24,    // M: chief to a server that is ending: its state was copied; no answer
   // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
-  // also to those that connect later. The server exits once the chief has said so.
+  // including those that connect later. The server exits once the chief has sent kFail.
   kFail = 25,
   kFailed = 26,  // M: the run has failed; body: why
 

@@ -64,8 +64,8 @@ void BufferPool::KeepAtMost(size_t bytes) {
   Shrink(0, surplus);
 }
 
-// Moves buffers to `surplus` until the limit is kept. Buffers of the size that is in use are the
-// last to go.
+// Moves buffers to `surplus` until the limit is met. Buffers of the size that is in use are moved
+// last.
 void BufferPool::Shrink(size_t size_in_use, Leases& surplus) {
   const size_t keep = size_in_use == 0 ? 0 : 1;
   while (free_bytes_ > most_free_ && free_.size() > keep) {

@@ -12,9 +12,9 @@
 
 namespace tfjob::rpc {
 
-// Keeps buffers for reuse, so that the steady state allocates nothing and touches no new pages. A
-// buffer has the size that was asked for, rounded up to a page; it is used for a smaller request
-// only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
+// Keeps buffers for reuse, so that in the steady state no memory is allocated and no new pages are
+// touched. A buffer has the requested size, rounded up to a page; it is used for a smaller request
+// only if that wastes little of it. Thread-safe. Outstanding leases keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {
@@ -32,15 +32,15 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
    private:
     friend class BufferPool;
-    // The contents are undefined: whoever takes a lease writes before he reads.
+    // The contents are undefined: the caller that takes a lease must write before it reads.
     explicit Lease(size_t bytes) : buffer_(bytes, Buffer::Contents::kUndefined) {}
     Buffer buffer_;
     std::atomic<int> holders_ = 1;
-    std::shared_ptr<BufferPool> pool_;  // set while the lease is out
+    std::shared_ptr<BufferPool> pool_;  // set while the lease is in use
   };
 
   // A pool keeps at most `most_free_bytes` for reuse, or a single buffer if that is larger. It
-  // keeps those that were returned last.
+  // keeps the buffers that were returned last.
   static std::shared_ptr<BufferPool> Create(size_t most_free_bytes = kMostFreeBytes) {
     return std::shared_ptr<BufferPool>(new BufferPool(most_free_bytes));
   }

@@ -47,8 +47,8 @@ Status Connection::Run() {
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
-  // Stops the writer. It may be blocked in the transport, and then only breaking the stream wakes
-  // it. If Cancel was called earlier, that reason is kept.
+  // Stops the writer. It may be blocked in the transport, in which case only breaking the stream
+  // wakes it. If Cancel was called earlier, the earlier reason is kept.
   Cancel(status);
   writer.Join();
   MutexLock lock(mutex_);
@@ -57,7 +57,8 @@ Status Connection::Run() {
 
 Status Connection::TakeCredit(int64_t bytes) {
   MutexLock lock(mutex_);
-  // The peer returns what it has consumed, so there is never more credit than the window.
+  // The peer returns credit only for bytes that it has consumed, so the credit never exceeds the
+  // window.
   if (bytes < 0 || bytes > options_.window - credit_) {
     return DataLoss("the peer returned credit for ", bytes, " bytes, but ",
                     options_.window - credit_, " are in flight");
@@ -133,7 +134,7 @@ void Connection::Flush() {
     writing_ = true;
   }
   // While the reader thread writes, it cannot read. That time counts as silence of the peer, so
-  // that the peer's lease expires if the network is stuck.
+  // that the peer's lease expires if the network is blocked.
   const bool reads = handling_ && Thread::CurrentId() == reader_.load();
   if (reads) {
     last_heard_us_ = NowMicroseconds();

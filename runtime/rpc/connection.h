@@ -5,9 +5,9 @@
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
 // its handler has consumed. Transports must buffer at least one window. A writer then waits only
 // for the network, never for the other side's handler, so two sides that both send cannot block
-// each other. Messages (see Send) need no credit, but only so many of them may wait. A peer that
-// returns credit for bytes that it was not sent, or that sends far more than its credit, breaks
-// the stream (DataLoss).
+// each other. Messages (see Send) need no credit, but the number of messages that may wait is
+// limited. The stream breaks (DataLoss) if a peer returns credit for bytes that it was not sent, or
+// sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
   // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
-  // If a message would have to wait behind more bytes, or more messages, than this, the peer does
-  // not read what it asks for: the stream is broken (ResourceExhausted).
+  // If a message would have to wait behind more bytes than this, or behind too many messages, the
+  // peer does not read the answers that it asks for, and the stream is broken (ResourceExhausted).
   size_t max_queued_bytes = 2 * kMaxFrameBytes;
   size_t max_queued_messages = size_t{1} << 14;
 };
@@ -60,13 +60,13 @@ class Connection {
   // Returns true if everything queued so far has been passed to the transport, including the data
   // that NextFrame provides, or if the connection has ended.
   bool Drained();
-  // Signals that there may be data to send: NextFrame will be called.
+  // Signals that there may be data to send. NextFrame will then be called.
   void Wake();
   // Like Wake, but if no thread is writing, the calling thread writes the next frames itself,
   // which saves waking the writer. Meant for small frames. The caller must not hold a lock that
   // NextFrame takes.
   void Flush();
-  // Breaks the stream; Run then returns `why`. The first reason wins.
+  // Breaks the stream; Run then returns `why`. If called several times, the first reason counts.
   void Cancel(const Status& why);
 
   // Returns the time since the peer was last heard from.

@@ -1,5 +1,5 @@
-// Defines what a task shows to its peers, and demands of them, before it exchanges anything with
-// them (runtime/wire). What follows is not encrypted.
+// Defines what a task proves to its peers, and demands from them, before it exchanges anything with
+// them (runtime/wire). The exchange itself is not encrypted.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 namespace tfjob::rpc {
 
 struct Credentials {
-  // Proves that a process belongs to the job. nullopt: the job has none, and any peer is accepted.
+  // Proves that a process belongs to the job. nullopt: the job has no key, and any peer is
+  // accepted.
   std::optional<wire::JobKey> key;
 
   static Credentials Insecure() { return {}; }

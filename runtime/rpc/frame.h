@@ -1,6 +1,6 @@
-// Defines frames, the units sent on a stream. A frame consists of a header of fixed size and
-// segments. Each segment is a run of bytes, with an index and an offset that say where the bytes
-// belong. Tensor bytes are never copied into a protobuf message.
+// Defines frames, the units sent on a stream. A frame consists of a fixed-size header and segments.
+// Each segment is a run of bytes, with an index and an offset that say where the bytes belong.
+// Tensor bytes are never copied into a protobuf message.
 //
 // Wire format, little-endian (a frame is one gRPC message, or one entry in the queue of a pipe):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
@@ -42,13 +42,13 @@ inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 // sent in several frames: an arriving frame shows that the peer is alive, so no single frame may
 // take long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
-// A frame of this many segments is full, too, however few bytes they have. Far fewer than
-// kMaxSegments, because the table takes kSegmentBytes for each.
+// A frame of this many segments is also full, however few bytes they have. The number is far below
+// kMaxSegments, because the table takes kSegmentBytes for each segment.
 inline constexpr size_t kFrameTargetSegments = size_t{1} << 12;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
 // called, which happens exactly once, on any thread, even if the stream breaks. If `release` is
-// null, they must stay so only until Transport::Write returns.
+// null, the bytes must stay valid and unchanged only until Transport::Write returns.
 struct Segment {
   uint32_t index = 0;
   uint32_t flags = 0;
@@ -79,15 +79,15 @@ class IncomingFrame {
 
   size_t remaining() const { return remaining_; }
   // These consume the next bytes of the payload, and ENFORCE that enough bytes remain. Parse has
-  // checked that the payload is as long as the table says.
+  // checked that the payload has the length that the table states.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);
   std::string ReadString(size_t bytes);
 
   // For transports: set `pieces` to the bytes of the next frame, then call Parse.
   std::vector<std::span<const std::byte>> pieces;
-  // Reads the header and the table. Returns DataLoss if the frame is shorter or longer than they
-  // say, or has too many segments.
+  // Reads the header and the table. Returns DataLoss if the frame is shorter or longer than the
+  // table states, or has too many segments.
   Status Parse();
 
  private:

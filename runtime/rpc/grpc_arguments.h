@@ -16,8 +16,8 @@ namespace tfjob::rpc {
 
 // Frames are large and credits already limit their senders, so the HTTP/2 windows are large from
 // the start. BDP (bandwidth-delay product) probing is off, because when measured it took a third of
-// the CPU time of an exchange. Our peers never compress, so a compressed message is not inflated:
-// gRPC would compare only its compressed size with the limit.
+// the CPU time of an exchange. Our peers never compress, so gRPC is told not to inflate compressed
+// messages: it would compare only their compressed size with the limit.
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
@@ -38,10 +38,10 @@ inline constexpr int kMostStreamsOfAConnection = 64;
 // Every stream takes a thread. A job has fewer tasks than this.
 inline constexpr int kMostThreads = 1 << 14;
 
-// Returns how much memory gRPC may use in a process that may use `available` bytes: half of it. It
-// needs far less in practice: a stream holds at most 16 MiB that its receiver has not consumed
-// (credits, frame.h). The rest keeps many streams of peers that send and do not wait for credits
-// from taking the memory of the variables. The least amount lets 32 streams be full.
+// Returns how much memory gRPC may use in a process that may use `available` bytes: half of it.
+// gRPC needs far less in practice: a stream holds at most 16 MiB that its receiver has not consumed
+// (credits, frame.h). The limit exists for peers that ignore credits: without it, many of their
+// streams could take the memory that the variables need. The minimum suffices for 32 full streams.
 constexpr size_t MostTransportBytes(int64_t available) {
   constexpr int64_t kLeast = int64_t{512} << 20;
   return static_cast<size_t>(std::max(available / 2, kLeast));

@@ -2,7 +2,7 @@
 // buffers. Large payloads are not copied if their segments have a `release`.
 //
 // A connection begins with the hello of runtime/wire; then gRPC takes it over. Such a channel never
-// reconnects, which suits streams: whoever loses one connects again.
+// reconnects, which suits streams: a task that loses a stream connects again.
 #pragma once
 
 #include <memory>

@@ -36,7 +36,8 @@ std::string Encode(const Identity& identity, const std::string& service) {
   return hello.SerializeAsString();
 }
 
-// Names end up in logs and messages, and as keys of maps, so they are short and plain.
+// Names end up in logs and messages, and as keys of maps, so they must be short and contain only
+// plain characters.
 bool IsName(const std::string& text) {
   return text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';

@@ -17,8 +17,8 @@ namespace tfjob::rpc {
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
-// Returns the claims of a task for the hello of a connection. Returns InvalidArgument if they are
-// too long, because the job's UID is.
+// Returns the claims of a task for the hello of a connection. Returns InvalidArgument if the claims
+// are too long, because the job's UID is too long.
 StatusOr<std::string> ClaimsOf(const Identity& self);
 
 struct Caller {
@@ -26,7 +26,7 @@ struct Caller {
   int32_t protocol_version = 0;
   std::string service;
 };
-// Reads the claims of a task. Returns DataLoss if they are not readable.
+// Parses the claims of a task. Returns DataLoss if they are not readable.
 StatusOr<Caller> ReadClaims(const std::string& claims);
 // The accepting side. AwaitCaller reads the hello of the connecting task; the next call must be
 // Welcome or Refuse, which answers it.
@@ -34,7 +34,7 @@ StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
 
-// Returns FailedPrecondition if a stream of one task comes over the connection of another.
+// Returns FailedPrecondition if a stream of one task arrives over another task's connection.
 Status CheckOwner(const Identity& owner, const Identity& caller);
 
 // A caller that was welcomed, and the handler of the service that it requested.
@@ -42,10 +42,10 @@ struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
 };
-// Does everything that the accepting side has to do: reads the hello, checks the caller, and either
-// welcomes the caller, or refuses it and returns the reason. `find(service)` returns the handler of
-// a service, or null if there is none. `owner` is the task that opened the stream's connection, or
-// null if streams have no connections.
+// Performs the whole accepting side of the handshake: reads the hello, checks the caller, and
+// either welcomes the caller, or refuses it and returns the reason. `find(service)` returns the
+// handler of a service, or null if there is none. `owner` is the task that opened the stream's
+// connection, or null if streams do not run over connections.
 template <typename Find>
 StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find& find,
                           const Identity* owner = nullptr) {

@@ -1,4 +1,4 @@
-// Tests connections and handshakes with peers that know the protocol and do not keep to it.
+// Tests connections and handshakes with peers that know the protocol and violate it.
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_method.h>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint16_t kCredit = 0xFF02, kHello = 0xFFF1, kRefusal = 0xFFF3;
 
-// Delivers one frame `copies` times; then, and whenever it writes, it waits until it is cancelled.
+// Delivers one frame `copies` times. Further reads, and all writes, block until the transport is
+// cancelled.
 class ForgingTransport : public Transport {
  public:
   ForgingTransport(const FrameHeader& header, std::string payload, int copies = 1)
@@ -84,7 +85,7 @@ TEST(HostilePeer, IsGivenUpIfItsMessagesPileUp) {
   Ignore handler;
   Connection connection(transport, handler, {.max_queued_bytes = 1000});
   std::thread sends([&] {
-    // The writer may have taken the first of them.
+    // The writer may already have taken the first message.
     for (int i = 0; i < 13; ++i) connection.Send({.type = 1}, std::string(100, 'x'));
   });
   const Status why = connection.Run();
@@ -188,7 +189,7 @@ TEST(TransportMemory, IsHalfOfWhatTheProcessMayUseButEnoughForManyStreams) {
   EXPECT_EQ(MostTransportBytes(int64_t{256} << 20), size_t{512} << 20);
 }
 
-// A compressed message might inflate to a thousand times its size, so it is not inflated at all.
+// A compressed message might inflate to a thousand times its size, so it is never inflated.
 TEST(HostilePeer, CannotCompressWhatItSends) {
   const Identity self{.job_uid = std::string(200, 'a'), .task_type = "ps"};
   Counting handler;
@@ -219,7 +220,7 @@ TEST(HostilePeer, CannotOpenMoreStreamsThanAConnectionMayHave) {
   EXPECT_FALSE(one_more.Introduce(self).ok());
   EXPECT_EQ(one_more.End(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(handler.served, kMostStreamsOfAConnection);
-  // Where one has ended, there is room for another.
+  // When one stream has ended, there is room for another.
   EXPECT_EQ(streams.back()->End(), grpc::StatusCode::OK);
   streams.back() = std::make_unique<SharedChannelStream>(channel, 60s);
   EXPECT_EQ(streams.back()->Introduce(self), OkStatus());

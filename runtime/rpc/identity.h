@@ -18,7 +18,7 @@ struct Identity {
   std::string task_type;  // "worker"
   int32_t task_index = 0;
   // The start time of the process, in microseconds. It distinguishes a restarted process from its
-  // predecessor. Clocks differ, so a greater value does not mean a later start.
+  // predecessor. Clocks differ, so a higher value does not imply a later start.
   int64_t incarnation = 0;
 
   bool operator==(const Identity&) const = default;

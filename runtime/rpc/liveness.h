@@ -1,5 +1,5 @@
-// Decides when a silent peer is reported and when it is given up. A peer that closes its connection
-// needs no such rule, because the stream breaks at once.
+// Decides when a silent peer is reported and when its connection is broken. A peer that closes its
+// connection needs no such rule, because the stream breaks at once.
 #pragma once
 
 #include "runtime/base/clock.h"

@@ -23,7 +23,8 @@ class PipeConnector : public Connector {
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
   // Sets how many bytes may wait, per direction, in a stream that is opened later. The default
-  // exceeds the window of a Connection, which that needs for data; less will do for messages.
+  // exceeds the window of a Connection, as data frames require; a smaller capacity suffices for
+  // messages.
   void SetCapacity(size_t bytes);
   // Breaks the streams to `address` and refuses new ones, as if the process there had died. Waits
   // until every Serve of these streams has returned.

@@ -20,7 +20,8 @@ namespace {
 using ServerStream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 constexpr Duration kHandshakeTimeout{10s};
 
-// Judges who has proven the job's key. Whoever claims nothing is no task, and only reads progress.
+// Decides whether to accept a caller that has proven the job's key. A caller without claims is not
+// a task and may only read progress.
 Status CheckClaims(const Identity& self, std::string_view claims) {
   if (claims.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const Caller caller, ReadClaims(std::string(claims)));
@@ -33,12 +34,12 @@ class Server::StreamService : public grpc::Service {
  public:
   struct ConnectedPeer {
     std::string address;
-    Identity identity;  // empty if the peer is no task
+    Identity identity;  // empty if the peer is not a task
   };
 
   // The peers of the connections that gRPC was given. gRPC knows such a connection only by its
-  // descriptor, so this is by descriptor; a new connection replaces the one that had the number
-  // before it. Thread-safe.
+  // descriptor, so the peers are stored by descriptor; a new connection replaces an earlier one
+  // that had the same descriptor. Thread-safe.
   class ConnectedPeers {
    public:
     void Add(int fd, ConnectedPeer peer) {
@@ -136,7 +137,7 @@ void Server::HandOver(wire::ProvenPeer peer) {
   StreamService::ConnectedPeer connected{.address = std::move(peer.address), .identity = {}};
   if (!peer.claims.empty()) {
     StatusOr<Caller> caller = ReadClaims(peer.claims);
-    if (!caller.ok()) return;  // CheckClaims has read the same
+    if (!caller.ok()) return;  // cannot happen: CheckClaims has already read these claims
     connected.identity = std::move(caller->identity);
   }
   const int fd = peer.socket.Release();

@@ -1,6 +1,6 @@
 // Runs a task's only server, which accepts all streams to the task. Control, parameters, progress
-// and, later, collectives share its port. The port is not gRPC's: a wire::Listener accepts each
-// connection and runs the hello on it, and gRPC gets the connection once the peer has proven the
+// and, later, collectives share its port. gRPC does not listen on the port itself: a wire::Listener
+// accepts each connection, runs the hello on it, and hands it to gRPC once the peer has proven the
 // job's key.
 #pragma once
 
@@ -44,7 +44,7 @@ class Server {
   ~Server();
 
   int port() const;
-  // Refuses new calls and lets calls in progress finish until the timeout, then breaks them.
+  // Refuses new calls and lets calls in progress finish until the timeout, then cancels the rest.
   void Shutdown(Duration timeout);
 
  private:

@@ -7,7 +7,7 @@
 
 namespace tfjob::rpc {
 
-// Returns Unknown for a number that is no code.
+// Returns Unknown for a number that is not a status code.
 inline Status StatusFromWire(int64_t code, const std::string& message) {
   constexpr auto kLast = static_cast<int64_t>(StatusCode::kUnauthenticated);
   if (code < 0 || code > kLast) {
@@ -16,7 +16,7 @@ inline Status StatusFromWire(int64_t code, const std::string& message) {
   return Status(static_cast<StatusCode>(code), message);
 }
 
-// For a frame that reports an error: a peer that sends OK has sent an error all the same.
+// For a frame that reports an error. Even if the peer sends OK in it, returns an error.
 inline Status ErrorFromWire(int64_t code, const std::string& message) {
   return StatusFromWire(code == 0 ? -1 : code, message);
 }

@@ -1,5 +1,5 @@
-// Describes the other tasks that a task communicates with: their health, and what happens to them.
-// A strategy reports both, for the log, for progress and for the end of the job.
+// Describes the other tasks that a task communicates with: their health, and the events that
+// concern them. A strategy reports both, for the log, for progress and for the end of the job.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ PeerRole RoleOfTask(std::string_view task);
 enum class PeerHealth {
   kConnected,
   kSuspected,  // connected, but silent for 2 s
-  kStuck,      // responds, but the others no longer wait for its gradient (the step lease is over)
+  kStuck,      // responds, but the others no longer wait for its gradient (its step lease has
+               // expired)
   kLost,       // no longer connected
   kUnknown,    // not connected yet
 };
@@ -49,10 +50,10 @@ struct PeerEvent {
     kLost,       // the peer's connection closed, or its lease of 10 s expired
     kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
     kRestoring,  // the chief fills servers that have no state
-    kStuck,      // a worker that responds has lost its token: others compute what is missing
-    kReturned,   // such a worker contributes again
+    kStuck,      // a responding worker has lost its token: others compute the missing gradients
+    kReturned,   // a stuck worker contributes again
     // A peer was asked to end. A training task has left, or is about to. A server keeps its state
-    // until the chief has copied it, or until its time is over.
+    // until the chief has copied it or the server's time has elapsed.
     kEnding,
     kServerEnding,
     kAbsent,  // training began without the tasks that the message names; "": all have joined now
@@ -60,7 +61,8 @@ struct PeerEvent {
   Kind kind = Kind::kWaiting;
   std::string peer;     // "ps 1"; a wait may list several peers, separated by ", "
   std::string address;  // "host:port"; "" if there are several peers
-  std::string message;  // a complete sentence that names the peer, its address and what was awaited
+  std::string message;  // a complete sentence that names the peer, its address and the awaited
+                        // event
 
   bool operator==(const PeerEvent&) const = default;
 };

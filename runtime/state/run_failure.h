@@ -1,7 +1,7 @@
-// The error that ends a run in all of its tasks, because every restart would end in the same way:
-// a loss or a gradient that is not finite. The task that finds the error tells the parameter
-// servers, which tell the others. The chief records it in the run's folder, so that restarted tasks
-// end with the same words.
+// Defines the error that ends a run in all of its tasks, because every restart would end in the
+// same way: a loss or a gradient that is not finite. The task that finds the error tells the
+// parameter servers, which tell the others. The chief records it in the run's folder, so that
+// restarted tasks end with the same message.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace tfjob::state {
 Status RunFailure(std::string_view words);
 bool IsRunFailure(const Status& status);
 
-// Returns the words as one line of printable ASCII, cut to kMaxFailureBytes: they come from other
-// tasks and from files, and go to logs and termination messages.
+// Returns the words as one line of printable ASCII, truncated to kMaxFailureBytes, because they
+// come from other tasks and from files, and go to logs and termination messages.
 std::string PlainWords(std::string_view words);
 inline constexpr size_t kMaxFailureBytes = 1000;
 

@@ -25,14 +25,14 @@ struct VariableState {
 struct Snapshot {
   int64_t global_step = 0;
   std::vector<VariableState> variables;  // parallel to TrainingState::variables
-  // Records which contributions of each task the snapshot contains. Empty if there is no record.
-  // The ledger is private to the strategy that took the snapshot. All other code saves and restores
-  // it without reading or changing it.
+  // The ledger: records which contributions of each task the snapshot contains. Empty if there is
+  // no record. The ledger is private to the strategy that took the snapshot. All other code saves
+  // and restores it without reading or changing it.
   std::string ledger;
 };
 
-// Replaces every variable by its moving average, as Keras does at the end of training. Does nothing
-// if the optimizer keeps no averages (use_ema).
+// Replaces every variable with its moving average, as Keras does at the end of training. Does
+// nothing if the optimizer keeps no averages (use_ema).
 void UseAverages(const TrainingState& state, Snapshot& snapshot);
 
 // Returns InvalidArgument unless the snapshot's variables have the types, shapes and slots that

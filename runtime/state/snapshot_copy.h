@@ -1,4 +1,5 @@
-// A snapshot whose values may still have to be copied, so that training can continue meanwhile.
+// Defines a snapshot whose values may still have to be copied, so that training can continue
+// meanwhile.
 #pragma once
 
 #include <functional>
@@ -10,16 +11,16 @@ namespace tfjob::state {
 
 class SnapshotCopy {
  public:
-  // For a snapshot that holds its values already.
+  // For a snapshot that already contains its values.
   SnapshotCopy(Snapshot whole) : snapshot_(std::move(whole)) {}  // NOLINT: converts
-  // `finish` returns once the tensors of `snapshot` hold the values of its step. It is called on
-  // any thread, on several at a time, and again.
+  // `finish` returns once the tensors of `snapshot` contain the values of its step. It may be
+  // called on any thread, on several threads at the same time, and more than once.
   SnapshotCopy(Snapshot snapshot, std::function<void()> finish)
       : snapshot_(std::move(snapshot)), finish_(std::move(finish)) {}
 
   int64_t global_step() const { return snapshot_.global_step; }
   // Copies the values that are still missing, and returns the whole snapshot. May be called on any
-  // thread, and again.
+  // thread, and more than once.
   const Snapshot& Finish() const {
     if (finish_) finish_();
     return snapshot_;

@@ -36,7 +36,7 @@ TEST(Snapshot, BeginsWithTheOptimizersSlots) {
     DType dtype;
     Update update;
     size_t slots;
-    double value;  // of the elements of the first slot
+    double value;  // the value of the first slot's elements
   };
   const Case cases[] = {
       {optimizer::Kind::kSgd, DType::kFloat32, Update::kGradient, 0, 0},

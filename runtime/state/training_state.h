@@ -15,8 +15,8 @@
 
 namespace tfjob::state {
 
-// Says how a task's contribution changes a variable. In synchronous mode, the variable changes once
-// per step, by the mean of the step's contributions.
+// Specifies how a task's contribution changes a variable. In synchronous mode, the variable changes
+// once per step, by the mean of the step's contributions.
 enum class Update : uint8_t {
   kGradient = 0,   // the optimizer applies the contribution; float32 and float64 only
   kAssign = 1,     // the contribution replaces the variable (moving statistics)
@@ -40,8 +40,8 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// Returns the slots that the optimizer keeps for the variable. If the variable's update is not
-// kGradient, there are none.
+// Returns the slots that the optimizer keeps for the variable. Returns none if the variable's
+// update is not kGradient.
 std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
                                      const optimizer::Optimizer& optimizer);
 

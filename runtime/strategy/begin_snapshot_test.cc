@@ -1,5 +1,5 @@
-// Begins snapshots on one device and trains on before they are copied: they must hold exactly the
-// state between the two steps.
+// Begins snapshots on one device and continues training before they are copied. The snapshots must
+// contain exactly the state between the two steps.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -111,7 +111,8 @@ TEST(BeginSnapshot, ItsMemoryIsNotThatOfTheVariables) {
   EXPECT_NE(ValuesOf(*task.strategy().TakeSnapshot())[0], 77);
 }
 
-// A thread like the saver's finishes one snapshot after the other, at any time during the steps.
+// As in the saver, a separate thread finishes one snapshot after another, at any time during the
+// steps.
 TEST(BeginSnapshot, OfATaskThatTrainsOnIsThatOfOneThatStops) {
   std::mt19937 random(3);
   Task trains_on(optimizer::Kind::kAdam), stops(optimizer::Kind::kAdam);

@@ -1,5 +1,5 @@
-// Tests that tables, whose gradients have only some rows, take the steps that dense gradients would
-// take.
+// Tests that tables, whose gradients have only some rows, are updated exactly as by dense
+// gradients.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,7 +51,8 @@ StrategyOptions Options(const ModelDefinition& definition) {
           }};
 }
 
-// A batch of lists of ids, of which many come several times. Each label follows from its ids.
+// Returns a batch of lists of ids, many of which occur several times. Each label follows from its
+// ids.
 data::Batch BatchOf(int64_t step) {
   Tensor ids(DType::kFloat32, {kBatch, kLength}), labels(DType::kFloat32, {kBatch});
   for (int64_t i = 0; i < kBatch * kLength; ++i) {
@@ -162,7 +163,7 @@ TEST(Embedding, LazyOptimizersLeaveTheRowsThatABatchLacks) {
   }
 }
 
-// Two servers, between which the table is cut into shards of a few rows, and `count` tasks.
+// Two servers, which share the table in shards of a few rows, and `count` tasks.
 class Tasks {
  public:
   Tasks(const ModelDefinition& definition, ps::Mode mode, int count)

@@ -43,9 +43,10 @@ class ModelProgram {
   // Returns the contribution to variable `v` (a gradient, or a value to assign), or an empty span
   // if there is none. The address stays the same across runs.
   std::span<const std::byte> Contribution(int v) const;
-  // If the contribution to variable `v` is rows of a gradient (model::Change::kGradientRows),
-  // returns their indices, at most as many as rows, followed by -1. Otherwise returns an empty
-  // span. The address stays the same across runs.
+  // If the contribution to variable `v` consists of rows of a gradient
+  // (model::Change::kGradientRows), returns the indices of the rows. If there are fewer indices
+  // than rows, they are followed by -1. Otherwise returns an empty span. The address stays the same
+  // across runs.
   std::span<const int64_t> Indices(int v) const;
 
   const exec::Program& program() const { return *program_; }

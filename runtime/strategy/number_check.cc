@@ -21,7 +21,7 @@ bool FiniteBytes(DType dtype, const void* data, size_t count, ThreadPool* pool) 
   }
 }
 
-// The padding between rows may contain anything.
+// Skips the padding between rows, which may contain anything.
 bool FiniteRows(const variables::Variable& variable, ThreadPool* pool) {
   const size_t size = SizeOf(variable.dtype());
   const size_t count = variable.num_bytes() / size;

@@ -1,5 +1,5 @@
 // Checks the loss and the contributions of each batch of a task for NaN and infinity, and decides
-// what becomes of the batch (training_config.h, OnNonFinite).
+// what happens to the batch (training_config.h, OnNonFinite).
 #pragma once
 
 #include <cstddef>
@@ -16,38 +16,41 @@
 
 namespace tfjob::strategy {
 
-// So many batches in a row may be skipped. More of them mean that the variables are damaged, not
-// the data, so that the run would never end.
+// The number of consecutive batches that may be skipped. More would mean that the variables are
+// damaged, and not the data, so the run would never end.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates only for an error.
 class NumberCheck {
  public:
-  // `task` begins the error, as in "worker 1"; it may be empty. `variables` must outlive the check,
-  // and `pool`, which may be null.
+  // `task` begins the error message, as in "worker 1"; it may be empty. `variables`, and `pool`
+  // unless it is null, must outlive the check.
   NumberCheck(config::OnNonFinite rule, std::string task,
               const std::vector<state::Variable>& variables, ThreadPool* pool);
 
   bool enabled() const { return rule_ != config::OnNonFinite::kContinue; }
-  // Whether a batch may be skipped, so that nothing of it may be applied before the verdict.
+  // Returns whether a batch may be skipped, in which case no part of it may be applied before the
+  // verdict.
   bool skips() const { return rule_ == config::OnNonFinite::kSkip; }
 
-  // Begins with a new batch.
+  // Begins a new batch.
   void Begin();
-  // Checks the contribution to variable `v`, dense; it may be empty. Returns whether it and all
-  // contributions before it, since Begin, are finite. Always true if not enabled.
+  // Checks the dense contribution to variable `v`, which may be empty. Returns whether all
+  // contributions since Begin, including this one, are finite. Always returns true if the check is
+  // disabled.
   bool Contribution(size_t v, std::span<const std::byte> contribution);
-  // The same for variable `v` after its update, for programs in which the gradient never exists in
-  // memory: an optimizer turns a gradient that is not finite into a variable that is not.
+  // Like Contribution, but checks variable `v` after its update, for programs in which the gradient
+  // never exists in memory: an optimizer turns a gradient that is not finite into a variable that
+  // is not.
   void Updated(size_t v, const variables::Variable& variable);
-  // The same if the gradient had only some rows, with these indices and perhaps -1 after them. The
-  // other rows are not checked.
+  // Like Updated, if the gradient had only the rows with these indices, which may be followed by
+  // -1. Other rows are not checked.
   void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
-  // Returns true if the batch may be applied, and false if it is to be skipped. Returns
+  // Returns true if the batch may be applied, and false if it must be skipped. Returns
   // state::RunFailure, with a message that names the step and the first tensor that is not finite
-  // (the loss, then the variables in the model's order), if the run is to end. `step` is the step
-  // in progress, counted from 1.
+  // (the loss, then the variables in the model's order), if the run must end. `step` is the step in
+  // progress, counted from 1.
   StatusOr<bool> Verdict(double loss, int64_t step);
 
  private:
@@ -57,7 +60,8 @@ class NumberCheck {
   const std::string task_;
   const std::vector<state::Variable>& variables_;
   ThreadPool* const pool_;
-  size_t first_;  // the first variable that is not finite; their number if all are
+  size_t first_;  // index of the first variable that is not finite; the number of variables if all
+                  // are finite
   bool updated_ = false;
   int skipped_in_a_row_ = 0;
 };

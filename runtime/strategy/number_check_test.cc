@@ -21,7 +21,7 @@ const std::vector<state::Variable>& Variables() {
 }
 
 // Returns the verdict about a batch with these gradients: "applied", "skipped", or the error up to
-// its first colon but one.
+// its second colon.
 std::string Judge(NumberCheck& check, double loss, std::vector<float> a, std::vector<float> b) {
   check.Begin();
   check.Contribution(1, std::as_bytes(std::span(b)));  // the last layer's gradient comes first

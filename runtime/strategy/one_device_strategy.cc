@@ -60,15 +60,15 @@ class Updates {
 
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  std::vector<int> feed_of_variable_;     // -1: it does not change
-  std::vector<int> indices_of_variable_;  // -1: it has no gradient by rows
+  std::vector<int> feed_of_variable_;     // -1: the variable does not change
+  std::vector<int> indices_of_variable_;  // -1: the variable has no gradient by rows
   int64_t step_ = 0;
 };
 
-// Copies of variables that are in progress.
+// The copies of variables that are in progress.
 class Copies {
  public:
-  // `written` are the variables that the next step writes, in the order in which it does so.
+  // `written` are the variables that the next step writes, in the order of the writes.
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
 
   // Returns a tensor that holds the variable's value after Finisher()().
@@ -78,7 +78,8 @@ class Copies {
     copies_.emplace_back(place, variable.BeginCopy(value));
     return value;
   }
-  // Returns a function that finishes the copies. It copies first what the next step writes first.
+  // Returns a function that finishes the copies. The function begins with the variables that the
+  // next step writes first.
   std::function<void()> Finisher() && {
     std::ranges::stable_sort(copies_, {}, &Copy::first);
     return [copies = std::move(copies_)] {
@@ -93,8 +94,8 @@ class Copies {
   std::vector<Copy> copies_;
 };
 
-// The graph of a step contains the updates, unless a batch may be skipped: then a program of its
-// own applies the contributions, once all of them are known to be finite.
+// The graph of a step contains the updates, unless a batch may be skipped. In that case, a separate
+// program applies the contributions once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:
   OneDevice(rpc::Identity self, StrategyOptions options)
@@ -175,7 +176,7 @@ class OneDevice : public Strategy {
   std::vector<state::PeerState> Peers() override { return {}; }
 
  private:
-  // Checks what the program has computed, and applies it, if the program has not done so. Returns
+  // Checks the program's results, and applies them unless the program has already done so. Returns
   // false if the batch is skipped.
   StatusOr<bool> Apply(const ModelProgram& program) {
     check_.Begin();
@@ -194,7 +195,7 @@ class OneDevice : public Strategy {
     return fine;
   }
 
-  // Returns the variables that a step writes, in the order in which it does so.
+  // Returns the variables that a step writes, in the order of the writes.
   const std::vector<variables::Variable*>& Written() const {
     return updates_ != nullptr ? updates_->program().written() : training_->program().written();
   }
@@ -217,11 +218,11 @@ class OneDevice : public Strategy {
   variables::VariableStore store_;
   NumberCheck check_;
   ProgramCache programs_;
-  ModelProgram* training_ = nullptr;  // of the usual batch size
+  ModelProgram* training_ = nullptr;  // the program for the usual batch size
   std::unique_ptr<Updates> updates_;  // null: the programs update the variables themselves
   std::vector<std::vector<variables::Variable*>> held_;  // each variable, then its slots
   int64_t global_step_ = 0;
-  int64_t drawn_ = 0;  // batches, with those that were skipped
+  int64_t drawn_ = 0;  // the number of batches, including skipped ones
 };
 
 Status CheckAlone(const cluster::TfConfig& tf_config) {

@@ -1,4 +1,5 @@
-// Makes the strategy that keeps everything in this process. The graph itself applies the optimizer.
+// Creates the strategy that keeps everything in this process. The graph itself applies the
+// optimizer.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace tfjob::strategy {
 
-// Snapshots name `self` where they record its position in the data. They do so only if batches were
-// skipped: otherwise the position follows from the step.
+// If a snapshot records the task's position in the data, it names the task `self`. It records the
+// position only if batches were skipped; otherwise the position follows from the step.
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options);
 
 }  // namespace tfjob::strategy

@@ -88,7 +88,7 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  // The batch counts as drawn: the next contribution says so.
+  // The batch counts as drawn, which the next contribution reports.
   StepOutcome Skipped() {
     return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
   }
@@ -106,22 +106,22 @@ class ParameterServerStrategy : public Strategy {
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
-  // Gradients are sent while the backward pass runs, unless only its end shows whether they may be
-  // sent: whether they are finite, and how stale they are.
+  // Gradients are sent while the backward pass runs, unless it is known only afterwards whether
+  // they may be sent, because they must be finite or not too stale.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;               // views of received_
   std::vector<std::span<const std::byte>> contributions_;  // of the current step
-  std::vector<std::span<const int64_t>> indices_;          // of those that are rows
+  std::vector<std::span<const int64_t>> indices_;          // of the contributions that are rows
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
-// Returns `provide_state` for a job with these tasks: a checkpoint of a job with one task has only
-// one position.
+// Returns `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
+// task, its only position is distributed among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {
@@ -172,7 +172,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .stop_patience = task.stop_patience,
       .on_late_step = std::move(task.on_late_step),
       .credentials = std::move(task.credentials)};
-  // In the sparse form, this task does not know the others.
+  // In the sparse form, this task does not know the other tasks.
   if (!task.tf_config.cluster.sparse()) {
     for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
       made.parameters.tasks.push_back({trains.type, trains.index});

@@ -1,4 +1,4 @@
-// Makes the strategy that keeps variables on parameter servers. Each training task computes
+// Creates the strategy that keeps variables on parameter servers. Each training task computes
 // gradients on its batches, sends each gradient as soon as the backward pass has produced it, and
 // receives fresh values. In asynchronous mode, the servers apply gradients as they arrive. In
 // synchronous mode, the servers average the gradients of a step.
@@ -38,7 +38,7 @@ struct ParameterServerOptions {
   std::function<bool()> stop_requested;
   Duration stop_patience{5s};           // see ps::ClientOptions
   std::function<void()> on_late_step;   // see ps::ClientOptions
-  Duration patience{0};                 // longest wait for other tasks; 0: no limit
+  Duration patience{0};                 // the longest wait for other tasks; 0: no limit
   rpc::Connector* connector = nullptr;  // null: gRPC
   rpc::Credentials credentials;
 };

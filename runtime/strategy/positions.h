@@ -1,5 +1,5 @@
-// Reads and writes the positions in the data that a ledger records (state/snapshot.h): how many
-// batches each task has drawn.
+// Reads and writes the positions in the data that a ledger records (state/snapshot.h): the number
+// of batches that each task has drawn.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace tfjob::strategy {
 
-// Returns the line that records the position of one task. It has the form of the parameter servers
-// (ps/server/store.h), so that a job with one task can go on with servers.
+// Returns the line that records the position of one task. It has the form that parameter servers
+// use (ps/server/store.h), so that a job with one task can continue with servers.
 std::string PositionRecord(const ps::TaskId& task, int64_t drawn);
 
-// Returns the position of the only task that the ledger names. Returns nullopt if it names none, or
-// several, because the examples were dealt out differently then.
+// Returns the position of the only task that the ledger names. Returns nullopt if the ledger names
+// no task, or several, in which case the examples were distributed differently.
 std::optional<int64_t> OnlyPosition(const std::string& ledger);
 
-// Prepares the ledger of a job with one task for a job with several, among which the examples are
-// dealt out: gives each an equal part of the batches that were drawn, rounded down. Returns this
-// part, or nullopt if there is nothing to deal out: the ledger does not name exactly one task, or
-// `tasks` are fewer than two.
+// Prepares the ledger of a job with one task for a job with several tasks, among which the examples
+// are distributed: gives each task an equal part of the batches that were drawn, rounded down.
+// Returns the size of this part, or nullopt if there is nothing to distribute, because the ledger
+// does not name exactly one task or there are fewer than two `tasks`.
 std::optional<int64_t> DealOut(const std::vector<ps::TaskId>& tasks, std::string& ledger);
 
 }  // namespace tfjob::strategy

@@ -1,4 +1,4 @@
-// Chooses and makes the strategy with which a task trains.
+// Chooses and creates the strategy with which a task trains.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace tfjob::strategy {
 StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
                                       const cluster::TfConfig& tf_config);
 
-// Makes the selected strategy. Does not wait for any other task.
+// Creates the selected strategy. Does not wait for any other task.
 StatusOr<std::unique_ptr<Strategy>> MakeStrategy(TrainingTask task, StrategyOptions options);
 
 }  // namespace tfjob::strategy

@@ -1,4 +1,4 @@
-// Tests which strategy is chosen or refused for a training file and a cluster.
+// Tests which strategy is chosen or rejected for a training file and a cluster.
 #include "runtime/strategy/select.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ TEST(AllStrategies, HasOneEntryPerWord) {
   EXPECT_TRUE(AllStrategies().back().suits({}));
 }
 
-// The sparse form of TF_CONFIG does not say how many tasks there are. The strategy one_device must
+// The sparse form of TF_CONFIG does not specify the number of tasks. The strategy one_device must
 // still be refused to a task that cannot be the only one.
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);

@@ -28,7 +28,7 @@ struct TrainingTask {
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.
   std::function<bool()> stop_requested;
-  // How long a step may go on after that, if it is likely to end by itself.
+  // How long a step that is likely to finish may continue after a stop was requested.
   Duration stop_patience{5s};
   // See ps::ClientOptions.
   std::function<void()> on_late_step;
@@ -40,7 +40,7 @@ struct StrategyEntry {
   bool (*suits)(const cluster::TfConfig&) = nullptr;
   // Returns OK, or an error that says why this task cannot use the strategy in the cluster.
   Status (*check)(const cluster::TfConfig&) = nullptr;
-  // Makes the strategy. Does not wait for any other task.
+  // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // Defines how a training step is carried out across the tasks of a job. A strategy turns batches
-// into updates of the variables, wherever those are stored. train/ drives a strategy without
-// knowing which one it is. select.h chooses it.
+// into updates of the variables, wherever those are stored. train/ uses a strategy without knowing
+// which one it is. select.h chooses it.
 //
 // Only one thread may use a strategy, except that any thread may call Peers.
 #pragma once
@@ -25,11 +25,11 @@ struct StepOutcome {
   int64_t global_step = 0;  // after the step
   int64_t staleness = 0;  // updates by others between reading the values and applying this gradient
   bool dropped = false;  // the gradient was not applied: it was too late for its step, or too stale
-  bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
-  bool skipped = false;      // the batch was left out because its numbers are not finite
-  // How many of this task's batches the variables count as drawn. If it is less than the number of
-  // batches that the task has drawn, those after it must be drawn again: the variables were rolled
-  // back, or a gradient was dropped although no other task stands in for it.
+  bool rolled_back = false;  // the variables have been reset to a checkpoint since the last outcome
+  bool skipped = false;      // the batch was skipped because its numbers are not finite
+  // The number of this task's batches that the variables count as drawn. If the task has drawn more
+  // batches, the batches after this position must be drawn again, because the variables were rolled
+  // back, or because a gradient was dropped and no other task replaces it.
   int64_t drawn = 0;
 };
 
@@ -47,20 +47,21 @@ class Strategy {
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
-  // Like TakeSnapshot, but may leave the copying to whoever finishes the copy, on any thread, while
-  // training continues. A step then waits before it overwrites a value that is not copied yet, and
-  // copies it itself if nobody else does. The copy may outlive the strategy.
+  // Like TakeSnapshot, but may leave the copying to the caller that finishes the copy, on any
+  // thread, while training continues. Before a step overwrites a value that has not been copied, it
+  // waits for the copy, or copies the value itself if no other thread does. The copy may outlive
+  // the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
   // Announces that this task makes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
-  // Leaves because the task was asked to end. The chief, if it is another task, then saves a
+  // Leaves because the task was asked to end. If the chief is another task, it then saves a
   // checkpoint.
   virtual Status Withdraw() { return Leave(); }
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
   // call.
   virtual Status Finish() = 0;
   // Ends the job with this error (state::RunFailure) in all tasks. The parameter servers pass it on
-  // to every task, and exit with it once the chief, too, has called this.
+  // to every task, and exit with it once the chief has also called this.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };

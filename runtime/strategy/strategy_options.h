@@ -18,8 +18,8 @@ struct StrategyOptions {
   config::OnNonFinite on_non_finite = config::OnNonFinite::kFail;
   int64_t replica = 0;  // rank among the training tasks, so that their dropout differs
   // Provides the values with which the chief fills empty variables: the last checkpoint, or
-  // initial values. `into` is null, or contains tensors into whose memory the values may be put
-  // instead of into new ones: that of the variables themselves.
+  // initial values. `into` is null, or contains tensors that share the variables' memory, into
+  // which the values may be put directly instead of into new tensors.
   std::function<StatusOr<state::Snapshot>(const state::Snapshot* into)> provide_state;
 };
 

@@ -122,7 +122,7 @@ TEST(OneDevice, TakesValuesThatArePutIntoTheVariables) {
   EXPECT_EQ(snapshot.variables[0].slots[1].data<float>()[1], 0.5f);
 }
 
-// A layer that normalises, whose moving statistics no optimizer changes, and a frozen layer.
+// A normalisation layer, whose moving statistics no optimizer changes, and a frozen layer.
 ModelDefinition Normalised() {
   ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
   const Json layers = *ParseJson(
@@ -194,7 +194,7 @@ std::unique_ptr<data::Pipeline> BadBatches() {
       dataset, {.batch_size = 8, .prefetch = 0, .columns = data::FloatColumns(*dataset)});
 }
 
-// Ends its servers with itself.
+// Stops its servers when it is destroyed.
 struct WithServers {
   WithServers(const ModelDefinition& definition, ps::Mode mode, config::OnNonFinite rule) {
     for (int i = 0; i < 2; ++i) {
@@ -230,7 +230,7 @@ TEST(ParameterServer, AssignsMovingStatisticsAndLeavesFrozenLayers) {
   }
 }
 
-// Runs a step on a bad batch, which must be skipped without a trace.
+// Runs a step on a bad batch, which must be skipped without changing anything.
 void ExpectSkipped(Strategy& strategy, int64_t at_step) {
   const std::vector<float> before = ValuesOf(*strategy.TakeSnapshot());
   MetricTotals totals;
@@ -302,7 +302,7 @@ TEST(OneDevice, GoesOnBehindTheBatchesThatItHasSkipped) {
   EXPECT_EQ(restored->Step(*Batches()->Next(), totals)->drawn, 23);
   EXPECT_EQ(restored->TakeSnapshot()->ledger, "-3 chief 0 0 23\n");
 
-  // Ledgers that do not say where a single task was.
+  // Ledgers that do not record the position of a single task.
   for (const char* other :
        {"-3 chief 0 0 30\n-3 worker 0 0 30\n", "-3 chief 0 0 -1\n",
         "-3 chief 0 0 1152921504606846977\n", "7 chief 0 1 30\n", "who\nwhat"}) {

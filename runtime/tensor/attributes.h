@@ -19,7 +19,7 @@
 
 namespace tfjob {
 
-// A graph as an attribute: the body of a loop (graph/subgraph.h). Immutable.
+// A graph that is an attribute: the body of a loop (graph/subgraph.h). Immutable.
 class GraphAttribute {
  public:
   virtual ~GraphAttribute() = default;
@@ -41,13 +41,13 @@ class Attributes {
     values_.insert_or_assign(std::string(name), std::move(value));
   }
 
-  // Returns null if there is no such attribute or if it is of another type.
+  // Returns null if there is no such attribute or if it has a different type.
   template <typename T>
   const T* Find(std::string_view name) const {
     auto found = values_.find(name);
     return found == values_.end() ? nullptr : std::get_if<T>(&found->second);
   }
-  // Returns the value, or `otherwise` if there is no such attribute or if it is of another type.
+  // Returns the value, or `otherwise` if there is no such attribute or if it has a different type.
   template <typename T>
   T Get(std::string_view name, T otherwise) const {
     const T* value = Find<T>(name);

@@ -22,7 +22,7 @@ class Shape {
     return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)];
   }
   const std::vector<int64_t>& dims() const { return dims_; }
-  // The product must fit into 63 bits: for a shape that a peer or a file has sent, call
+  // The product must fit into 63 bits: for a shape that comes from a peer or a file, call
   // CheckedElements first.
   int64_t num_elements() const;
   // Returns the number of elements; nullopt if a dimension is negative or the number does not fit

@@ -13,7 +13,7 @@
 namespace tfjob {
 
 // Memory aligned to 64 bytes (a cache line and an AVX-512 register). The process aborts if there is
-// not enough memory, so a size that a peer or a file has sent must be checked first.
+// not enough memory, so a size that comes from a peer or a file must be checked first.
 class Buffer {
  public:
   enum class Contents {
@@ -74,8 +74,8 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {buffer_->data(), num_bytes()}; }
 
   Tensor Clone() const;
-  // Returns a tensor of another shape that shares the buffer. The shape must have the same number
-  // of elements.
+  // Returns a tensor with a different shape that shares the buffer. The shape must have the same
+  // number of elements.
   Tensor Reshaped(Shape shape) const;
 
  private:

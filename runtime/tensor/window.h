@@ -10,7 +10,7 @@
 
 namespace tfjob {
 
-// The windows along one axis. Position o of the output sees the inputs o·stride + k·dilation -
+// The windows along one axis. Position o of the output covers the inputs o·stride + k·dilation -
 // before, for k from 0 to size - 1. Inputs outside the image are padding.
 struct WindowAxis {
   int64_t size = 1;
@@ -19,7 +19,7 @@ struct WindowAxis {
   int64_t before = 0;  // padding before the first input
   int64_t after = 0;   // padding after the last input
 
-  // Returns the number of inputs from the first to the last that a window sees, inclusive.
+  // Returns the number of inputs from the first to the last input that a window covers, inclusive.
   int64_t extent() const { return (size - 1) * dilation + 1; }
   // Returns the number of windows over `inputs` inputs. Requires a window that CheckWindow accepts.
   int64_t Count(int64_t inputs) const { return (inputs + before + after - extent()) / stride + 1; }
@@ -38,13 +38,13 @@ struct Window {
 
 // Returns InvalidArgument unless `image` is [images,height,width,channels] with at least one
 // element, there is at least one window along each axis, and the padding is shorter than a window.
-// Then every window without dilation sees at least one input. Also refuses numbers above 2^31 - 1,
-// so that positions cannot overflow.
+// Every window without dilation then covers at least one input. Also rejects numbers of 2^31 or
+// more, so that positions cannot overflow.
 Status CheckWindow(const Window& window, const Shape& image);
 
 // Sets the attributes `height` and `width` to [size, stride, dilation, before, after].
 void SetWindow(Attributes& attributes, const Window& window);
-// Returns InvalidArgument if an attribute is missing or has another length.
+// Returns InvalidArgument if an attribute is missing or has the wrong length.
 StatusOr<Window> WindowOf(const Attributes& attributes);
 
 }  // namespace tfjob

@@ -23,8 +23,8 @@ bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
   return longer.dims() == dims;
 }
 
-// Returns the shape in which an input takes an array. As in Keras, a last axis of 1 may be missing
-// in the data, or in the model.
+// Returns the shape that an input requires of an array. As in Keras, a last axis of size 1 may be
+// missing in the data or in the model.
 Shape InputShape(const Shape& array, const std::optional<graph::TensorType>& stated) {
   if (!stated) return array;
   const bool fits = DifferByLastOne(stated->shape, array) || DifferByLastOne(array, stated->shape);
@@ -53,8 +53,8 @@ Status CheckClasses(const config::TrainingConfig& config, const std::string& nam
                          "model with a Dense layer of as many units as there are classes");
 }
 
-// Returns the column of the labels of an output, in the form that its loss takes. CheckClasses must
-// have accepted the output.
+// Returns the column of an output's labels, in the form that the output's loss requires.
+// CheckClasses must have accepted the output.
 data::Column LabelColumn(const config::TrainingConfig& config, const std::string& name,
                          const Shape& output, const data::Array& array) {
   data::Column column{.name = name, .array = name, .shape = array.example_shape()};

@@ -1,5 +1,5 @@
 // Derives the tensors of a job's batches from its model, its training file and its data: which
-// array of the data goes to which input, which are the labels and the sample weights of which
+// array of the data goes to each input, which arrays are the labels and sample weights of each
 // output, and how they are converted.
 #pragma once
 
@@ -24,8 +24,8 @@ std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 StatusOr<std::vector<config::TrainingConfig>> OutputConfigs(const config::TrainingConfig& config,
                                                             const model::Model& model);
 
-// The columns of a batch. Their names, and those of the dataset's arrays, are the names of the
-// graph's feeds (model/build.h).
+// The columns of a batch. The columns and the dataset's arrays have the names of the graph's feeds
+// (model/build.h).
 struct BatchColumns {
   std::vector<data::Column> inputs;                         // one per input
   std::vector<data::Column> labels;                         // one per output

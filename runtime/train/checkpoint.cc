@@ -16,7 +16,7 @@ constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
 constexpr char kOptimizer[] = "tfjob/optimizer";
 
-// Limits of what a checkpoint from somebody else can make this process read and pass on. A ledger
+// Limits on what a checkpoint from someone else can make this process read and pass on. A ledger
 // has some 40 bytes per shard and task.
 constexpr int64_t kMaxLedgerBytes = 256 << 20;
 constexpr int64_t kMaxRecordBytes = 4096;
@@ -56,7 +56,7 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
   if (found != reader.entries().end() && !found->second.partitioned) {
     held = DTypeFromTensorFlow(found->second.tensorflow_dtype);
   }
-  if (!held) return reader.Read(name).status();  // returns why it cannot be read
+  if (!held) return reader.Read(name).status();  // reports why the tensor cannot be read
   if (*held == dtype && found->second.shape == shape) return OkStatus();
   return InvalidArgument("checkpoint ", prefix, ": ", name, " is ", Name(*held),
                          found->second.shape.ToString(), ", but the model has ", Name(dtype),
@@ -138,7 +138,7 @@ class VariableReader {
 
   const io::BundleReader& reader_;
   const std::string& prefix_;
-  const std::string record_;  // what the slots mean (slot_record.h)
+  const std::string record_;  // the meaning of the slots (slot_record.h)
   const state::TrainingState& training_;
   const LoadOptions& options_;
 };

@@ -6,7 +6,8 @@
 //   global_step                int64 scalar
 //   tfjob/ledger               uint8 vector: which contributions of which task the parameter
 //                              servers have applied; may be missing
-//   tfjob/optimizer            uint8 vector: what the slots mean (slot_record.h); may be missing
+//   tfjob/optimizer            uint8 vector: the meaning of the slots (slot_record.h); may be
+//   missing
 #pragma once
 
 #include <optional>
@@ -31,17 +32,17 @@ Status SaveCheckpoint(const std::string& folder, const state::TrainingState& tra
 
 // The resources that a load may use.
 struct LoadOptions {
-  // The values are read into the memory of these tensors, which are then those of the snapshot that
-  // is returned. Must fit the model. After an error, their content is undefined. Null: the values
-  // are read into new tensors.
+  // The values are read into the memory of these tensors, and the returned snapshot consists of
+  // them. Must fit the model. After an error, their content is undefined. Null: the values are read
+  // into new tensors.
   const state::Snapshot* into = nullptr;
-  ThreadPool* pool = nullptr;  // its threads read, too
+  ThreadPool* pool = nullptr;  // its threads take part in reading
 };
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
 // missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
-// the message names the variable or slot. Missing slots get their initial values, and so do slots
-// that an optimizer with other options has saved with another meaning.
+// the message names the variable or slot. A slot gets its initial value if it is missing, or if the
+// checkpoint's optimizer had other options that gave the slot another meaning.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training,
                                          const LoadOptions& options = {});

@@ -29,7 +29,8 @@ struct CheckpointSaver::Shared {
     schedule.OnBegin(snapshot.global_step(), clock->Monotonic());
     Hand(std::move(snapshot), false);
   }
-  // Starts what the actions ask for, and returns when to look again, or the result.
+  // Starts what the actions ask for, and returns the actions with the time to look again, or the
+  // result.
   SaveActions Obey(SaveActions actions, const state::Snapshot& last)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Log(actions);
@@ -53,7 +54,7 @@ struct CheckpointSaver::Shared {
   const SaverOptions options;
   Mutex mutex;
   CondVar work;   // there is something to write, or the saver is leaving
-  Event written;  // set when a write has ended
+  Event written;  // set when a write ends
   Clock* clock ABSL_GUARDED_BY(mutex);
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
   std::optional<state::SnapshotCopy> state ABSL_GUARDED_BY(mutex);  // being written
@@ -62,7 +63,8 @@ struct CheckpointSaver::Shared {
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver is gone: touch nothing of its owner
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver no longer exists: use nothing of its
+                                                  // owner
 };
 
 CheckpointSaver::CheckpointSaver(SaverOptions options, Clock& clock)
@@ -155,7 +157,7 @@ Status CheckpointSaver::SaveLast(state::Snapshot last, const StopSource& stop) {
 Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* stop) {
   const int64_t step = last.global_step;
   bool ending = stop != nullptr;
-  bool asked = !ending;  // to stop, and the schedule does not know it yet
+  bool asked = !ending;  // the task was asked to stop, and the schedule does not know it yet
   for (bool first = true;; first = false) {
     Duration timeout;
     {
@@ -187,7 +189,7 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
   for (;;) {
     while (!shared->state && !shared->leaving) shared->work.Wait(shared->mutex);
     if (!shared->state) return;
-    // Only this thread resets the state, so it stays in place while the lock is released.
+    // Only this thread resets the state, so the state stays in place while the lock is released.
     const state::SnapshotCopy& snapshot = *shared->state;
     const bool mark = shared->mark;
     const Time now = shared->begun_at;

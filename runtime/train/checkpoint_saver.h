@@ -1,7 +1,7 @@
 // Saves checkpoints in the background: the caller hands over a snapshot (a copy of the state) and
-// continues training while a thread finishes the copy and writes it. SaveSchedule decides when;
-// this class provides the thread, the clock and the log. A save that fails, or a disk that hangs,
-// never stops the caller: it is logged, shown, and tried again.
+// continues training while a thread finishes the copy and writes it. SaveSchedule decides when to
+// save; this class provides the thread, the clock and the log. A save that fails, or a disk that
+// hangs, never stops the caller: the problem is logged and shown, and the save is tried again.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,13 @@
 namespace tfjob::train {
 
 struct SaverOptions {
-  // Write a checkpoint, and the mark that the run is over. They run on the saver's thread and may
-  // outlive the saver if they hang, so they must own what they use. If `write` is null, nothing is
-  // saved.
+  // Write a checkpoint, and the mark that the run is over. These functions run on the saver's
+  // thread. One that hangs may outlive the saver, so they must own what they use. If `write` is
+  // null, nothing is saved.
   std::function<Status(const state::Snapshot& snapshot, Time now)> write;
   std::function<Status(int64_t step, Time now)> mark;
-  // Called on any thread when what a user should know about saving has changed; "" if all is well.
+  // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is
+  // none.
   std::function<void(const std::string& problem)> show;
   SavePolicy policy;
 };
@@ -43,15 +44,15 @@ class CheckpointSaver {
   bool Due(int64_t step);
   // Call only if Due has just returned true.
   void Save(state::SnapshotCopy snapshot);
-  // Saves a state that cannot be copied again. If a write is in progress, this one follows it at
-  // once. Replaces a state that still waits for its turn.
+  // Saves a state that cannot be copied again. If a write is in progress, the write of this state
+  // follows it at once. Replaces a state that is still waiting for its turn.
   void SaveNext(state::SnapshotCopy snapshot);
   // Makes Due return true as soon as no write is in progress.
   void Require();
-  // Tells that the variables have the state of a checkpoint of `step`.
+  // Reports that the variables now have the state of a checkpoint of `step`.
   void Restored(int64_t step);
 
-  // Returns the newest snapshot that is being written, or will be next: it is newer than all
+  // Returns the newest snapshot that is being written or will be written next. It is newer than all
   // checkpoints.
   std::optional<state::Snapshot> InFlight() const;
   // Returns the step of the newest checkpoint that is known to be whole.
@@ -61,19 +62,20 @@ class CheckpointSaver {
   // makes one attempt. Does nothing if a checkpoint of this step exists. Returns Unavailable, with
   // a message that names the step, if the state is not saved.
   Status SaveBeforeExit(state::Snapshot last);
-  // Saves the last state of the run and marks the run as over. Tries again and again while the
-  // policy's patience lasts, then returns Unavailable as above. If `stop` is requested meanwhile,
-  // goes on as SaveBeforeExit, and returns Cancelled if the state is saved.
+  // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
+  // `final_patience`, then returns Unavailable as above. If `stop` is requested meanwhile,
+  // continues like SaveBeforeExit, and returns Cancelled if the state is saved.
   Status SaveLast(state::Snapshot last, const StopSource& stop);
 
  private:
   struct Shared;
   static void Run(const std::shared_ptr<Shared>& shared);
-  // Waits until `last` is saved or will not be. `stop` is null in a task that was asked to stop.
+  // Waits until `last` is saved or the schedule gives up. `stop` is null in a task that was asked
+  // to stop.
   Status Await(const state::Snapshot& last, const StopSource* stop);
 
   Clock& clock_;
-  const std::shared_ptr<Shared> shared_;  // with the thread, which may outlive the saver
+  const std::shared_ptr<Shared> shared_;  // shared with the thread, which may outlive the saver
   std::thread thread_;
 };
 

@@ -97,7 +97,7 @@ TEST_F(CheckpointSaverTest, WritesInTheBackgroundWhenDue) {
   EXPECT_FALSE(saver.Due(6));
 }
 
-// The thread that writes finishes the copy, and so does whoever wants the state first.
+// The copy is finished by the thread that writes, or by a caller that needs the state earlier.
 TEST_F(CheckpointSaverTest, TheCopyIsFinishedBeforeItIsWritten) {
   Event write, finished;
   std::atomic<int> copies = 0;
@@ -181,7 +181,7 @@ TEST_F(CheckpointSaverTest, AHangingDiskStopsNobodyAndItsStateIsAtHand) {
   EXPECT_TRUE(saver.Due(31));
 }
 
-// A stop must not skip the save because another one is being written.
+// A stop must not skip the save because another state is being written.
 TEST_F(CheckpointSaverTest, BeforeExitTheLastStepIsSavedAfterTheOneThatIsBeingWritten) {
   CheckpointSaver saver(Options({.every_steps = 10}), clock_);
   disk_.Hang(true);
@@ -247,7 +247,7 @@ TEST_F(CheckpointSaverTest, AStopEndsTheLastSaveAfterOneMoreAttempt) {
   EXPECT_EQ(Marked(), -1) << "the run is not over";
 }
 
-// The thread that hangs outlives the saver, so what it uses must outlive the test.
+// The thread that hangs outlives the saver, so everything that it uses must outlive the test.
 TEST_F(CheckpointSaverTest, AWriteThatNeverEndsIsGivenUp) {
   struct Disk {
     Event hangs, released, done;

@@ -162,7 +162,8 @@ TEST_F(TrainCheckpointTest, ASlotIsReadByItsMeaning) {
   EXPECT_EQ(loaded->variables[0].slots[2].data<float>()[0], 0.5f);
 }
 
-// A file of zeros that takes no space: the index says what it likes, and the file is long enough.
+// The ledger is one byte longer than the limit. The data file is as long as the index requires, so
+// only the limit can reject the ledger.
 TEST_F(TrainCheckpointTest, ALedgerThatIsTooLongIsRefused) {
   ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(3, training_), 5, Time(1s)).ok());
   const std::string prefix = io::CheckpointPrefix(folder_, 4);

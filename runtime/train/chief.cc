@@ -17,14 +17,14 @@ namespace tfjob::train {
 namespace {
 
 // How long the chief waits at the end of the job: for the workers to leave, for an evaluator that
-// does not answer, and for an evaluator that does.
+// does not answer, and for an evaluator that answers.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
-// How long a save for workers that end is put off. If the whole job ends, the chief is asked to end
-// within this time and saves once, instead of waiting for the write of an earlier step first.
-// Nothing is lost meanwhile, because the servers stay.
+// How long to put off the save that is due when workers were asked to end. If the whole job ends,
+// the chief is asked to end within this time and saves once, instead of waiting for the write of an
+// earlier step first. Nothing is lost meanwhile, because the servers keep running.
 constexpr Duration kAfterWorkersEnd = 1s;
 
 // How often the chief asks whether the evaluator is done.
@@ -41,8 +41,8 @@ SavePolicy PolicyOf(const config::TrainingConfig& config) {
           .final_patience = Seconds(config.final_save_secs)};
 }
 
-// Returns whether the error may pass while the task trains: a full or failing disk, unlike a folder
-// that this task may not write.
+// Returns whether the error may go away while the task trains. A full or failing disk may recover,
+// unlike a folder that this task has no permission to write to.
 bool MayPass(const Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
          absl::IsDeadlineExceeded(status);
@@ -195,8 +195,8 @@ Status Chief::OnStop() {
   const int64_t step = trainer_.global_step();
   if (!saver_.enabled() || saver_.saved_step() == step) return OkStatus();
   StatusOr<state::Snapshot> last = StateOf(step);
-  // Servers that were asked to end are gone after the last copy (OnOthersEnding), which no step has
-  // followed.
+  // Servers that were asked to end are gone after the last copy (OnOthersEnding). No step has
+  // followed that copy.
   if (!last.ok() && saver_.saved_step().value_or(-1) >= step) return OkStatus();
   if (!last.ok()) {
     std::optional<state::Snapshot> copied = saver_.InFlight();
@@ -252,7 +252,7 @@ Status Chief::EndJob() {
   if (context_.tf_config().cluster.size("evaluator") > 0) AwaitEvaluator();
   const Status evaluated = Evaluates() ? EvaluateHere() : OkStatus();
   if (absl::IsCancelled(evaluated)) return evaluated;
-  summaries_.reset();  // writes what is left
+  summaries_.reset();  // writes the remaining summaries
   trainer_.Leave();
   const Status finished = trainer_.strategy().Finish();
   if (!finished.ok())
@@ -291,8 +291,8 @@ Status Chief::EvaluateHere() {
   return OkStatus();
 }
 
-// The evaluator says so on its port, and with a mark in its folder. Either is enough: its disk may
-// be full, or it may have ended already.
+// The evaluator reports that it is done on its port and with a mark in its folder. Either is
+// enough: its disk may be full, or it may have ended already.
 bool Chief::EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard) {
   const StatusOr<std::optional<int64_t>> marked =
       FinishedStep(context_.config().model_dir + "/eval", context_.run());

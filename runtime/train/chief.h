@@ -42,7 +42,7 @@ class Chief : public StepObserver {
 
   // Call after SaveLast has returned true. If the job has an evaluator, waits for it to evaluate
   // the last checkpoint; otherwise evaluates it here if there is evaluation data. Then makes the
-  // parameter-server tasks exit, also if the evaluation failed, and returns its error.
+  // parameter-server tasks exit, even if the evaluation failed, and returns the evaluation's error.
   Status EndJob();
 
  private:
@@ -52,9 +52,10 @@ class Chief : public StepObserver {
   SaverOptions SaverOptionsOf() const;
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   Status SaveIfDue(int64_t step);
-  // Requires the save that was put off by OnOthersEnding, once it is time.
+  // Requires the save that OnOthersEnding put off, once it is due.
   void RequirePutOffSave();
-  // Returns a copy of the state; the one that is being written, if it is of this step.
+  // Returns a copy of the state. If the state that is being written is of this step, returns that
+  // one.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();

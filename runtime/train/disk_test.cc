@@ -1,5 +1,6 @@
-// Runs single roles over a disk that is full, damaged, or shows too little: the chief trains on,
-// the evaluator passes over what it cannot read, and tasks learn the end without a mark.
+// Runs individual roles over a disk that is full, damaged, or does not show all files: the chief
+// keeps training, the evaluator skips what it cannot read, and tasks learn of the end without a
+// mark.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 
@@ -136,7 +137,7 @@ TEST_F(DiskTest, ADiskThatHangsDuringTrainingDoesNotStopIt) {
   disk_.Hang(false);
 }
 
-// The chief refills a server that has lost its state, whatever became of the last save.
+// The chief refills a server that has lost its state, whether or not the last save succeeded.
 TEST_F(DiskTest, AServerIsRefilledAfterASaveHasFailed) {
   const std::vector<cluster::Task> all = {{"chief", 0}, {"ps", 0}};
   TestCluster job;
@@ -198,7 +199,7 @@ TEST_F(DiskTest, TheEvaluatorFailsIfTheLastCheckpointIsDamaged) {
   for (int64_t step : {1, 2}) ASSERT_EQ(SaveAt(step), OkStatus());
   ASSERT_EQ(Damage(2), OkStatus());
   RunningTask evaluator(Options({"evaluator", 0}, "max_steps: 3\n"));
-  // It does not know yet that this is the last one.
+  // The evaluator does not know yet that this checkpoint is the last one.
   ASSERT_TRUE(evaluator.Await([](const progress::Progress& p) { return !p.problems.empty(); }));
   ASSERT_EQ(MarkFinished(folder_ + "/model", {"uid", 0}, 2, RealClock().Now()), OkStatus());
   const Status status = evaluator.End();

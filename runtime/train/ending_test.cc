@@ -1,5 +1,5 @@
-// Asks single tasks of a running job, and all of them, to end, as SIGTERM does. No step that was
-// taken before the request is lost. The tasks run as threads of one process.
+// Asks individual tasks of a running job, and then all of them, to end, as SIGTERM does. No step
+// that was taken before the request is lost. The tasks run as threads of one process.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -12,7 +12,7 @@
 namespace tfjob::train {
 namespace {
 
-// The variables of the model have the shapes that the training data need.
+// The shapes of the model's variables follow from the training data.
 Status ExpectEqualInputs(const std::vector<graph::TensorType>& training,
                          const std::vector<graph::TensorType>& evaluation) {
   for (size_t i = 0; i < training.size(); ++i) {

@@ -18,7 +18,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kPoll = 500ms;
-// How long the evaluator looks for the last checkpoint after it has heard that the run is over.
+// How long the evaluator looks for the last checkpoint after it has learned that the run is over.
 constexpr Duration kLastCheckpointPatience = 60s;
 constexpr Duration kMarkPatience = 30s;
 constexpr Duration kMarkRetry = 2s;
@@ -94,21 +94,22 @@ class Evaluator {
     return std::optional<io::Checkpoint>(newest ? listed->back() : listed->front());
   }
 
-  // Logs the error unless it is that of the last call, and shows it.
+  // Shows the error, and logs it unless the last call had the same one.
   void Warn(const Status& error) {
     if (warned_ != Message(error)) kEvaluationLog.Warning(Message(error));
     warned_ = Message(error);
     context_.board().ShowProblem("checkpoints", warned_);
   }
 
-  // Makes NextCheckpoint return the damaged checkpoint once more: it has turned out to be the last.
+  // Makes NextCheckpoint return the damaged checkpoint once more: it has turned out to be the last
+  // one.
   void Retry() {
     evaluated_ = *damaged_ - 1;
     damaged_.reset();
   }
 
-  // The chief's word may be here before the folder shows the checkpoint. Returns whether to wait no
-  // longer.
+  // The chief may report the end before the folder shows the last checkpoint. Returns whether to
+  // stop waiting for it.
   bool GivesUpOn(int64_t end) {
     const Duration now = context_.clock().Monotonic();
     if (!missing_since_) missing_since_ = now;
@@ -126,7 +127,7 @@ class Evaluator {
     });
   }
 
-  // A damaged checkpoint is passed over, unless it is the last one.
+  // A damaged checkpoint is skipped, unless it is the last one.
   Status EvaluateCheckpoint(const io::Checkpoint& checkpoint, bool last) {
     context_.board().Update([&](progress::Progress& p) {
       p.state = progress::State::kEvaluating;
@@ -178,8 +179,8 @@ class Evaluator {
                         {{"model_dir", folder_}, {"evaluated", evaluated_}});
   }
 
-  // The chief waits for the mark, or for the same word from this task's port: if the mark cannot be
-  // written, this task stays until the chief has had time to ask.
+  // The chief waits for the mark, or for the same report from this task's port. If the mark cannot
+  // be written, this task stays until the chief has had time to ask.
   Status Finish() {
     summaries_->Flush(5s);
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",
@@ -205,7 +206,7 @@ class Evaluator {
   std::unique_ptr<SummaryWriter> summaries_;
   RunEndWatch run_end_;
   int64_t evaluated_ = -1;          // the newest step handled so far
-  std::optional<int64_t> damaged_;  // the newest step that was passed over
+  std::optional<int64_t> damaged_;  // the newest step that was skipped
   std::optional<Duration> missing_since_;
   std::string warned_;
 };

@@ -1,4 +1,4 @@
-// Derives from the training file what a job trains, on what data and for how long: the data sets,
+// Derives from the training file what a job trains, on which data and for how long: the data sets,
 // the model's definition, the pipelines and the number of steps. Every task derives the same
 // values, apart from the options of its own pipeline.
 #pragma once
@@ -30,21 +30,21 @@ StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::Trainin
                                                            Split split);
 
 // Reads the model, and derives its losses, metrics, optimizer and variables from the training file
-// and the data, which are those of `split`. `training_tasks` is the number of tasks that compute
-// gradients; here and below, 0 means that it is unknown (the sparse form of TF_CONFIG). Error
-// messages name the key or the layer.
+// and the data of `split`. `training_tasks` is the number of tasks that compute gradients; here and
+// below, 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or
+// the layer.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Dataset& dataset, int training_tasks);
 
-// Returns the state from which a run without a checkpoint starts: the initial values, replaced by
-// those of model.weights if that key is set. Error messages name the key, the file and the
+// Returns the state from which a run without a checkpoint starts: the initial values, replaced with
+// the values of model.weights if that key is set. Error messages name the key, the file and the
 // variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition);
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
-// reads its share of the examples or, if the number of tasks is unknown, all examples in an order
-// of its own. Returns the errors of ColumnsOf (batch_columns.h).
+// reads its share of the examples or, if the number of tasks is unknown, all examples in its own
+// order. Returns the errors of ColumnsOf (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Dataset& dataset, int rank,

@@ -11,7 +11,7 @@ namespace {
 using config::SourceConfig;
 using Names = std::map<std::string, std::string>;
 
-// Whether the model's inputs, its labels and its sample weights are meant.
+// Describes one kind of arrays: the model's inputs, its labels or its sample weights.
 struct Role {
   std::string key;                  // "data.train.inputs"
   std::vector<std::string> layers;  // the names that the training file uses
@@ -44,8 +44,8 @@ Status CheckNames(const Role& role, const Names& given) {
   return OkStatus();
 }
 
-// Adds the arrays of one role. Names that the file does not give stand for arrays of the same name,
-// or, if there is only one, for `otherwise`.
+// Adds the arrays of one role. A layer to which the file assigns no array takes the array of the
+// same name or, if it is the only one, `otherwise`.
 Status AddSources(const Role& role, const Names& given,
                   std::vector<data::NpzOptions::Source>& sources) {
   RETURN_IF_ERROR(CheckNames(role, given));

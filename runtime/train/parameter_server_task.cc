@@ -56,7 +56,7 @@ class Stopper {
   std::thread thread_;
 };
 
-// Shows the server's step whenever somebody asks for the task's progress.
+// Shows the server's step whenever the task's progress is requested.
 class ServerProgress {
  public:
   ServerProgress(ProgressBoard& board, ps::ParameterServer& ps) : board_(board) {

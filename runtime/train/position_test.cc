@@ -1,5 +1,5 @@
-// Tests that every run of a synchronous job does the same, and that the position in the data
-// survives whatever happens to the job's tasks.
+// Tests that every run of a synchronous job gives the same result, and that the position in the
+// data survives whatever happens to the job's tasks.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -67,7 +67,7 @@ class PositionTest : public testing::Test, public TestCluster {
                                      testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-// ---- every run does the same
+// ---- every run gives the same result
 
 class DeterminismTest : public PositionTest {
  protected:
@@ -135,9 +135,9 @@ TEST_F(DeterminismTest, TwoRunsGiveEqualCheckpointsAndThoseOfOneTaskWithTheWhole
 constexpr int kExamples = 64;
 constexpr int kBatch = 4;
 
-// Example i has only one feature that is not 0, feature i, and a label so great that the weights do
-// not matter to the gradient. Each time the example is drawn, weight i grows by about 1. The
-// weights are part of the state, so they count the draws of the surviving history.
+// Example i has only one feature that is not 0, feature i, and a label so large that the weights do
+// not affect the gradient. Each time the example is drawn, weight i grows by about 1. The weights
+// are part of the state, so draws that a rollback undoes are not counted.
 class CountingTest : public PositionTest {
  protected:
   void SetUp() override {
@@ -172,8 +172,8 @@ strategy: {mode: )",
       counts.push_back(static_cast<int>(std::lround(weight)));
     return counts;
   }
-  // Checks that the task with this rank of two has drawn its batches in order, each once per epoch,
-  // and returns how many examples it has drawn.
+  // Checks that the task of this rank, one of two, has drawn its batches in order, each once per
+  // epoch, and returns how many examples it has drawn.
   static int CheckShare(const std::vector<int>& counts, int rank) {
     int sum = 0;
     const int epochs = counts[static_cast<size_t>(rank)];
@@ -266,7 +266,7 @@ TEST_F(CountingTest, AnAsynchronousTaskLosesAtMostOneBatchWhenItIsRestarted) {
       least = std::min(least, counts[i]);
       most = std::max(most, counts[i]);
     }
-    // Without losses, the counts differ by at most 1.
+    // If no batch is lost, the counts differ by at most 1.
     for (size_t i = rank; i < counts.size(); i += 2) short_of += most - 1 > counts[i] ? 1 : 0;
     EXPECT_LE(short_of, rank == 0 ? 0 : 3 * kBatch) << "least " << least << ", most " << most;
   }

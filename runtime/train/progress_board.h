@@ -1,5 +1,5 @@
-// Holds the task's progress. The task's loop updates it, or is asked when it is read; the progress
-// service on the task's port reads it. Thread-safe.
+// Holds the task's progress. The task's loop updates it, or provides a function that refreshes it
+// at each read; the progress service on the task's port reads it. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -31,8 +31,8 @@ class ProgressBoard {
     return progress_.state;
   }
 
-  // From now on, Get completes what it returns with refresh(progress). Null: it no longer does, and
-  // once this function has returned, the earlier function is not running.
+  // From now on, Get calls refresh(progress) to complete what it returns. With null, Get calls no
+  // function any more; once SetRefresh has returned, the earlier function is not running.
   void SetRefresh(std::function<void(progress::Progress&)> refresh) {
     MutexLock lock(refresh_mutex_);
     refresh_ = std::move(refresh);
@@ -45,7 +45,7 @@ class ProgressBoard {
     change(progress_);
   }
 
-  // Shows what fails while the task goes on; "" removes it. `what` is "checkpoints", for example.
+  // Shows a problem that the task survives; "" removes it. `what` names what fails: "checkpoints".
   void ShowProblem(const std::string& what, const std::string& problem) {
     MutexLock lock(mutex_);
     if (problem.empty()) {

@@ -90,7 +90,7 @@ model_dir: )",
          .definition = strategy::DefineParameters(config.strategy, definition.state, 2),
          .patience = 60s});
   }
-  // Returns the result of the third step that the worker has taken part in.
+  // Returns the result of the third step in which the worker has taken part.
   static ps::StepResult TrainThreeSteps(ps::ParameterClient& worker, std::vector<Tensor>& values) {
     std::vector<std::span<std::byte>> spans;
     for (Tensor& value : values) spans.push_back(value.bytes());
@@ -144,8 +144,8 @@ TEST_F(RolesTest, ARunWithAveragesEndsWithThem) {
       << "the evaluation uses the average";
 }
 
-// Every connection of every role proves the key: streams to both servers, and between them, and the
-// questions for progress with which the tasks learn the end of the run from each other.
+// Every connection of every role proves the key: the streams to and between both servers, and the
+// requests for progress from which the tasks learn that the run has ended.
 TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
   const rpc::Credentials credentials{.key = *wire::JobKey::Parse(std::string(64, 'c'))};
   for (const Task& task : kAll) AddressOf(task);
@@ -217,7 +217,7 @@ TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
   EXPECT_EQ(LastCheckpoint(), last.global_step);
 }
 
-// The step in progress would end only when the stuck worker's lease does, after 60 s.
+// The step in progress would end only when the stuck worker's lease expires, after 60 s.
 TEST_F(RolesTest, AServerThatEndsWhileAWorkerIsStuckIsSavedAtTheLastWholeStep) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
   for (const Task& task : all) AddressOf(task);
@@ -263,7 +263,7 @@ TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
   for (const Task& task : kAll) AddressOf(task);
   FreeAddresses();
   std::map<Task, std::string> words;
-  // In the second run, the tasks would train without trouble, if their run had not failed before.
+  // In the second run, the tasks would train without errors if the run had not already failed.
   for (int run = 0; run < 2; ++run) {
     std::list<RunningTask> tasks;
     for (const Task& task : kAll) {

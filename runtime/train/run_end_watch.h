@@ -1,5 +1,5 @@
-// Learns that the run is over, for the tasks that do not end it: from the chief's progress and from
-// the mark in model_dir. One of the two is enough: a worker may not see the folder, the folder may
+// Tells the tasks that do not end the run when it is over. Learns this from the chief's progress or
+// from the mark in model_dir. Either is enough: a worker may not see the folder, the folder may
 // show old content for a while, and the chief ends before a restarted worker can ask it.
 #pragma once
 
@@ -24,9 +24,10 @@ class RunEndWatch {
   ~RunEndWatch();
 
   // Returns the step of the last checkpoint once the run is over. Asks the chief at most every 2 s,
-  // each time for up to half a second. What it has learned once does not change any more.
+  // each time for up to half a second. Once it has returned a step, its result does not change any
+  // more.
   std::optional<int64_t> Ended();
-  // Returns the error with which the run has ended, as far as Ended has learned; else OK.
+  // Returns the error with which the run has ended, if Ended has learned of one; otherwise OK.
   Status Failure() const;
 
  private:
@@ -36,10 +37,10 @@ class RunEndWatch {
   TaskContext& context_;
   const Duration folder_every_;
   std::unique_ptr<progress::ProgressClient> chief_;  // null if its address is unknown
-  std::optional<Duration> read_at_;                  // the folder
-  std::optional<Duration> asked_at_;                 // the chief
+  std::optional<Duration> read_at_;                  // when the folder was read
+  std::optional<Duration> asked_at_;                 // when the chief was asked
   std::optional<RunEnd> end_;
-  std::string folder_error_;  // the last one that was logged
+  std::string folder_error_;  // the last error that was logged
 };
 
 }  // namespace tfjob::train

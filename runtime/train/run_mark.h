@@ -1,5 +1,5 @@
-// Writes, reads and removes the mark that a run has ended: a file in its folder (finished.json),
-// for tasks that see only the folder.
+// Writes, reads and removes the mark that a run has ended. The mark is a file in the run's folder
+// (finished.json), for tasks that see only the folder.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace tfjob::train {
 
 // Identifies the run whose end a mark records. The chief writes a mark in model_dir after the last
-// checkpoint, and the evaluator one in model_dir/eval after evaluating that checkpoint. A run that
-// continues in model_dir removes both. A mark of another job or attempt belongs to an older run and
-// is ignored.
+// checkpoint, and the evaluator writes one in model_dir/eval after evaluating that checkpoint. A
+// run that continues in model_dir removes both. A mark of another job or attempt belongs to an
+// older run and is ignored.
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
@@ -25,7 +25,7 @@ struct RunMark {
 // Returns a text that identifies the run without naming it, for progress::RunEnd.
 std::string RunFingerprint(const RunMark& run);
 
-// How a run has ended.
+// Describes how a run has ended.
 struct RunEnd {
   int64_t step = 0;
   std::string failure;  // why it has failed (state::RunFailure); "" if it has finished
@@ -39,9 +39,9 @@ Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step,
 Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& end, Time now,
                   FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);
-// Returns what the run's mark records, or nullopt if the folder has no mark of this run.
+// Returns the content of the run's mark, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// The same, but only the step of a run that has finished.
+// Like ReadRunEnd, but returns only the step, and only of a run that has finished.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

@@ -2,13 +2,13 @@
 // request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
 // CheckpointSaver (checkpoint_saver.h) feeds and obeys it.
 //
-//   training   A save that is due starts a write. While a write is in progress, no other one
-//              starts; what has become due meanwhile starts afterwards. A failed write is repeated
-//              with the newest state after `retry`, which doubles up to `slowest_retry`; a save
-//              that becomes due earlier does not wait for that.
+//   training   A save that is due starts a write. While a write is in progress, no other starts; a
+//              save that becomes due meanwhile starts afterwards. A failed write is repeated with
+//              the newest state after `retry`, which doubles up to `slowest_retry`; a save that
+//              becomes due earlier does not wait for the repetition.
 //   stopping   After the write in progress, one attempt to save the last step.
-//   ending     The same, but repeated every `retry` until it succeeds or `final_patience` is over;
-//              then the mark that the run is over (run_mark.h), in the same way.
+//   ending     The same, but repeated every `retry` until it succeeds or `final_patience` has
+//              elapsed; then the mark that the run is over (run_mark.h) is written in the same way.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,20 @@ struct SavePolicy {
   Duration retry{10s};
   Duration slowest_retry{160s};
   Duration final_patience{600s};  // 0: one attempt, however long it takes
-  // A write that takes longer is reported: once during training, else again and again.
+  // A write that takes longer is reported: once during training, repeatedly otherwise.
   Duration slow{10s};
 };
 
-// Says what the caller does after an event.
+// Specifies what the caller must do after an event.
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the mark, and call OnBeginMark
   std::string warning;              // for the log; "": none
-  std::string note;                 // for the log, without alarm; "": none
+  std::string note;                 // for the log, at level info; "": none
   std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
-  // Set once a stop or an end needs no more waiting: OK if the last step is saved, otherwise
-  // Unavailable with a message that names the step and says why it is not saved.
+  // Set once the caller need not wait any longer in the phases stopping and ending: OK if the last
+  // step is saved, otherwise Unavailable with a message that names the step and says why it is not
+  // saved.
   std::optional<Status> result;
 };
 
@@ -48,19 +49,19 @@ class SaveSchedule {
 
   // A step has ended. Call between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // The write that the last actions asked for begins, with the state of `step`.
+  // The write that the last actions asked for begins. It writes the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
   // The write in progress has ended. In the other phases, call OnTime next.
   SaveActions OnWritten(const Status& status, Duration now);
-  // The variables have the state of `step`, which is that of a checkpoint: saves that depend on the
-  // step or the time since the last one count from here.
+  // The variables have the state of a checkpoint of `step`. The intervals between saves, in steps
+  // or in time, count from here.
   void OnRestored(int64_t step, Duration now);
-  // Makes the next OnStep start a write, as soon as no other one is in progress.
+  // Makes the next OnStep start a write, as soon as no other is in progress.
   void Require() { required_ = true; }
 
-  // The task is asked to stop, or training has ended; `step` is the last one. If a stop comes after
-  // an end, it takes over.
+  // The task is asked to stop, or training has ended; `step` is the last one. A stop that comes
+  // after an end takes precedence.
   SaveActions OnStop(int64_t step, Duration now);
   SaveActions OnEnd(int64_t step, Duration now);
   SaveActions OnTime(Duration now);
@@ -68,7 +69,7 @@ class SaveSchedule {
   bool writing() const { return write_.has_value(); }
   // Returns the step of the newest checkpoint that is known to be whole.
   std::optional<int64_t> saved_step() const { return saved_step_; }
-  // Returns what a user should know about saving; "" if all is well.
+  // Returns the problem with saving that users should know about; "" if there is none.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -76,7 +77,7 @@ class SaveSchedule {
     int64_t step = 0;
     bool mark = false;
     Duration begun{0};
-    Duration reported{0};  // when it was last reported as slow; `begun` if never
+    Duration reported{0};  // when the write was last reported as slow; `begun` if never
   };
   struct Last {  // the last state, in the phases stopping and ending
     int64_t step = 0;

@@ -1,5 +1,5 @@
-// Replays transcripts. Each line is an event with its time in seconds and, after a colon, what the
-// schedule answered: "10 step 5: write".
+// Replays transcripts. Each line is an event with its time in seconds and, after a colon, the
+// schedule's answer: "10 step 5: write".
 #include "runtime/train/save_schedule.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::string Text(const SaveActions& actions, Duration now) {
   return text.empty() ? "-" : text;
 }
 
-// Returns what the schedule answers to an event, as text.
+// Returns the schedule's answer to an event, as text.
 std::string Feed(SaveSchedule& schedule, const std::string& event, std::istream& line,
                  Duration now) {
   int64_t step = 0;
@@ -39,7 +39,7 @@ std::string Feed(SaveSchedule& schedule, const std::string& event, std::istream&
   return "no such event";
 }
 
-// Feeds the events of a transcript to a schedule, and returns the transcript that this makes.
+// Feeds the events of a transcript to a schedule, and returns the resulting transcript.
 std::string Replay(const SavePolicy& policy, const std::string& transcript) {
   SaveSchedule schedule(policy, 0s);
   std::istringstream lines(transcript);

@@ -1,5 +1,5 @@
-// Counts the batches that a task has computed in vain, for one reason, and reports them: in the log
-// and in the task's progress at once, then at most every 10 s.
+// Counts the batches that were lost for one reason after a task had computed them. Reports them in
+// the log and in the task's progress: the first at once, later ones at most every 10 s.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace tfjob::train {
 
 struct SkipReason {
-  const char* problem;  // what ProgressBoard::ShowProblem calls it
+  const char* problem;  // the argument `what` of ProgressBoard::ShowProblem
   const char* log;      // the message in the log
   const char* why;      // follows the number of batches, and precedes the step
 };
@@ -29,7 +29,7 @@ class SkippedBatches {
   SkippedBatches(Clock& clock, ProgressBoard& board, const SkipReason& reason)
       : clock_(clock), board_(board), reason_(reason) {}
 
-  // Counts a batch that was left out in `step`.
+  // Counts a batch that was not used in `step`.
   void Add(int64_t step) {
     ++total_;
     ++untaken_;

@@ -1,6 +1,6 @@
 // Records in a checkpoint which optimizer wrote its slots, and what each of them means: "RMSprop
-// velocity=RMSProp momentum=RMSProp_1". Some suffixes have no meaning without it: RMSProp_1 is the
-// average gradient if RMSprop is centered, otherwise the momentum. Pure.
+// velocity=RMSProp momentum=RMSProp_1". Without this record, some suffixes are ambiguous: RMSProp_1
+// is the average gradient if RMSprop is centered, otherwise the momentum. Pure.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace tfjob::train {
 
 std::string RecordSlots(const optimizer::Optimizer& optimizer);
 
-// Returns under which suffix a checkpoint with this record keeps the slot, or nullopt if it has no
-// slot of this meaning. If there is no record (""), as in checkpoints by TensorFlow, returns the
+// Returns the suffix under which a checkpoint with this record keeps the slot, or nullopt if it has
+// no slot of this meaning. If there is no record (""), as in checkpoints by TensorFlow, returns the
 // slot's own suffix. A damaged record yields nullopt or an arbitrary suffix.
 std::optional<std::string> RecordedSuffix(std::string_view record,
                                           const optimizer::Optimizer& optimizer,

@@ -62,13 +62,14 @@ struct SummaryWriter::Shared {
   CondVar changed;
   std::deque<Entry> waiting ABSL_GUARDED_BY(mutex);  // the first one stays while it is written
   bool writing ABSL_GUARDED_BY(mutex) = false;
-  Duration begun ABSL_GUARDED_BY(mutex){0};  // when the caller saw the write for the first time
+  Duration begun ABSL_GUARDED_BY(mutex){0};  // when the caller first saw the write
   bool attempt_failed ABSL_GUARDED_BY(mutex) = false;
   int64_t lost ABSL_GUARDED_BY(mutex) = 0;
   std::string problem ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the writer is gone: touch nothing of its owner
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the writer no longer exists: use nothing of its
+                                                  // owner
 };
 
 SummaryWriter::SummaryWriter(SummaryOptions options, Clock& clock)

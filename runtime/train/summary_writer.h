@@ -18,7 +18,8 @@ namespace tfjob::train {
 
 struct SummaryOptions {
   std::string folder;
-  // Called on any thread when what a user should know has changed; "" if all is well.
+  // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is
+  // none.
   std::function<void(const std::string& problem)> show;
   Duration retry{10s};
   size_t most_waiting = 4096;
@@ -28,7 +29,8 @@ struct SummaryOptions {
 // Owned by one thread.
 class SummaryWriter {
  public:
-  // The folder and its event file are made with the first summary. `clock` must outlive the writer.
+  // The folder and its event file are created with the first summary. `clock` must outlive the
+  // writer.
   SummaryWriter(SummaryOptions options, Clock& clock);
   // Flushes for up to 5 s.
   ~SummaryWriter();
@@ -47,7 +49,7 @@ class SummaryWriter {
   static void Run(const std::shared_ptr<Shared>& shared);
 
   Clock& clock_;
-  const std::shared_ptr<Shared> shared_;  // with the thread, which may outlive the writer
+  const std::shared_ptr<Shared> shared_;  // shared with the thread, which may outlive the writer
   std::thread thread_;
 };
 

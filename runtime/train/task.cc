@@ -16,7 +16,7 @@
 namespace tfjob::train {
 namespace {
 
-// How much later than another task of the same run the chief may start.
+// How much later than the run's other tasks the chief may start.
 constexpr Duration kChiefStarts = 60s;
 
 rpc::Identity IdentityOf(const TaskOptions& options) {
@@ -37,9 +37,9 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// Returns the host and port to listen on. If `address` is a loopback address, this is its host;
-// otherwise it is 0.0.0.0, since `address` usually contains the name of the pod's service, on which
-// the pod cannot listen.
+// Returns the host and port to listen on. The host is that of `address` if it is a loopback
+// address; otherwise it is 0.0.0.0, since `address` usually contains the name of the pod's service,
+// on which the pod cannot listen.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;

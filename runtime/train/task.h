@@ -42,7 +42,7 @@ struct TaskOptions {
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
-  // Time between the request to stop and the end of the process by force.
+  // Time between the request to stop and the moment when the process is killed.
   Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
   FileSystem* files = &RealFileSystem();

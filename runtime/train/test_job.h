@@ -20,7 +20,7 @@ namespace tfjob::train {
 
 using cluster::Task;
 
-// Runs one task on a thread of its own.
+// Runs one task on its own thread.
 class RunningTask {
  public:
   RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0,
@@ -92,7 +92,8 @@ class Mortal {
     ps_.reset();
   }
   Status AwaitEnd() { return ps_->WaitUntilFinished(); }
-  // Waits until a gradient waits for its synchronous step. Returns false if none does in a minute.
+  // Waits until the server holds a gradient for a synchronous step. Returns false if it holds none
+  // after a minute.
   bool AwaitGradient() {
     const Duration deadline = RealClock().Monotonic() + 60s;
     while (ps_->State().staged_bytes == 0 && RealClock().Monotonic() < deadline)
@@ -107,7 +108,7 @@ class Mortal {
   std::unique_ptr<rpc::Server> server_;
 };
 
-// Gives the tasks of a job their addresses.
+// Assigns addresses to the tasks of a job.
 class TestCluster {
  public:
   // Returns the task's address, which is the same at every call. Its port is reserved until

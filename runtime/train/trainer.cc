@@ -74,8 +74,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .identity = context_.identity(),
       .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // Only workers ask whether the run is over. The chief decides it, and afterwards it must
-      // still tell the servers.
+      // Only workers check whether the run is over. The chief decides when it is, and must still
+      // tell the servers afterwards.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .stop_patience = context_.stop_budget().answer,
@@ -133,7 +133,7 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
 }
 
 bool Trainer::ShouldNotWait() {
-  // A worker that restarts after the run has ended finds no servers.
+  // If the run has ended, a worker that restarts finds no servers.
   return context_.stop().requested() || run_end_.Ended().has_value();
 }
 
@@ -209,7 +209,7 @@ Status Trainer::Loop() {
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
     const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
-    // Not saved, even if the task is asked to stop: the variables may be damaged.
+    // Saves nothing, even if the task was asked to stop, because the variables may be damaged.
     if (state::IsRunFailure(outcome.status())) return outcome.status();
     // If the step failed because the task was asked to stop, the last completed step is
     // still saved.
@@ -234,14 +234,14 @@ Status Trainer::TellOfEndings() {
   trainers_end_ = false;
   const bool servers = servers_end_.exchange(false);
   const Status told = observer_ == nullptr ? OkStatus() : observer_->OnOthersEnding(servers);
-  // The loop sees the request to stop next.
+  // The loop then handles the request to stop.
   return context_.stop().requested() ? OkStatus() : told;
 }
 
-// The step in progress may take longer than servers that end can wait.
+// The step in progress may take longer than servers that were asked to end can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
-  servers_end_ = true;  // again after the step, which then returns the error
+  servers_end_ = true;  // tell the observer again after the step, which then returns the error
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {

@@ -34,14 +34,15 @@ class StepObserver {
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
   // Called if the variables have no values, before this task fills them from the last checkpoint
-  // or, if there is none, with initial values. Returns a state that is newer than that checkpoint
-  // and is used instead, or nullopt.
+  // or, if there is none, with initial values. Returns a newer state to use instead of that
+  // checkpoint, or nullopt.
   virtual std::optional<state::Snapshot> OnRestore() = 0;
   // Called if the task is asked to stop, after the step in progress has ended or has been
   // abandoned.
   virtual Status OnStop() = 0;
-  // Called if other tasks were asked to end: between two steps, or during one that takes long. If
-  // `servers`, some of them are servers, whose state is lost unless the observer copies it now.
+  // Called if other tasks were asked to end: between two steps, or during one that takes long.
+  // `servers`: some of those tasks are servers, whose state is lost unless the observer copies it
+  // now.
   virtual Status OnOthersEnding(bool servers) = 0;
 };
 
@@ -69,14 +70,14 @@ class Trainer {
   int64_t global_step() const { return global_step_; }
 
  private:
-  // Loads model.weights into start_, if this task needs them: a wrong file then ends the task
-  // before it has changed anything.
+  // Loads model.weights into start_, if this task needs them: if the file does not fit, the task
+  // ends before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
-  // Returns the newest state that was saved or is being saved; nullopt if there is none. May put it
-  // into the memory of `into`, if that is not null.
+  // Returns the newest state that was saved or is being saved; nullopt if there is none. May use
+  // the memory of `into`, unless that is null.
   StatusOr<std::optional<state::Snapshot>> SavedState(const state::Snapshot* into);
-  // Returns what the parameter servers, or the variables of this task, are filled with.
+  // Returns the state with which to fill the parameter servers, or this task's variables.
   StatusOr<state::Snapshot> ProvideState(const state::Snapshot* into);
   // Returns whether a worker should stop waiting for others, because it was asked to stop or
   // the run is over.
@@ -106,8 +107,8 @@ class Trainer {
   std::optional<state::Snapshot> start_;  // the state to start from, until it is provided
   bool filled_ = false;                   // this task has provided a state
   bool job_over_ = false;                 // the chief ended the job
-  // Set on any thread: tasks that train, or servers, were asked to end, and the observer was not
-  // told.
+  // Set on any thread: training tasks, or servers, were asked to end, and the observer has not been
+  // told yet.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;

@@ -11,11 +11,13 @@
 namespace tfjob::variables {
 namespace {
 
-// Takes about a millisecond in new memory. A writer may wait that long for another thread's piece.
+// Copying a piece of this size into new memory takes about a millisecond. A writer may wait that
+// long for another thread's piece.
 constexpr size_t kPiece = 2 << 20;
 
-// Has the kernel provide all pages of new memory at once: a fault per page takes a third longer.
-// Kernels before Linux 5.14 refuse, and the faults follow.
+// Asks the kernel to map all pages of new memory at once; one page fault per page would take a
+// third longer. Kernels before Linux 5.14 reject the request, and the pages are then faulted in one
+// by one.
 void Populate(std::span<std::byte> bytes) {
   constexpr uintptr_t kPage = 4096;
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());

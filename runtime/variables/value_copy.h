@@ -1,9 +1,9 @@
-// Copies the value of a variable while a program goes on to use it. The copy holds the value that
-// the variable had when the copy began, because nobody overwrites the variable before the copy is
-// finished: Variable::BeforeWrite, which every writer calls, finishes it.
+// Copies the value of a variable while a program continues to use the variable. The copy contains
+// the value that the variable had when the copy began, because the variable is not overwritten
+// before the copy is finished: every writer calls Variable::BeforeWrite, which finishes it.
 //
-// The value is copied in pieces. Several threads may copy at the same time, each its own pieces, so
-// a writer never waits for more than the piece that another thread is copying.
+// The value is copied in pieces. Several threads may copy different pieces at the same time, so a
+// writer never waits longer than another thread needs to copy one piece.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ namespace tfjob::variables {
 
 class Variable;
 
-// Thread-safe. Made by Variable::BeginCopy. Does not refer to the variable once it is finished.
+// Thread-safe. Made by Variable::BeginCopy. A finished copy no longer refers to the variable.
 class ValueCopy {
  public:
   ValueCopy(const Variable& from, Tensor to);
   ValueCopy(const ValueCopy&) = delete;
   ValueCopy& operator=(const ValueCopy&) = delete;
 
-  // Copies the pieces that no thread has begun to copy, then waits for those of other threads. The
-  // tensor holds the whole value afterwards.
+  // Copies the pieces that no thread has begun to copy, then waits for the pieces that other
+  // threads are copying. Afterwards, the tensor contains the whole value.
   void Finish();
   bool finished() const;
 
@@ -36,7 +36,7 @@ class ValueCopy {
   CondVar changed_;
   std::optional<Tensor> to_ ABSL_GUARDED_BY(mutex_);  // nullopt: finished
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;           // the first byte that no thread has begun
-  size_t copying_ ABSL_GUARDED_BY(mutex_) = 0;        // threads
+  size_t copying_ ABSL_GUARDED_BY(mutex_) = 0;        // the number of threads that are copying
 };
 
 }  // namespace tfjob::variables

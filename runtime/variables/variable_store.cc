@@ -152,7 +152,7 @@ Status Variable::FromTensor(const Tensor& value) {
                            Name(value.dtype()), value.shape().ToString());
   }
   if (value.bytes().data() != data()) return CopyIn(value.bytes());
-  CountWrite();  // the value is in place (Memory)
+  CountWrite();  // the value is already in place (see Memory)
   return OkStatus();
 }
 

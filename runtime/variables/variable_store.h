@@ -1,7 +1,7 @@
 // Holds all variables of a task. Maps a variable's name to its memory, type, kind and version, and
 // keeps the order of creation.
 //
-// The store owns the memory, which never moves and lives as long as the store. Programs hold
+// The store owns the memory, which never moves and exists as long as the store. Programs hold
 // pointers into it. A variable may have padding between its rows (row_stride). Messages and
 // checkpoints contain only dense values, without padding. CopyOut and CopyIn convert between the
 // two forms.
@@ -46,8 +46,8 @@ class Variable {
   Kind kind() const { return kind_; }
 
   // Returns the number of elements from the start of a row to the start of the next one. All
-  // dimensions but the last are flattened into rows. Without padding, it is the size of the last
-  // dimension. Padding may contain anything.
+  // dimensions except the last are flattened into rows. Without padding, the stride is the size of
+  // the last dimension. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
   void* data() { return memory_.bytes().data(); }
@@ -75,17 +75,18 @@ class Variable {
   Tensor Memory();
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
-  // at once. Whoever wants the copy calls Finish, on any thread; until then, the content of `to` is
-  // undefined. Later writes to the variable do not change the copy: they wait until it is finished,
-  // and help to do so. A variable has at most one copy in progress; this finishes an earlier one.
+  // at once. The caller that wants the copy calls Finish, on any thread; until then, the content of
+  // `to` is undefined. Later writes to the variable do not change the copy: they help to finish it,
+  // and wait until it is finished. A variable has at most one copy in progress; BeginCopy finishes
+  // an earlier one.
   std::shared_ptr<ValueCopy> BeginCopy(Tensor to);
   // Finishes the copy in progress, if there is one. CopyIn and FromTensor call this.
   void BeforeWrite();
 
   // Returns how often the whole value has been written. CopyIn and FromTensor of the whole value
-  // count as one write, and so does each run of a program that writes the variable. CopyIn of a
-  // part does not count. Code that writes through data() must call BeforeWrite before, and
-  // CountWrite afterwards.
+  // count as one write, as does each run of a program that writes the variable. CopyIn of a part
+  // does not count. Code that writes through data() must call BeforeWrite first, and CountWrite
+  // afterwards.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -103,7 +104,7 @@ class Variable {
   int64_t cols_;
   int64_t row_stride_;
   Tensor memory_;                    // with the padding
-  std::shared_ptr<ValueCopy> copy_;  // since the last write; null: none
+  std::shared_ptr<ValueCopy> copy_;  // the copy begun since the last write; null: none
   std::atomic<int64_t> version_{0};
 };
 

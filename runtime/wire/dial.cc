@@ -48,7 +48,7 @@ Addresses LookUp(const HostPort& place, int flags) {
 }
 
 // Looks up a name. getaddrinfo has no deadline (a name server that does not answer costs half a
-// minute), so it has a thread of its own, which nobody waits for after the deadline.
+// minute), so it runs on its own thread, which is abandoned at the deadline.
 Addresses LookUpUntil(const HostPort& place, Duration deadline) {
   if (Addresses numeric = LookUp(place, AI_NUMERICHOST); !numeric.list.empty()) return numeric;
   struct Shared {
@@ -75,7 +75,7 @@ Addresses LookUpUntil(const HostPort& place, Duration deadline) {
 }
 
 // While nothing listens on a port of the ephemeral range, the kernel may choose that very port as
-// the source, and the socket is connected to itself.
+// the source, which connects the socket to itself.
 bool IsConnectedToItself(int fd) {
   sockaddr_storage self{}, peer{};
   socklen_t self_size = sizeof self, peer_size = sizeof peer;
@@ -103,7 +103,7 @@ StatusOr<UniqueFd> ConnectTo(const sockaddr_storage& address, Duration deadline)
   return socket;
 }
 
-// Tries the addresses one after the other; each gets its share of the time that is left.
+// Tries the addresses one after the other; each gets an equal share of the time that is left.
 StatusOr<UniqueFd> ConnectToAny(const std::vector<sockaddr_storage>& addresses, Duration deadline) {
   Status last = Unavailable("the host has no address");
   for (size_t i = 0; i < addresses.size(); ++i) {

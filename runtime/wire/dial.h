@@ -1,4 +1,4 @@
-// The calling end: connects to a task and runs the hello.
+// Implements the calling end of a connection: connects to a task and runs the hello.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ struct DialOptions {
 };
 
 struct Dialled {
-  UniqueFd socket;          // non-blocking; nothing has been read beyond the hello
-  std::string peer_claims;  // of the task that answered, proven if there is a key
+  UniqueFd socket;          // non-blocking; no bytes after the hello have been read
+  std::string peer_claims;  // the claims of the task that answered, proven if there is a key
 };
 
 // Connects to `address` ("host:port") once: tries all addresses of the host until one accepts, then
-// runs the hello. Blocks for at most `timeout`. Returns Unavailable if there is no connection or it
-// breaks, DeadlineExceeded if the peer does not answer the hello, and the errors of CallerHello.
-// Messages do not name the address. Thread-safe.
+// runs the hello. Blocks for at most `timeout`. Returns Unavailable if the connection cannot be
+// established or breaks, DeadlineExceeded if the peer does not answer the hello, and the errors of
+// CallerHello. Messages do not name the address. Thread-safe.
 StatusOr<Dialled> Dial(const std::string& address, const DialOptions& options);
 
 // Like Dial, but while the result is Unavailable, tries again until the timeout has passed: the

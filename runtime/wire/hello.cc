@@ -45,7 +45,7 @@ std::string HelloHeader(uint8_t type, size_t body_bytes) {
   return header;
 }
 
-// Returns a message that ends with a proof, if there is a key.
+// Returns a message, which ends with a proof if there is a key.
 std::string Seal(const JobKey* key, std::string_view label, std::string_view transcript,
                  uint8_t type, std::string_view body) {
   std::string message = HelloHeader(type, body.size() + (key != nullptr ? kProofBytes : 0));
@@ -114,7 +114,7 @@ Status MessageReader::Append(std::string_view bytes) {
   }
   if (bytes_.size() == kHelloHeaderBytes) {
     if (wanted() > kMaxBodyBytes) return NotAPeer(bytes_);
-    bytes_.reserve(kHelloHeaderBytes + wanted());  // exactly, since there may be many readers
+    bytes_.reserve(kHelloHeaderBytes + wanted());  // exact, since there may be many readers
   }
   return OkStatus();
 }
@@ -176,7 +176,9 @@ Status CallerHello::OnChallenge() {
         "refused: this task has a job key and the peer has none: set TFJOB_KEY to the same value "
         "in all tasks of a job");
   }
-  if (key_ == nullptr && keyed) return NotAPeer(reader_.bytes());  // it would have refused
+  if (key_ == nullptr && keyed)
+    return NotAPeer(reader_.bytes());  // a peer with a key would have
+                                       // refused
   transcript_ += reader_.bytes();
   output_ = Seal(key_, kCallerLabel, transcript_, kClaims, claims_);
   transcript_ += output_;

@@ -7,21 +7,23 @@
 //   caller → listener   claims     the caller's claims, proof
 //   listener → caller   welcome    the listener's claims, proof
 //
-// Instead of the challenge or the welcome, the listener may send a refusal (a Refusal, one byte)
-// or, after the caller's proof, a denial (a status code, a message, proof). Each message has a
-// header of 8 bytes: the magic "TFJH", u8 version, u8 type, u16 length of the body, little-endian.
+// Instead of the challenge or the welcome, the listener may send a refusal (one byte, a Refusal).
+// After the caller's proof, it may instead send a denial (a status code, a message and a proof).
+// Each message has a header of 8 bytes: the magic "TFJH", u8 version, u8 type, u16 length of the
+// body, little-endian.
 //
-// A proof is HMAC-SHA256 under the job's key of a label that names the side, and of all bytes that
-// the hello has had so far, in order, up to the proof itself. It therefore covers both nonces (no
+// A proof is the HMAC-SHA256, under the job's key, of a label that names the side, followed by all
+// bytes of the hello so far, in order, up to the proof itself. It therefore covers both nonces (no
 // replay), the side (no reflection), the flags, the purpose and the claims; the listener's proof
-// covers the claims of both sides. Claims are opaque here: rpc puts a task's identity into them.
+// covers the claims of both sides. This package does not interpret claims; rpc puts a task's
+// identity into them.
 //
 // The listener reveals nothing but its nonce, and whether it has a key, until the caller has proven
-// the key. A caller reveals its claims to any listener that says it has a key. A side without a key
-// sends and checks no proofs; a side with a key refuses one without.
+// that it has the key. A caller reveals its claims to any listener that says it has a key. A side
+// without a key neither sends nor checks proofs; a side with a key refuses a peer without one.
 //
-// The hello keeps strangers out. It does not protect the bytes after it: whoever can change traffic
-// on its way can take over a connection whose hello has ended.
+// The hello keeps strangers out. It does not protect the bytes that follow: anyone who can modify
+// traffic in transit can take over a connection whose hello has ended.
 #pragma once
 
 #include <cstddef>
@@ -39,24 +41,24 @@ namespace tfjob::wire {
 
 inline constexpr uint8_t kHelloVersion = 1;
 inline constexpr size_t kMaxClaimBytes = 1024;
-inline constexpr size_t kMaxDenialBytes = 1024;  // a longer message is cut
+inline constexpr size_t kMaxDenialBytes = 1024;  // a longer message is truncated
 
 // The purpose of a connection after the hello. Listeners deny kData, which is reserved.
 enum class Purpose : uint8_t { kGrpc = 1, kData = 2 };
 
-// Why a listener ends a hello before the caller's proof.
+// The reason why a listener ends a hello before the caller's proof.
 enum class Refusal : uint8_t { kMalformed = 1, kVersion = 2, kNoKey = 3, kWrongProof = 4 };
 
-// Returns `bytes` in quotes with escapes instead of unprintable characters, for logs and errors.
+// Returns `bytes` in quotes, with escapes for unprintable characters, for logs and errors.
 std::string Printable(std::string_view bytes);
 
-// Collects the messages of one side's peer. Never holds more than one message.
+// Collects the messages that the peer sends. Never holds more than one message.
 class MessageReader {
  public:
-  // The number of bytes that Append takes next. 0 once `message` is complete.
+  // The number of bytes that Append accepts next; 0 once the message is complete.
   size_t wanted() const;
-  // `bytes` must not be more than wanted(). Fails as soon as the bytes cannot be a message: with
-  // DataLoss if they are no hello, with FailedPrecondition if it has another version.
+  // `bytes` must not exceed wanted(). Fails as soon as the bytes cannot be a message: with DataLoss
+  // if they are not part of a hello, with FailedPrecondition if the hello has a different version.
   Status Append(std::string_view bytes);
   bool complete() const { return wanted() == 0; }
   const std::string& bytes() const { return bytes_; }  // with the header
@@ -74,16 +76,17 @@ class CallerHello {
   // `key` is borrowed, and null if there is none. `claims` has at most kMaxClaimBytes.
   CallerHello(const JobKey* key, std::string claims, Purpose purpose, const Nonce& nonce);
 
-  // Returns the bytes to send now, at most once each.
+  // Returns the bytes to send now. Returns each byte only once.
   std::string TakeOutput() { return std::exchange(output_, {}); }
-  // The number of bytes to read next; 0 once the hello has ended. Reading more would take bytes of
-  // what follows the hello.
+  // The number of bytes to read next; 0 once the hello has ended. Reading more would consume bytes
+  // that follow the hello.
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
   // Takes at most wanted() bytes. An error ends the hello: FailedPrecondition if one side refuses
   // the other, DataLoss if the listener does not speak this protocol, or the listener's denial.
   Status Feed(std::string_view bytes);
   bool done() const { return done_; }
-  // Valid after the hello has ended without an error: what the listener claims, and has proven.
+  // The claims of the listener, which it has proven if there is a key. Valid after the hello has
+  // ended without an error.
   const std::string& peer_claims() const { return peer_claims_; }
 
  private:
@@ -102,13 +105,14 @@ class CallerHello {
   std::string peer_claims_;
 };
 
-// The accepting side. Its memory, with all that it points to, is at most kListenerHelloBytes.
+// The accepting side. It occupies at most kListenerHelloBytes, including the memory that it points
+// to.
 inline constexpr size_t kListenerHelloBytes = 4096;
 
 class ListenerHello {
  public:
-  // Judges a caller that has proven the key (or that needs not, because this side has none). An
-  // error is sent to the caller.
+  // Decides whether to accept a caller that has proven the key (or need not, because this side has
+  // no key). An error is sent to the caller.
   using Check = std::function<Status(std::string_view claims, Purpose purpose)>;
 
   // `key` (null if there is none), `claims` and `check` are borrowed.
@@ -117,14 +121,15 @@ class ListenerHello {
 
   std::string TakeOutput() { return std::exchange(output_, {}); }
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
-  // Takes at most wanted() bytes. An error ends the hello; the output, which may be empty, is to be
-  // sent before the connection is closed. The message says for the log what the caller did wrong.
+  // Takes at most wanted() bytes. An error ends the hello; the output, which may be empty, must be
+  // sent before the connection is closed. The error's message is for the log and says what the
+  // caller did wrong.
   Status Feed(std::string_view bytes);
-  // Whether the caller has been welcomed.
+  // Returns whether the caller has been welcomed.
   bool done() const { return done_; }
   const std::string& peer_claims() const { return peer_claims_; }
   Purpose purpose() const { return purpose_; }
-  // The bytes of a message that has begun but has not arrived as a whole, for the log.
+  // The bytes of a message that has arrived only in part, for the log.
   const std::string& begun() const { return reader_.bytes(); }
   bool opened() const { return opened_; }
 

@@ -25,7 +25,8 @@ struct Exchange {
         caller(caller_key, "worker 1", purpose, NewNonce()),
         listener(listener_key, &listener_claims, &check, NewNonce()) {}
 
-  // Returns the first message of `output` that `to` does not take, or OK.
+  // Passes the messages of `output` to `to`. Returns the error of the first one that it does not
+  // accept, or OK.
   template <typename To>
   static Status Deliver(const std::string& output, To& to) {
     for (std::string_view left = output; !left.empty();) {
@@ -37,7 +38,8 @@ struct Exchange {
     return OkStatus();
   }
 
-  // Runs the hello until one side ends it. Afterwards, caller_status and listener_status say how.
+  // Runs the hello until one side ends it. Afterwards, caller_status and listener_status contain
+  // the result.
   void Run() {
     for (int turn = 0; turn < 4 && caller_status.ok() && !caller.done(); ++turn) {
       sent.push_back(caller.TakeOutput());
@@ -155,7 +157,7 @@ TEST(Hello, NeedsAKeyOnBothSidesOrOnNone) {
             "refused: this task has a job key and the peer has none: set TFJOB_KEY to the same "
             "value in all tasks of a job");
   EXPECT_FALSE(with.listener.done());
-  EXPECT_EQ(with.sent.size(), 1u);  // the caller's claims stay untold
+  EXPECT_EQ(with.sent.size(), 1u);  // the caller's claims are not revealed
 }
 
 TEST(Hello, RefusesAnotherKeyWithoutAWordAboutTheJob) {
@@ -176,7 +178,7 @@ TEST(Hello, DoesNotTakeWhatWasSaidBefore) {
   EXPECT_EQ(Exchange::Deliver(earlier.sent[0], replayed.listener), OkStatus());
   EXPECT_EQ(Exchange::Deliver(earlier.sent[1], replayed.listener).code(),
             StatusCode::kUnauthenticated);
-  // Nor does a caller take an earlier welcome, or its own proof.
+  // Likewise, a caller accepts neither an earlier welcome nor its own proof.
   Exchange reflected(&key, &key);
   (void)reflected.caller.TakeOutput();
   EXPECT_EQ(Exchange::Deliver(earlier.answered[0], reflected.caller), OkStatus());
@@ -190,8 +192,8 @@ TEST(Hello, DoesNotTakeWhatWasSaidBefore) {
   EXPECT_EQ(Exchange::Deliver(own, mirrored.caller).code(), StatusCode::kFailedPrecondition);
 }
 
-// Every bit of the hello, including the flags, the purpose and the claims, is under a proof or must
-// have its value.
+// Every bit of the hello, including the flags, the purpose and the claims, is either covered by a
+// proof or has only one valid value.
 TEST(Hello, NoBitCanBeChangedOnTheWay) {
   const JobKey key = Key();
   Exchange plain(&key, &key);
@@ -200,7 +202,7 @@ TEST(Hello, NoBitCanBeChangedOnTheWay) {
   for (size_t m = 0; m < 2; ++m) bytes += plain.sent[m].size() + plain.answered[m].size();
   for (size_t bit = 0; bit < 8 * bytes; ++bit) {
     Exchange exchange(&key, &key);
-    size_t begin = 0;  // of the next message
+    size_t begin = 0;  // the offset of the next message
     const auto forge = [&](std::string message) {
       const size_t at = bit / 8 - begin;
       if (bit / 8 >= begin && at < message.size()) message[at] ^= static_cast<char>(1 << bit % 8);

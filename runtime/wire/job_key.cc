@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kKeyVariable[] = "TFJOB_KEY";
 
-// Returns -1 for any character but a lower-case hexadecimal digit.
+// Returns -1 for any character except a lower-case hexadecimal digit.
 int DigitOf(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -46,7 +46,8 @@ JobKey::~JobKey() {
 }
 
 Proof JobKey::Sign(std::initializer_list<std::string_view> parts) const {
-  // At most a few kilobytes, so that one call is simpler than a context per connection.
+  // The text is at most a few kilobytes long, so a single call is simpler than a context per
+  // connection.
   std::string text;
   for (std::string_view part : parts) text += part;
   Proof proof;

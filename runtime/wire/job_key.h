@@ -1,6 +1,6 @@
 // Defines a job's key, which proves that a process belongs to the job. The operator derives one for
-// each job (HMAC of the job's UID under a key of its own), and gives it to the job's tasks in the
-// environment variable TFJOB_KEY.
+// each job (the HMAC of the job's UID under the operator's own key), and gives it to the job's
+// tasks in the environment variable TFJOB_KEY.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class JobKey {
   JobKey& operator=(const JobKey&) = default;
   ~JobKey();
 
-  // Returns HMAC-SHA256 (RFC 2104) under this key of the parts, one after the other.
+  // Returns the HMAC-SHA256 (RFC 2104) of the concatenated parts under this key.
   Proof Sign(std::initializer_list<std::string_view> parts) const;
 
  private:
@@ -35,15 +35,15 @@ class JobKey {
   std::array<uint8_t, 32> bytes_{};
 };
 
-// Compares in a time that does not depend on the bytes.
+// Compares in time that does not depend on the bytes.
 bool Equal(const Proof& left, std::string_view right);
 
 // Returns 32 fresh random bytes from OpenSSL's generator, which the kernel seeds.
 Nonce NewNonce();
 
 // Reads TFJOB_KEY and erases it from this process's environment, so that neither children nor
-// /proc/<pid>/environ show it. Returns nullopt if it is not set, and InvalidArgument if it is not a
-// key. Call once, before threads start.
+// /proc/<pid>/environ show it. Returns nullopt if the variable is not set, and InvalidArgument if
+// its value is not a key. Call once, before threads start.
 StatusOr<std::optional<JobKey>> TakeJobKey();
 
 }  // namespace tfjob::wire

@@ -23,7 +23,7 @@ void LogClosed(const std::string& source, const std::string& why, uint64_t left_
                    {{"from", source}, {"why", why}, {"not_logged", left_out}});
 }
 
-// Returns how far a hello came that has not ended.
+// Describes how far an unfinished hello has progressed.
 std::string Reached(const ListenerHello& hello) {
   if (hello.opened()) return "it did not prove the job's key";
   if (hello.begun().empty()) return "it sent nothing";
@@ -117,11 +117,13 @@ bool Listener::AcceptOne() {
     OutOfDescriptors();
     return false;
   }
-  // The other errors are of the connection, which is gone.
+  // All other errors concern the connection, which is already closed.
   return errno != EAGAIN && errno != EWOULDBLOCK;
 }
 
-// Otherwise, the waiting connection would wake the thread up again at once, for nothing.
+// Closes the oldest unproven connection or, if there is none, stops accepting for a while.
+// Otherwise, the waiting connection would wake the thread again at once, although it cannot be
+// accepted.
 void Listener::OutOfDescriptors() {
   if (!unproven_.empty()) {
     Close(unproven_.begin(), "this process has no descriptor left");
@@ -150,7 +152,7 @@ void Listener::Add(UniqueFd socket, const sockaddr_storage& address) {
 
 void Listener::Read(uint64_t id) {
   const auto connection = unproven_.find(id);
-  if (connection == unproven_.end()) return;  // closed by an earlier event of the same turn
+  if (connection == unproven_.end()) return;  // closed by an earlier event of the same iteration
   Unproven& peer = connection->second;
   char buffer[2048];
   while (!peer.hello.done()) {
@@ -170,7 +172,7 @@ void Listener::Read(uint64_t id) {
 bool Listener::Answer(Unproven& peer) {
   const std::string output = peer.hello.TakeOutput();
   if (output.empty()) return true;
-  // A new socket buffers more bytes than all that the hello sends.
+  // A new socket's send buffer holds more bytes than the whole hello sends.
   const ssize_t sent = send(peer.socket.get(), output.data(), output.size(), MSG_NOSIGNAL);
   return sent == static_cast<ssize_t>(output.size());
 }

@@ -1,9 +1,10 @@
 // Owns the task's only port. One thread accepts connections and runs the hello on all of them at
 // once; it hands a connection over when its peer has proven the job's key.
 //
-// Until then, a connection costs a descriptor and at most kListenerHelloBytes, and no thread. It is
-// closed after `timeout`, however slowly its peer sends, and when more than `max_unproven` others
-// are newer. The log says once per source address why a connection was closed.
+// Until then, a connection costs a descriptor and at most kListenerHelloBytes, but no thread. It is
+// closed after `timeout`, no matter how slowly its peer sends, or as soon as more than
+// `max_unproven` others are newer. The log says why a connection was closed, once per source
+// address.
 #pragma once
 
 #include <functional>
@@ -20,9 +21,9 @@
 
 namespace tfjob::wire {
 
-// A connection whose hello has ended well.
+// A connection whose hello has succeeded.
 struct ProvenPeer {
-  UniqueFd socket;      // non-blocking; nothing has been read beyond the hello
+  UniqueFd socket;      // non-blocking; no bytes after the hello have been read
   std::string address;  // "10.1.2.3:5000"
   std::string claims;
   Purpose purpose{};
@@ -39,8 +40,8 @@ struct ListenerOptions {
   std::function<void(ProvenPeer)> on_peer;
   Duration timeout{5s};
   size_t max_unproven = 256;
-  // Replaces the log, for tests: the source, why its connection was closed, and how many were not
-  // reported.
+  // Replaces the log, for tests. Receives the source, the reason why its connection was closed, and
+  // the number of closed connections that were not reported.
   std::function<void(const std::string&, const std::string&, uint64_t)> on_closed;
 };
 
@@ -90,7 +91,7 @@ class Listener {
   // Used by the thread only.
   Connections unproven_;
   uint64_t next_id_;
-  std::optional<Duration> paused_until_;  // no descriptors are left
+  std::optional<Duration> paused_until_;  // set when no descriptors were left
   SourceLog log_;
   std::thread thread_;
 };

@@ -22,7 +22,7 @@ Duration In(Duration time) {
   return RealClock().Monotonic() + time;
 }
 
-// A listener that records what happens.
+// A listener that records its events.
 class Door {
  public:
   explicit Door(std::optional<JobKey> key, ListenerOptions options = {.host = "127.0.0.1"}) {
@@ -80,7 +80,7 @@ class Door {
   std::unique_ptr<Listener> listener_;
 };
 
-// A connection that sends what it likes.
+// Opens a connection on which a test sends arbitrary bytes.
 UniqueFd Stranger(int port) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -96,7 +96,8 @@ void Say(const UniqueFd& fd, std::string_view bytes) {
             static_cast<ssize_t>(bytes.size()));
 }
 
-// Returns what arrives until `count` bytes are there or the other side closes; waits up to 20 s.
+// Returns the bytes that arrive until there are `count` of them or the other side closes the
+// connection. Waits up to 20 s.
 std::string Hear(const UniqueFd& fd, size_t count = SIZE_MAX) {
   std::string heard;
   char buffer[256];
@@ -122,7 +123,7 @@ TEST(Listener, HandsOverWhoHasProvenTheKey) {
   EXPECT_EQ(peer.claims, "worker 1");
   EXPECT_EQ(peer.purpose, Purpose::kGrpc);
   EXPECT_TRUE(peer.address.starts_with("127.0.0.1:")) << peer.address;
-  // Both ends have read the hello and nothing else.
+  // Both ends have read only the hello.
   Say(peer.socket, "from the listener");
   Say(dialled->socket, "from the caller");
   EXPECT_EQ(Hear(dialled->socket, 17), "from the listener");
@@ -142,7 +143,7 @@ TEST(Listener, RefusesOtherKeysAndDeniesInDetail) {
   EXPECT_EQ(door.FirstClosed(),
             "127.0.0.1: the peer cannot prove the job's key: it has another one, or repeats what "
             "another peer said");
-  EXPECT_EQ(door.closed(), 1u);  // all come from one address
+  EXPECT_EQ(door.closed(), 1u);  // all connections come from one address
 }
 
 TEST(Listener, TellsAStrangerNothing) {
@@ -173,7 +174,7 @@ TEST(Listener, ClosesTheOldestOfTooManyStrangers) {
   for (int i = 0; i < 100; ++i) strangers.push_back(Stranger(door.port()));
   for (int i = 0; i < 84; ++i) EXPECT_EQ(Hear(strangers[static_cast<size_t>(i)]), "<end>") << i;
   EXPECT_EQ(DialStatus(door.address(), &key), OkStatus());
-  // That connection took the place of one more stranger. The others still have theirs.
+  // That connection displaced one more stranger. The other strangers are still connected.
   for (size_t i = 86; i < 100; ++i) {
     EXPECT_FALSE(AwaitSocket(strangers[i].get(), POLLIN, In(Duration(0)))) << i;
   }

@@ -73,7 +73,7 @@ std::string AddressText(const sockaddr_storage& address) {
 }
 
 void PrepareSocket(int fd) {
-  // Both only tune the connection, so a failure does not matter.
+  // Both options only tune the connection, so a failure does not matter.
   const int on = 1;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs, sizeof kUserTimeoutMs);
@@ -87,7 +87,7 @@ bool AwaitSocket(int fd, short events, Duration deadline) {
     pollfd entry{.fd = fd, .events = events, .revents = 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::min<int64_t>(ms, 1'000'000)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // the next call on the socket tells the error
+    if (ready < 0 && errno != EINTR) return true;  // the next call on the socket returns the error
   }
 }
 

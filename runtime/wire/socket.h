@@ -1,4 +1,4 @@
-// Small helpers for TCP sockets.
+// Defines small helpers for TCP sockets.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ class UniqueFd {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  // Gives up the ownership.
+  // Gives up ownership.
   int Release() { return std::exchange(fd_, -1); }
   void Close();
 
@@ -41,12 +41,12 @@ StatusOr<HostPort> SplitAddress(const std::string& address);
 std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
-// Sets what every connection between tasks needs: no delay of small frames, and an end within 20 s
-// if the peer's machine does not acknowledge what was sent.
+// Sets the options that every connection between tasks needs: small frames are not delayed, and the
+// connection ends within 20 s if the peer's machine does not acknowledge the bytes that were sent.
 void PrepareSocket(int fd);
 
-// Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a
-// time of RealClock().Monotonic().
+// Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, a time on
+// the clock RealClock().Monotonic().
 bool AwaitSocket(int fd, short events, Duration deadline);
 
 }  // namespace tfjob::wire

@@ -1,4 +1,4 @@
-// Implements products of batches of matrices.
+// Implements the multiplication of batches of matrices.
 #include <algorithm>
 
 #include "runtime/graph/ops.h"
@@ -48,8 +48,8 @@ InferResult InferBatchMatMul(InferenceContext& context) {
 
 // ---- gradients
 
-// The same formulas as MatMul's, for each matrix, and summed over the matrices to which one was
-// broadcast.
+// The formulas are the same as MatMul's, applied to each pair of matrices. The gradient of a matrix
+// that was broadcast is summed over its uses.
 Gradient BatchMatMulGradient(GradientContext& c) {
   const Attributes& attributes = c.node.attributes;
   if (attributes.Get("swap_x", false) || attributes.Get("swap_y", false) ||

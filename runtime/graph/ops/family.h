@@ -1,6 +1,6 @@
-// Declares what the families of ops share. Each family has one file, with the inference functions,
-// gradients, rows of the op table and builder functions (ops.h) of its ops. Private to this
-// package.
+// Declares the functions that the families of ops share. Each family has one file, with the
+// inference functions, gradients, rows of the op table and builder functions (ops.h) of its ops.
+// Private to this package.
 //
 // An inference function derives the types of the outputs from the types of the inputs and the
 // attributes. Error messages say what was expected; InferTypes prepends the op and its inputs.
@@ -31,7 +31,7 @@ std::vector<Op> GatherOps();
 std::vector<Op> ImageOps();
 std::vector<Op> ScanOps();
 
-// The gradient of Scan is a file of its own.
+// The gradient of Scan has its own file.
 Gradient ScanGradient(GradientContext& c);
 
 bool IsFloat(DType dtype);

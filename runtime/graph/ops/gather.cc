@@ -1,4 +1,4 @@
-// Implements ops on rows by number.
+// Implements ops that access rows by their index.
 #include <string>
 #include <utility>
 
@@ -52,7 +52,8 @@ Gradient UnsortedSegmentSumGradient(GradientContext& c) {
   return {Gather(c.b, c.dy(), c.input(1)), Output()};
 }
 
-// Returns the name of the variable that `params` is, for errors. Empty if it is none.
+// Returns the name of the variable that `params` reads, for error messages. Returns "" if `params`
+// does not read a variable.
 std::string TableName(const Builder& b, Output params) {
   const Node& node = b.graph().node(params);
   return node.op == "ReadVariable" ? node.attributes.Get("variable", std::string()) : "";

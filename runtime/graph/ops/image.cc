@@ -9,7 +9,7 @@ namespace {
 
 // ---- inference
 
-// Returns [images,height,width,channels] of what windows over `image` yield.
+// Returns the shape [images,height,width,channels] that results from applying windows to `image`.
 Shape Windowed(const Window& window, const Shape& image, int64_t channels) {
   return {image.dim(0), window.height.Count(image.dim(1)), window.width.Count(image.dim(2)),
           channels};
@@ -135,7 +135,8 @@ Window WindowOfNode(const GradientContext& c) {
 Gradient Conv2DGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output image = c.input(0), filter = c.input(1);
-  // The filter's gradient comes first, so that it can be sent while the rest is computed.
+  // The filter's gradient comes first, so that it can be sent while the rest is still being
+  // computed.
   const Output d_filter = Conv2DBackpropFilter(c.b, image, c.dy(), c.b.shape(filter), window);
   return {Conv2DBackpropInput(c.b, filter, c.dy(), c.b.shape(image), window), d_filter};
 }

@@ -1,4 +1,4 @@
-// Tests the type inference of ops that cut and join tensors, and of those over images.
+// Tests the type inference of ops that cut and join tensors, and of ops on images.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Checks what inference functions return, case by case.
+// Checks the results of inference functions, case by case.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ inline TensorType Bool(Shape shape = {}) {
 }
 
 // Replaces the beginning of the message, which names the op and its inputs, with "refused: ".
-// Returns a message without such a beginning unchanged.
+// Returns any other message unchanged.
 inline std::string Reason(const Case& test, std::string_view message) {
   const size_t end = message.find("): ");
   if (!message.starts_with(Text(test.op) + "(") || end == Text::npos) return Text(message);

@@ -21,8 +21,9 @@ std::vector<int64_t> LeadingDims(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end() - 1};
 }
 
-// The factors may have more than two axes if their leading axes count as the rows of one matrix:
-// those of `a` become axes of the product; if `a` is transposed, the product sums over them.
+// The factors may have more than two axes if their leading axes together count as the rows of one
+// matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the product
+// then sums over them.
 Status ExpectFactors(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
   if (!IsFloat(a.dtype) || a.shape.rank() < 2 || b.shape.rank() < 2)
     return InvalidArgument("expected float32 or float64 of rank 2");
@@ -145,7 +146,8 @@ Gradient MatMulGradient(GradientContext& c) {
   const bool tb = c.node.attributes.Get("transpose_b", false);
   const Output a = c.input(0);
   const Output b = c.input(1);
-  // The weights' gradient comes first, so that it can be sent while the rest is computed.
+  // The weights' gradient comes first, so that it can be sent while the rest is still being
+  // computed.
   const Output d_b = tb ? MatMul(c.b, c.dy(), a, true, ta) : MatMul(c.b, a, c.dy(), !ta, false);
   const Output d_a = ta ? MatMul(c.b, b, c.dy(), tb, true) : MatMul(c.b, c.dy(), b, false, !tb);
   return {d_a, d_b};

@@ -1,4 +1,4 @@
-// Implements Scan, but for its gradient.
+// Implements Scan, except for its gradient.
 #include "runtime/graph/scan.h"
 
 #include <map>
@@ -79,7 +79,8 @@ InferResult InferScan(InferenceContext& context) {
   return types;
 }
 
-// Returns a number of parts, which must be small enough to be real.
+// Returns the number of states or sequences that an attribute specifies, which must be from 0 to
+// kMostParts.
 StatusOr<int> CountOf(const Attributes& attributes, std::string_view name) {
   const int64_t count = attributes.Get<int64_t>(name, 0);
   if (count >= 0 && count <= kMostParts) return static_cast<int>(count);

@@ -1,10 +1,10 @@
 // Implements the gradient of Scan: a Scan over the gradient of its body, from the last step to the
 // first.
 //
-// The values of the forward body that its gradient needs become outputs of the forward Scan, which
-// is extended. The gradient of an invariant is a sum over the steps. If each step would add a
-// matrix product or a sum over rows, its operands are stacked instead, and one operation after the
-// loop does the work of all steps.
+// The forward Scan is extended: the values of its body that the gradient needs become additional
+// outputs. The gradient of an invariant is a sum over the steps. If each step would add a matrix
+// product or a sum over rows, its operands are stacked instead, and one operation after the loop
+// does the work of all steps.
 #include <map>
 #include <optional>
 #include <set>
@@ -20,7 +20,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Says which input a placeholder of the body stands for.
+// Identifies the input that a placeholder of the body stands for.
 struct Role {
   enum Kind { kState, kSequence, kInvariant } kind;
   int index;
@@ -45,7 +45,8 @@ Output ZerosOf(Builder& b, const TensorType& type) {
   return Fill(b, type.dtype, type.shape, 0);
 }
 
-// A value per step, outside of the loops: element t or steps - 1 - t belongs to forward step t.
+// A value per step, stacked outside of the loops. Element t belongs to forward step t or, if
+// `reversed`, to forward step steps - 1 - t.
 struct Stacked {
   Output value;
   bool reversed = false;
@@ -97,7 +98,7 @@ class ScanDifferentiator {
 
   Output GradientOf(int output) const { return c_.gradients[static_cast<size_t>(output)]; }
 
-  // The position among the Scan's inputs.
+  // Returns the placeholder's position among the Scan's inputs.
   int InputOf(const Role& role) const {
     if (role.kind == Role::kState) return role.index;
     return role.index + form_.states + (role.kind == Role::kInvariant ? form_.sequences : 0);
@@ -109,8 +110,8 @@ class ScanDifferentiator {
   }
   bool IsConstant(Output value) const { return both_.graph().node(value).op == "Const"; }
 
-  // Finds the backward nodes on which the gradients depend, and extends the forward Scan by the
-  // values that they use.
+  // Finds the backward nodes on which the gradients depend, and extends the forward Scan to output
+  // the values that they use.
   void SaveForwardValues() {
     std::vector<Output> open;
     for (const auto& [id, gradient] : gradients_) {
@@ -136,7 +137,7 @@ class ScanDifferentiator {
 
   void Extend(const std::set<Output>& saved) {
     int count = form_.outputs;
-    // The gradient of a Scan in the body has extended that Scan.
+    // Takes the nodes from both_, where the gradient of a nested Scan has extended that Scan.
     Graph body;
     for (int id = 0; id < static_cast<int>(forward_.nodes().size()); ++id)
       body.Append(both_.graph().node(id));
@@ -160,7 +161,7 @@ class ScanDifferentiator {
     c_.b.Extend(c_.id, std::move(attributes));
   }
 
-  // Adds the inputs of the backward Scan: the gradients that come in, and the forward values.
+  // Adds the inputs of the backward Scan: the incoming gradients and the forward values.
   void AddInputs() {
     for (int i = 0; i < form_.states; ++i) {
       const Output d_next = d_next_[static_cast<size_t>(i)];
@@ -191,7 +192,7 @@ class ScanDifferentiator {
     }
   }
 
-  // A forward value that is a sequence or was saved.
+  // Returns a forward value that is a sequence or was saved.
   Stacked StackedForward(Output value) const {
     const auto role = roles_.find(value.node);
     if (role == roles_.end() || role->second.kind != Role::kSequence) return stacked_.at(value);
@@ -210,8 +211,9 @@ class ScanDifferentiator {
     }
   }
 
-  // Sums over the steps what a step contributes to an invariant. Sums of contributions are split,
-  // so that each part may be computed after the loop.
+  // One part of an invariant's gradient, which is the sum of the contributions of all steps. If a
+  // contribution is itself a sum, it is split into parts, since some parts can be computed after
+  // the loop.
   struct Part {
     enum Kind { kProduct, kRows, kAccumulated } kind;
     std::vector<int> outputs;  // of the backward Scan
@@ -238,7 +240,8 @@ class ScanDifferentiator {
     parts.push_back(std::move(part));
   }
 
-  // Stacks the operands of a node, all in one order. Returns false if they have several.
+  // Stacks the operands of a node, all in the same order. Returns false if they cannot be stacked
+  // in one order.
   bool StackOperands(const Node& node, bool product, std::vector<Part>& parts) {
     Part part{.kind = product ? Part::kProduct : Part::kRows, .node = &node};
     std::optional<bool> reversed;
@@ -262,8 +265,8 @@ class ScanDifferentiator {
     return role != roles_.end() && role->second.kind == Role::kInvariant;
   }
 
-  // Stacks a backward value in the order of the forward steps, or against it. Returns the number of
-  // the output.
+  // Stacks a backward value in the order of the forward steps, or in reverse order. Returns the
+  // number of the output.
   int Stack(Output value, bool reversed) {
     const auto [found, added] = outputs_.try_emplace({value, reversed}, 0);
     if (added) found->second = scan_.Stack(now_[value], !reversed);

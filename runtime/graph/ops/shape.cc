@@ -87,7 +87,7 @@ InferResult InferReshape(InferenceContext& context) {
     if (dim == -1) {
       open = &dim;
     } else if (__builtin_mul_overflow(known, dim, &known)) {
-      known = -1;  // too many elements for any input
+      known = -1;  // more elements than any input has
       break;
     }
   }

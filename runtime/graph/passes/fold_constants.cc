@@ -21,7 +21,7 @@ bool IsConst(const Graph& graph, Output output) {
 
 // Returns whether the node may be replaced with constants. A node without inputs has nothing to
 // fold. A random op, recognised by the attribute op_id, is never folded, because its step and seed
-// are fed at each run. A Scan is not folded either: the evaluator runs only single kernels.
+// are fed at each run. A Scan is not folded either: the evaluator runs only individual kernels.
 bool MayFold(const Graph& now, const Node& node, const std::vector<Output>& inputs) {
   return !inputs.empty() && IsPure(node) && node.op != "Scan" &&
          !node.attributes.Find<int64_t>("op_id") && IsSmall(node) &&

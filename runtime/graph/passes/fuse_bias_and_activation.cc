@@ -12,8 +12,8 @@ bool IsActivation(const std::string& op) {
   return op == "Relu" || op == "Sigmoid" || op == "Tanh";
 }
 
-// Returns the op that computes `op` with bias and activation, or null if there is none. An empty
-// activation means none.
+// Returns the op that computes `op` with bias and activation, or null if there is no such op. An
+// empty `activation` means no activation.
 const char* FusedOp(const std::string& op, const std::string& activation) {
   if (op == "MatMul") return "FusedMatMul";
   if (op == "Conv2D" && (activation.empty() || activation == "Relu")) return "FusedConv2D";

@@ -29,8 +29,8 @@ bool IsFusible(const Node& node) {
   return op != nullptr && op->elementwise && floats;
 }
 
-// Returns whether the kernel can read the input. It can if the input has the output's shape, has
-// only the output's last dimension, or has one element.
+// Returns whether the kernel can read the input, that is, whether the input has the output's shape,
+// only the output's last dimension, or one element.
 bool IsReadable(const Shape& input, const Shape& output) {
   if (input == output || input.num_elements() == 1) return true;
   return input.rank() == 1 && output.rank() > 1 && input.dim(0) == output.dim(-1);
@@ -55,7 +55,8 @@ class Group {
     nodes_.insert(root);
     std::set<int> candidates = InputsOf(root);
     while (!candidates.empty()) {
-      const int id = *candidates.rbegin();  // the last one: all its users have been decided
+      const int id = *candidates.rbegin();  // the last one: whether its users are in the group is
+                                            // already decided
       candidates.erase(id);
       const Node& node = graph.node(id);
       const bool inside = std::ranges::includes(nodes_, users[static_cast<size_t>(id)]);

@@ -30,7 +30,8 @@ class TransposeFuser {
 
   Graph Run() {
     const std::map<Output, int> uses = CountUses(graph_);
-    // The products whose only use is a Transpose that their output can absorb, by that Transpose.
+    // For each Transpose that a product can absorb into its output: the position of the Transpose →
+    // the position of the product, which has no other use.
     std::map<int, int> products;
     std::map<int, int> users;
     for (int id = 0; id < static_cast<int>(graph_.nodes().size()); ++id) {
@@ -67,7 +68,8 @@ class TransposeFuser {
                                        std::move(attributes)));
   }
 
-  // Returns the operand without the transpositions that the attributes can express.
+  // Removes the transpositions that the attributes can express from the operand, and sets the
+  // attributes accordingly. Returns the remaining operand.
   Output Absorb(Output operand, const std::string& adj, const std::string& swap,
                 Attributes& attributes) const {
     while (true) {

@@ -40,7 +40,7 @@ struct Contents {
   Json skipped = Json::object();
 };
 
-// Returns safetensors' name of a type of numbers; nullopt for another type.
+// Returns safetensors' name of a type of numbers; nullopt for any other type.
 std::optional<std::string> StoredName(hid_t type, const std::string& stated) {
   const size_t size = H5Tget_size(type);
   switch (H5Tget_class(type)) {
@@ -79,7 +79,8 @@ std::vector<std::string> TextsOf(const std::vector<char>& buffer, size_t count, 
   return texts;
 }
 
-// Reads an attribute: a text, a list of texts, or an empty list. Returns null for any other.
+// Reads an attribute that is a text, a list of texts, or an empty list. Returns null for any other
+// attribute.
 StatusOr<Json> ReadAttribute(hid_t attribute, uint64_t most_bytes) {
   const Hdf5Handle type(H5Aget_type(attribute), H5Tclose);
   const Hdf5Handle space(H5Aget_space(attribute), H5Sclose);
@@ -232,7 +233,7 @@ Hdf5Handle OpenCopy(int descriptor, size_t size) {
   return {H5Fopen("input", H5F_ACC_RDONLY, in_memory.get()), H5Fclose};
 }
 
-// The library opens files only by their paths. A memfd has none.
+// The library opens files only by path, and a memfd has no path.
 Hdf5Handle OpenFile(int descriptor, size_t size) {
   const std::string link = StrCat("/proc/self/fd/", descriptor);
   std::error_code failed;

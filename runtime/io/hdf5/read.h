@@ -1,4 +1,4 @@
-// Converts an HDF5 file to the format safetensors. Debian's HDF5 library is not safe against
+// Converts an HDF5 file to the safetensors format. Debian's HDF5 library is not safe against
 // damaged files, so only the program tfjob-hdf5, which runs under limits, calls this
 // (runtime/io/hdf5_file.h).
 #pragma once
@@ -11,11 +11,12 @@ namespace tfjob::io {
 
 // Appends to `output`: each dataset of numbers, by its path without the leading slash; and the
 // metadata "attributes", JSON of the form {"PATH": {"NAME": "text" or ["text", …]}}, which contains
-// the attributes that are texts or empty, and "skipped", JSON of the form {"PATH": "reason"}, which
-// lists the datasets and links that cannot be converted. Links to other files are not followed.
+// the attributes that are texts, lists of texts or empty lists, and "skipped", JSON of the form
+// {"PATH": "reason"}, which lists the datasets and links that cannot be converted. Links to other
+// files are not followed.
 //
-// Returns DataLoss if the file is damaged or unpacks to more than 16 times its size and 64 MiB.
-// Calls `opened` after it has opened the file and before it reads from it.
+// Returns DataLoss if the file is damaged or unpacks to more than 64 MiB and more than 16 times its
+// size. Calls `opened` after it has opened the file and before it reads from it.
 Status ConvertHdf5(int descriptor, OutputFile& output, absl::FunctionRef<void()> opened);
 
 }  // namespace tfjob::io

@@ -9,9 +9,9 @@
 
 namespace tfjob::io {
 
-// Appends an HDF5 file to `output`, with the tensors as datasets, by their paths, and the
-// attributes in the metadata "attributes", as ConvertHdf5 (read.h) returns them. Paths with
-// attributes but without a tensor become groups. Equal tensors give equal files.
+// Appends an HDF5 file to `output`, with the tensors as datasets, named by their paths, and with
+// the attributes from the metadata "attributes", in the form that ConvertHdf5 (read.h) returns.
+// Paths with attributes but without a tensor become groups. Equal tensors give equal files.
 Status WriteHdf5(const SafetensorsReader& tensors, OutputFile& output);
 
 }  // namespace tfjob::io

@@ -1,6 +1,6 @@
-// Implements products of batches of matrices. Each matrix is a product of its own, so that an
-// operand needs only strides between its matrices: it may be broadcast, and its rows need not lie
-// side by side.
+// Multiplies batches of matrices. Each pair of matrices is multiplied separately, so an operand
+// only needs strides between its matrices: it may be broadcast, and its rows need not be
+// contiguous.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"
@@ -61,7 +61,7 @@ StatusOr<std::vector<int64_t>> StridesIn(const Matrices& matrices,
 }
 
 struct Layout {
-  std::vector<int64_t> batch;                      // the output's axes but the last two
+  std::vector<int64_t> batch;                      // the output's axes except the last two
   std::vector<int64_t> x_steps, y_steps, z_steps;  // distances between matrices, by axis
   Matrices x, y, z;
   bool adj_x = false, adj_y = false;
@@ -91,7 +91,7 @@ class BatchMatMul : public Kernel {
  public:
   explicit BatchMatMul(Layout layout) : l_(std::move(layout)) {
     for (int64_t dim : l_.batch) matrices_ *= dim;
-    // Splits large matrices by rows, so that few of them suffice for all threads.
+    // Splits large matrices by rows, so that even a few of them keep all threads busy.
     const int64_t row_work = std::max<int64_t>(1, l_.n * l_.k);
     tile_ = (1 + kLeastMultiplications / row_work / kRowsOfTile) * kRowsOfTile;
     tiles_ = (l_.m + tile_ - 1) / tile_;
@@ -108,7 +108,7 @@ class BatchMatMul : public Kernel {
   }
 
  private:
-  // Computes the rows from `row` on of one tile of the product of this number.
+  // Computes the tile that begins at row `row` of the product with this number.
   void Multiply(int64_t number, int64_t row, const T* x, const T* y, T* z) const {
     for (size_t axis = l_.batch.size(); axis-- > 0;) {
       const int64_t index = number % l_.batch[axis];

@@ -7,8 +7,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Converts any value. Floats outside an integer's range, for which C++ does not define the
-// conversion, become the nearest integer in the range, and NaN becomes 0.
+// Converts any value. Floats outside an integer's range, whose conversion C++ does not define,
+// become the nearest integer in the range, and NaN becomes 0.
 template <typename Out, typename In>
 Out Convert(In value) {
   if constexpr (std::is_same_v<Out, bool>) {

@@ -1,5 +1,5 @@
-// Implements convolutions. oneDNN computes those of dense float32; plain loops compute all others,
-// which only gradient checks and tests need.
+// Implements convolutions. oneDNN computes convolutions of dense float32 operands; plain loops
+// compute all others, which only gradient checks and tests need.
 #include "runtime/kernels/cpu/convolution.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Calls body(position, k) for each element k of the window number `window` that is not padding,
-// where position is that of the input that it sees.
+// Calls body(position, k) for each element k of window number `window` that is not over padding.
+// `position` is the position of the input element under k.
 template <typename Body>
 void ForEachInput(const WindowAxis& axis, int64_t window, int64_t inputs, const Body& body) {
   const int64_t first = window * axis.stride - axis.before;
@@ -20,8 +20,8 @@ void ForEachInput(const WindowAxis& axis, int64_t window, int64_t inputs, const 
   }
 }
 
-// Calls body(pixel, tap, output) for each product of an image's pixel and a tap of the filter that
-// goes into an output pixel. All three count rows of their operands.
+// Calls body(pixel, tap, output) for each product of an image pixel and a filter tap that
+// contributes to an output pixel. Each argument is the index of a row in its operand.
 template <typename Body>
 void ForEachProduct(const Convolution& c, int64_t image, const Body& body) {
   const int64_t height = c.image.shape.dim(1), width = c.image.shape.dim(2);
@@ -55,7 +55,7 @@ class ConvolutionLoops : public Kernel {
     const auto* a = static_cast<const T*>(inputs[0]);
     const auto* b = static_cast<const T*>(inputs[1]);
     auto* result = static_cast<T*>(outputs[0]);
-    if (pass_ == ConvolutionPass::kBackwardFilter) {  // all images add to the same elements
+    if (pass_ == ConvolutionPass::kBackwardFilter) {  // all images contribute to the same elements
       Clear(result, c_.filter, 0, c_.filter.rows());
       for (int64_t image = 0; image < c_.images(); ++image) Filter(image, a, b, result);
       return;

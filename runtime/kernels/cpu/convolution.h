@@ -13,11 +13,12 @@ enum class ConvolutionPass {
 };
 
 // Image and output are [images,height,width,channels], the filter is
-// [height,width,channels / groups,outputs]. All are of one float type and may have padded rows.
+// [height,width,channels / groups,outputs]. All operands have the same float type and may have
+// padded rows.
 struct Convolution {
   Window window;
   Operand image, filter, output;
-  // The forward pass does these after the convolution.
+  // The forward pass applies these after the convolution.
   bool bias = false;  // adds a bias [outputs], the third input
   bool relu = false;
 
@@ -28,7 +29,7 @@ struct Convolution {
 };
 
 // Returns a kernel that computes one pass with oneDNN. The operands must be dense and float32.
-// Splits the images into parts, which depend only on the sizes: the result does not depend on the
+// Splits the images into parts that depend only on the sizes, so the result does not depend on the
 // number of threads.
 Prepared PrepareOneDnnConvolution(ConvolutionPass pass, const Convolution& convolution);
 

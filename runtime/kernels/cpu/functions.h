@@ -1,4 +1,4 @@
-// Defines the scalar functions of the elementwise ops, for the kernels of single ops and for
+// Defines the scalar functions of the elementwise ops, for the kernels of individual ops and for
 // FusedElementwise.
 #pragma once
 
@@ -34,7 +34,8 @@ struct Div {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      // Dividing by 0 would trap. So would dividing the smallest value by -1, which overflows.
+      // Dividing by 0 would trap, and so would dividing the smallest value by -1, because the
+      // result overflows.
       if (b == 0) return 0;
       return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;
     } else {

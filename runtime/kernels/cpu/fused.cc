@@ -13,7 +13,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;              // elements
-constexpr int kMaxSteps = 24;                // their results are on the stack: 24 KiB of floats
+constexpr int kMaxSteps = 24;                // their results take 24 KiB of the stack, as floats
 constexpr int kMaxLiterals = 2 * kMaxSteps;  // no step has more than two
 
 struct Source {

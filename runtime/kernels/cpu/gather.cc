@@ -1,4 +1,4 @@
-// Implements ops that read rows of a table by their numbers, or sum values into such rows.
+// Implements ops that read rows of a table by their index, or sum values into such rows.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,10 +14,10 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Rows are fetched into the cache this many rows ahead of their use, because the next one is
+// Rows are prefetched into the cache this many rows ahead of their use, because the next row may be
 // anywhere in memory.
 constexpr int64_t kPrefetchedRows = 8;
-constexpr size_t kPrefetchedBytes = 256;  // of each of these rows; the hardware fetches the rest
+constexpr size_t kPrefetchedBytes = 256;  // of each row; the hardware prefetches the rest
 constexpr size_t kCacheLine = 64;
 
 // The number of rows that justifies waking another thread.
@@ -25,7 +25,7 @@ int64_t GrainOf(const Operand& matrix) {
   return 1 + kGrain / std::max<int64_t>(1, matrix.cols());
 }
 
-// Returns whether all ids are numbers of rows of the table. If not, tells the stream.
+// Returns whether all ids are indices of rows of the table. If not, reports an error to the stream.
 template <typename Id>
 bool CheckIds(std::span<const Id> ids, int64_t rows, const std::string& table, Stream& stream) {
   const auto outside = [rows](Id id) { return id < 0 || id >= rows; };
@@ -81,8 +81,9 @@ class Gather : public Kernel {
   const size_t row_bytes_;
 };
 
-// Groups the positions of equal ids. The groups are in the order of the ids, and the positions of
-// each in their own order, so that sums over a group do not depend on the number of threads.
+// Groups the positions of equal ids. The groups are in the order of the ids, and the positions
+// within a group are in ascending order, so that sums over a group do not depend on the number of
+// threads.
 class Groups {
  public:
   static size_t WorkspaceBytes(int64_t count) {
@@ -123,7 +124,7 @@ class Groups {
   };
   static constexpr int kDigitBits = 11;
 
-  // Sorts by id with one pass per digit. A pass keeps the order of places whose digits are equal.
+  // Sorts by id with one pass per digit. A pass keeps the order of entries whose digits are equal.
   void Sort(size_t count) {
     uint64_t bits = 0;
     for (size_t i = 0; i < count; ++i) bits |= static_cast<uint64_t>(places_[i].id);

@@ -9,7 +9,7 @@ namespace tfjob::kernels::cpu {
 
 inline constexpr int64_t kLanes = 16;
 
-// Combines the lanes to one result.
+// Combines the lanes into one result.
 template <typename T, typename Combine>
 inline T CombineLanes(T* lanes, const Combine& combine) {
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {

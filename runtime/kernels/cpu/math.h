@@ -13,7 +13,7 @@
 
 namespace tfjob::kernels::cpu {
 
-inline float PowerOfTwo(int32_t exponent) {  // for the exponents of normal numbers
+inline float PowerOfTwo(int32_t exponent) {  // only for exponents of normal numbers
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
@@ -61,7 +61,7 @@ inline float Log(float x) {
   y = f + y + e * 0.693359375f;
   y = x == 0.0f ? -std::numeric_limits<float>::infinity() : y;
   y = x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : y;
-  return x <= FLT_MAX ? y : x;  // +infinity and NaN are their own logarithms
+  return x <= FLT_MAX ? y : x;  // the logarithms of +infinity and NaN are +infinity and NaN
 }
 inline double Log(double x) {
   return std::log(x);

@@ -47,8 +47,8 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Splits c along its longer side. Every thread reads one whole operand, which is then the
-    // smaller one: b if c is split by rows, a if c is split by columns.
+    // Splits c along its longer side. Every thread reads one whole operand, and this choice makes
+    // it the smaller one: b if c is split by rows, a if c is split by columns.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tiles = (length + kTile - 1) / kTile;
@@ -92,7 +92,7 @@ StatusOr<Product> ProductOf(const KernelRequest& request) {
     }
     if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
   }
-  // Leading axes are rows.
+  // The leading axes together count as the rows.
   Product p;
   p.transpose_a = request.attributes.Get("transpose_a", false);
   p.transpose_b = request.attributes.Get("transpose_b", false);

@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a tensor. The copy may have another row stride. Does nothing if input and output are the
-// same memory.
+// Copies a tensor. The copy may have a different row stride. Does nothing if input and output are
+// the same memory.
 class CopyRows : public Kernel {
  public:
   CopyRows(const Operand& in, const Operand& out, int source)

@@ -1,5 +1,5 @@
 // Computes convolutions with oneDNN's primitives. Images and outputs keep their layout; oneDNN
-// chooses that of the filter, which each run converts in the workspace.
+// chooses the layout of the filter, and each run converts the filter to it in the workspace.
 #include <algorithm>
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -19,8 +19,8 @@ namespace {
 using dnnl::memory;
 
 constexpr int64_t kMostParts = 16;
-// The partial gradients of a filter together take about this much at most, but there are at least
-// two of them.
+// The partial gradients of a filter together take at most about this many bytes, but there are
+// always at least two of them.
 constexpr int64_t kPartialBytes = 16 << 20;
 constexpr size_t kAlignment = 64;
 
@@ -41,7 +41,7 @@ memory::desc ImagesOf(const Shape& shape, int64_t images) {
 }
 
 // Returns the dimensions of the filter in oneDNN's order: [groups,] outputs, channels, height,
-// width; both numbers are those of a group.
+// width; outputs and channels are counted per group.
 memory::dims FilterDims(const Convolution& c) {
   const Shape& shape = c.filter.shape;
   memory::dims dims = {shape.dim(3) / c.groups(), shape.dim(2), shape.dim(0), shape.dim(1)};
@@ -100,7 +100,7 @@ Primitive MakePrimitive(ConvolutionPass pass, const Convolution& c, int64_t imag
           backward.scratchpad_desc()};
 }
 
-// The numbers under which a pass knows its image, filter and output.
+// Returns the numbers that identify a pass's image, filter and output to oneDNN.
 std::array<int, 3> ArgumentsOf(ConvolutionPass pass) {
   switch (pass) {
     case ConvolutionPass::kForward:
@@ -139,7 +139,7 @@ class Conversion {
   }
 
  private:
-  // A scratchpad of oneDNN's own would tie the primitive to the thread that made it.
+  // A scratchpad owned by oneDNN would tie the primitive to the thread that created it.
   static dnnl::reorder::primitive_desc Describe(const memory::desc& from, const memory::desc& to) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -156,8 +156,8 @@ class Conversion {
 // The part of a convolution that covers some of the images. Parts may run at the same time.
 class Part {
  public:
-  // Parts may share a filter that they only read. Whoever runs them sets its address first, because
-  // that may write to its padding.
+  // Parts may share a filter that they only read. The caller sets the filter's address before it
+  // runs the parts, because setting the address may write to the filter's padding.
   Part(ConvolutionPass pass, const Convolution& c, const Primitive& primitive, memory filter,
        int64_t first, int64_t images)
       : primitive_(primitive.primitive),
@@ -190,7 +190,7 @@ class Part {
     bias_.set_data_handle(const_cast<void*>(bias));
     const std::span<const dnnl_exec_arg_t> arguments = arguments_;
     Execute(primitive_, stream_, arguments.first(bias == nullptr ? 4 : 5));
-    // Not by oneDNN, whose rectifier turns NaN into 0.
+    // Not done by oneDNN, whose rectifier turns NaN into 0.
     if (relu_) {
       auto* const values = static_cast<float*>(output_.get_data_handle());
       Map(outputs_, Relu(), values, values);
@@ -206,7 +206,7 @@ class Part {
   std::array<dnnl_exec_arg_t, 5> arguments_;  // the bias comes last
 };
 
-// Returns into how many parts the images are split.
+// Returns the number of parts into which the images are split.
 int64_t PartsOf(ConvolutionPass pass, const Convolution& c) {
   int64_t most = kMostParts;
   if (pass == ConvolutionPass::kBackwardFilter) {
@@ -221,7 +221,7 @@ class OneDnnConvolution : public Kernel {
   OneDnnConvolution(ConvolutionPass pass, const Convolution& c) : pass_(pass), bias_(c.bias) {
     const int64_t parts = PartsOf(pass, c), images = c.images();
     const memory::desc any(FilterDims(c), memory::data_type::f32, memory::format_tag::any);
-    const int64_t most = (images + parts - 1) / parts;  // images of the largest part
+    const int64_t most = (images + parts - 1) / parts;  // the number of images in the largest part
     const Primitive large = MakePrimitive(pass, c, most, any);
     Primitive small = large;
     if (images % parts != 0) small = MakePrimitive(pass, c, most - 1, large.filter);
@@ -264,7 +264,7 @@ class OneDnnConvolution : public Kernel {
       conversions_[0].Run(filter, space);
       filter = space;
     }
-    parts_[0].filter().set_data_handle(const_cast<void*>(filter));  // that of all parts
+    parts_[0].filter().set_data_handle(const_cast<void*>(filter));  // shared by all parts
     RunParts(forward ? inputs[0] : outputs[0], forward ? outputs[0] : inputs[1],
              bias_ ? inputs[2] : nullptr, space + conversions_.size() * filter_bytes_, stream);
   }
@@ -280,7 +280,7 @@ class OneDnnConvolution : public Kernel {
     });
   }
 
-  // Adds the parts' filters to the first one.
+  // Adds the filters of the other parts to that of the first part.
   void AddUp(float* filters, Stream& stream) const {
     const size_t step = filter_bytes_ / sizeof(float);
     stream.ParallelFor(filter_floats_, kGrain, [&](int64_t begin, int64_t end) {

@@ -8,7 +8,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Channels that are pooled together, so that what they need stays in the first-level cache.
+// The number of channels that are pooled together, small enough that their data stays in the
+// first-level cache.
 constexpr int64_t kChannels = 256;
 
 struct Pooling {
@@ -26,8 +27,8 @@ struct Seen {
   int64_t count() const { return (bottom - top) * (right - left); }
 };
 
-// Calls body(seen, pixel) for each window over image number `image`, where pixel is the row of the
-// pooled operand.
+// Calls body(seen, pixel) for each window over image number `image`, where `pixel` is the window's
+// row in the pooled operand.
 template <typename Body>
 void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
   const int64_t height = p.image.shape.dim(1), width = p.image.shape.dim(2);
@@ -44,7 +45,8 @@ void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
   }
 }
 
-// Calls body(pixel) for each input that a window sees, where pixel is the row of the image operand.
+// Calls body(pixel) for each input that a window sees, where `pixel` is the input's row in the
+// image operand.
 template <typename Body>
 void ForEachSeen(const Pooling& p, const Seen& seen, const Body& body) {
   const int64_t height = p.image.shape.dim(1), width = p.image.shape.dim(2);
@@ -53,7 +55,7 @@ void ForEachSeen(const Pooling& p, const Seen& seen, const Body& body) {
   }
 }
 
-// Calls body(image) for all images, which must write different memory.
+// Calls body(image) for every image, in parallel. The calls must write to disjoint memory.
 template <typename Body>
 void ForEachImage(const Pooling& p, Stream& stream, const Body& body) {
   const int64_t work = std::max<int64_t>(1, p.image.shape.num_elements() / p.images());
@@ -77,7 +79,7 @@ class MaxPool : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* x = static_cast<const T*>(inputs[0]);
     auto* y = static_cast<T*>(outputs[0]);
-    // A NaN stays: no number is greater, and a NaN replaces any number.
+    // Keeps NaN: no number compares greater than a NaN, and a NaN replaces any number.
     const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
     ForEachImage(p_, stream, [&](int64_t image) {
       ForEachWindow(p_, image, [&](const Seen& seen, int64_t pixel) {
@@ -126,7 +128,7 @@ class MaxPoolGrad : public Kernel {
  private:
   void Block(const Seen& seen, int64_t channel, const T* x, const T* y, const T* dy, T* dx) const {
     const int64_t count = std::min(kChannels, p_.channels() - channel);
-    T left[kChannels];  // the gradients that no input has got yet
+    T left[kChannels];  // the gradients that no input has received yet
     std::copy_n(dy + channel, count, left);
     y += channel;
     ForEachSeen(p_, seen, [&](int64_t pixel) {

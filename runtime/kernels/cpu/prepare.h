@@ -11,7 +11,8 @@ namespace tfjob::kernels::cpu {
 
 using Prepared = StatusOr<std::unique_ptr<Kernel>>;
 
-// The least work that justifies waking a second thread, measured in elements of a cheap loop.
+// The minimum amount of work that justifies waking a second thread, measured in elements of a cheap
+// loop.
 inline constexpr int64_t kGrain = 16384;
 
 // Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.

@@ -17,8 +17,8 @@ constexpr int64_t kChunk = 1024;  // words drawn at a time
 // gcc unrolls the loop over them and then fails to vectorise it.
 constexpr int64_t kCounters = 32;
 
-// Writes `blocks` blocks of four words, beginning with block `first`. The number is rounded up to a
-// multiple of kCounters, so up to kCounters - 1 more blocks are written.
+// Writes `blocks` blocks of four words, beginning with block `first`. The number of blocks is
+// rounded up to a multiple of kCounters, so up to kCounters - 1 more blocks are written.
 void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
   for (int64_t at = 0; at < blocks; at += kCounters) {
     uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
@@ -32,7 +32,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kCounters; ++i) {
-        // Computes all new words before writing any, in a form that gcc vectorises.
+        // Computes all new words before writing any of them, so that gcc vectorises the loop.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         const uint32_t third_word = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;

@@ -34,8 +34,8 @@ struct MinOf : Minimum {
   static constexpr T kStart = Highest<T>();
 };
 
-// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length, not
-// with its length.
+// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length and not
+// with the length itself.
 template <typename T, typename F>
 T ReduceContiguous(int64_t count, const T* x) {
   constexpr int64_t kBlock = 1024;

@@ -23,8 +23,8 @@ struct Rows {
     cols = dense ? first.shape.num_elements() : first.cols();
   }
 
-  // Calls body(row, begin, end) for columns [begin, end) of each row. An element costs as much as
-  // `weight` elements of a cheap loop.
+  // Calls body(row, begin, end) for columns [begin, end) of each row. `weight` is the cost of an
+  // element, measured in elements of a cheap loop.
   template <typename Body>
   void ForEach(Stream& stream, const Body& body, int64_t weight = 1) const {
     if (rows == 1) {

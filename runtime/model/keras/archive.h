@@ -11,8 +11,8 @@
 
 namespace tfjob::keras {
 
-// Returns config.json, with the member keras_version of metadata.json. Returns InvalidArgument if
-// the file is not a .keras file.
+// Returns config.json, with the member keras_version of metadata.json added. Returns
+// InvalidArgument if the file is not a .keras file.
 StatusOr<Json> ReadArchiveConfig(const std::string& path);
 
 // Returns the weights. Returns InvalidArgument if they would unpack to more than 256 MiB and more

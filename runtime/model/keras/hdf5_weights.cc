@@ -9,7 +9,7 @@
 namespace tfjob::keras {
 namespace {
 
-// Where a file has a variable: its name → the path of a dataset.
+// The location of each variable in a file: the variable's name → the path of a dataset.
 using Places = std::map<std::string, std::string>;
 
 bool HasAll(const io::Hdf5File& file, const Places& places) {
@@ -26,8 +26,8 @@ Places PlacesByStructure(const std::vector<Group>& groups) {
   return places;
 }
 
-// Returns the name that a file gives to the object of a group, prefixed by those of the objects
-// around it: "bidirectional/forward_lstm/lstm_cell". "" if it gives none.
+// Returns the name that a file gives to the object of a group, prefixed with the names of the
+// enclosing objects: "bidirectional/forward_lstm/lstm_cell". Returns "" if the file gives no name.
 std::string NameOf(const io::Hdf5File& file, const std::string& path) {
   std::string name;
   for (size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
@@ -68,7 +68,8 @@ StatusOr<Places> NativePlaces(const io::Hdf5File& file, const model::Model& mode
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(model, variables));
   Places by_name = PlacesByName(file, groups);
   if (by_name.size() == CountOf(groups)) return by_name;
-  // tf.keras 2 names no objects, and its first versions called the list of layers by another name.
+  // tf.keras 2 does not name objects, and its first versions used another name for the list of
+  // layers.
   Places by_structure = PlacesByStructure(groups);
   if (HasAll(file, by_structure)) return by_structure;
   Places older;

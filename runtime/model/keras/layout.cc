@@ -13,7 +13,7 @@ namespace {
 
 using Specs = std::vector<const model::VariableSpec*>;
 
-// Returns the variables whose names begin with `prefix`, in their order.
+// Returns the variables whose names begin with `prefix`, in the same order.
 Specs Below(const Specs& variables, std::string_view prefix) {
   Specs found;
   for (const model::VariableSpec* variable : variables) {
@@ -47,8 +47,8 @@ std::optional<std::string> AttributeOf(const Part& part) {
   return std::nullopt;
 }
 
-// Adds the group of an object and those of its parts. `prefix` begins the names of its variables.
-// `level` is 0 for a layer, 1 for a part of it, and so on.
+// Adds the group of an object and the groups of its parts. `prefix` begins the names of its
+// variables. `level` is 0 for a layer, 1 for a part of it, and so on.
 Status AddObject(const model::Layer& layer, int level, std::string path, const std::string& prefix,
                  std::string name, const Specs& variables, std::vector<Group>& groups) {
   const size_t own = groups.size();

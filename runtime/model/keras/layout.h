@@ -1,13 +1,15 @@
-// Where Keras' HDF5 files have the variables of a model. Pure functions of the model's structure.
+// Determines where Keras' HDF5 files store the variables of a model. Pure functions of the model's
+// structure.
 //
-// Keras 3 (model.weights.h5 in a .keras file, and files NAME.weights.h5) names a group after the
-// class of each layer, and numbers equal classes in the order of the model's layers:
+// Keras 3 (model.weights.h5 in a .keras file, and files NAME.weights.h5) has a group per layer,
+// which it names after the layer's class, and numbers layers of the same class in the order of the
+// model's layers:
 //   layers/dense/vars/0, layers/dense_1/vars/0, layers/functional/layers/dense/vars/0,
 //   layers/lstm/cell/vars/0
 // Source: keras/src/saving/saving_lib.py.
 //
-// The older format (.h5 of Keras 2 and Keras 3) has a group per layer, by its name, with an
-// attribute that lists the layer's weights, trainable ones first. Source:
+// The older format (.h5 of Keras 2 and Keras 3) has a group per layer, named after the layer, with
+// an attribute that lists the layer's weights, trainable ones first. Source:
 // keras/src/legacy/saving/legacy_h5_format.py.
 #pragma once
 
@@ -30,8 +32,8 @@ struct Group {
 };
 
 // Returns the groups of all layers and of their parts, in the order of the layers. `variables` are
-// those of the model (Variables in model.h). Returns Unimplemented, with a message that names the
-// layer, for a part whose place in Keras' file is unknown.
+// the variables of the model (Variables in model.h). Returns Unimplemented, with a message that
+// names the layer, for a part whose location in Keras' file is unknown.
 StatusOr<std::vector<Group>> Groups(const model::Model& model,
                                     std::span<const model::VariableSpec> variables);
 
@@ -42,12 +44,12 @@ struct LayerWeights {
   std::vector<std::string> variables;
 };
 
-// Returns the layers in the order of the model, also those without variables.
+// Returns the layers in the order of the model, including those without variables.
 std::vector<LayerWeights> WeightsByLayer(const model::Model& model,
                                          std::span<const model::VariableSpec> variables);
 
-// Returns the names of the variables in Keras' order, which is that of the layers, and not that of
-// their first calls.
+// Returns the names of the variables in Keras' order: the order of the layers, not of their first
+// calls.
 std::vector<std::string> KerasOrder(const model::Model& model,
                                     std::span<const model::VariableSpec> variables);
 

@@ -10,10 +10,10 @@ namespace tfjob::keras {
 
 enum class FileFormat { kJson, kArchive, kHdf5, kSafetensors, kOther };
 
-// Finds out the format from the first bytes. kOther: none of the others.
+// Determines the format from the first bytes. kOther: none of the other formats.
 StatusOr<FileFormat> FormatOf(const std::string& path);
 
-// Takes the JSON that model.to_json() returns, a .keras file, or a whole model in an .h5 file.
+// Accepts the JSON that model.to_json() returns, a .keras file, or a whole model in an .h5 file.
 // Returns InvalidArgument if the file is of another kind or if the model is not supported; the
 // message names the file.
 StatusOr<model::Model> ReadModelFile(const std::string& path);

@@ -5,10 +5,11 @@
 namespace tfjob::keras {
 namespace {
 
-// Returns the names that a variable may have been saved under, the best first.
+// Returns the names under which a variable may have been saved, the best match first.
 std::vector<std::string> SavedNames(const model::Model& model, const std::string& name) {
   std::vector<std::string> names = {name, StrCat(model.name, "/", name)};
-  // Without the names of nested models; a layer and its variable always remain.
+  // Removes the names of nested models one by one; the names of the layer and its variable always
+  // remain.
   for (size_t slash = name.find('/'); slash != std::string::npos && slash < name.rfind('/');
        slash = name.find('/', slash + 1)) {
     names.push_back(name.substr(slash + 1));

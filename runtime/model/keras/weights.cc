@@ -58,7 +58,9 @@ Status CheckVariable(const Weights& weights, const model::VariableSpec& variable
                            unexpected.empty() ? "" : DidYouMean(variable.name, unexpected));
   }
   const StoredTensor& stored = found->second;
-  if (!stored.dtype) return weights.read(variable.name).status();  // says why it cannot be read
+  if (!stored.dtype)
+    return weights.read(variable.name).status();  // reports why the tensor cannot
+                                                  // be read
   if (*stored.dtype == variable.dtype && stored.shape == variable.shape) return OkStatus();
   return InvalidArgument(weights.file, ": ", variable.name, " is ", Name(*stored.dtype),
                          stored.shape.ToString(), " there, but ", Name(variable.dtype),

@@ -1,4 +1,4 @@
-// A file of weights in any format that we read, by the names of a model's variables.
+// Reads a file of weights in any supported format, by the names of a model's variables.
 #pragma once
 
 #include <functional>
@@ -16,29 +16,29 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // of what Read returns; nullopt: a type that Read does not support
+  std::optional<DType> dtype;  // the type that Read returns; nullopt: not supported by Read
   Shape shape;
 };
 
 struct Weights {
   std::string file;  // for errors
-  // By the name of the variable ("dense/kernel"), or by the file's own name for a tensor that
-  // belongs to no variable of the model.
+  // The tensors by the name of their variable ("dense/kernel"), or, for a tensor that belongs to no
+  // variable of the model, by its name in the file.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
-  // Whether tensors that belong to no variable are usual: a checkpoint also contains the state of
-  // the optimizer.
+  // Whether tensors that belong to no variable are to be expected: a checkpoint also contains the
+  // state of the optimizer.
   bool contains_others = false;
 };
 
-// Opens a file and finds out where it has the model's variables. The format follows from the
-// content:
+// Opens a file and determines where it stores the model's variables. The content determines the
+// format:
 //   .safetensors               by name
 //   .keras, NAME.weights.h5    by the layers' names, if the file has all of them, and otherwise by
 //                              their classes and order, as Keras 3 does
 //   .h5 of Keras 2 or 3        by the layers' names, if the file has all of them, and otherwise by
 //                              their order, as Keras does; within a layer, by order
-//   a checkpoint's prefix, or a folder with checkpoints (the newest): by name, also if the
+//   a checkpoint's prefix, or a folder with checkpoints (the newest): by name, even if the
 //                              checkpoint is object-based (object_graph.h)
 // Returns NotFound if there is no such file, InvalidArgument for another format, and DataLoss for a
 // damaged file.
@@ -49,10 +49,10 @@ StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model
 // patterns `skip` ("logits/*", as in a shell) gets no value.
 //
 // Returns InvalidArgument, with a message that names the file and the first tensor at fault, if a
-// variable is missing from the file or has another type or shape there, if the file has a tensor
-// that belongs to no variable and matches no pattern (unless `contains_others`), or if a pattern
-// matches nothing. Returns Unimplemented if a variable's tensor has a type that is not supported.
-// Shapes and names are checked before any value is read.
+// variable is missing from the file or has a different type or shape there, if the file has a
+// tensor that belongs to no variable and matches no pattern (unless `contains_others`), or if a
+// pattern matches nothing. Returns Unimplemented if a variable's tensor has a type that is not
+// supported. Shapes and names are checked before any value is read.
 StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
     const Weights& weights, std::span<const model::VariableSpec> variables,
     std::span<const std::string> skip);

@@ -36,7 +36,7 @@ struct Some {
   std::vector<VariableSpec> variables = *model::Variables(model, model::Features({3}));
   std::vector<Tensor> values;
 
-  // Gives every element of every variable another value.
+  // Gives every element of every variable a different value.
   Some() {
     float next = 1;
     for (const VariableSpec& variable : variables) {
@@ -134,7 +134,7 @@ TEST(Weights, WholeModelsAreReadBack) {
 
 TEST(Weights, NamesCountBeforeOrder) {
   const Some some;
-  Some other;  // the same layers, of which two have swapped their names
+  Some other;  // the same layers, but two have swapped their names
   other.model.layers[1].name = "last";
   other.model.layers[3].name = "first";
   other.variables = *model::Variables(other.model, model::Features({3}));

@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 namespace {
 
-// The version of Keras whose formats these are.
+// The version of Keras that defines these formats.
 constexpr char kKerasVersion[] = "3.15.1";
 
 std::map<std::string, Tensor> ByName(const WholeModel& whole) {

@@ -11,23 +11,23 @@
 
 namespace tfjob::keras {
 
-// A model and the values of its variables, which are in the order of Variables (model.h).
+// A model and the values of its variables, in the order of Variables (model.h).
 struct WholeModel {
   const model::Model& model;
   std::span<const model::VariableSpec> variables;
   std::span<const Tensor> values;
 };
 
-// The formats that Write knows, by the end of the file's name.
+// The formats that Write supports, by the end of the file's name.
 inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5", ".safetensors"};
 
-// Writes the format that the end of the name says:
+// Writes the format that the end of the name specifies:
 //   .keras         keras.models.load_model
 //   .weights.h5    Model.load_weights of Keras 3
 //   .h5            keras.models.load_model; the older format, as a whole model
 //   .safetensors   the weights by the names of the variables
-// The files are not compiled for training, and contain no state of an optimizer. Equal models give
-// equal files. Replaces the file only once the new one is complete.
+// The models in the files are not compiled for training, and the files contain no optimizer state.
+// Equal models give equal files. Replaces the file only once the new one is complete.
 //
 // Returns InvalidArgument for any other name, and the errors of Groups (layout.h).
 Status Write(const std::string& path, const WholeModel& whole,

@@ -83,7 +83,7 @@ graph::Output PReLU::Apply(const LayerCall& call) const {
 
 void Softmax::Arguments(ArgumentVisitor& visitor) {
   visitor.Axes("axis", axis);
-  visitor.Ignored("robust_masking");  // tf.keras 2's; the same for masks of 0 and 1
+  visitor.Ignored("robust_masking");  // from tf.keras 2; makes no difference for masks of 0 and 1
 }
 
 void Softmax::CallArguments(CallVisitor& visitor) {

@@ -68,9 +68,10 @@ struct PReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Applies softmax over the axes. A call may have a mask of the inputs' rank, each of whose
-// dimensions is that of the inputs or 1; otherwise, the mask of its input must have the input's
-// shape. Where it is false, or at most 0.5 if it is of numbers, the output is 0.
+// Applies softmax over the axes. A call may have a mask with the rank of the inputs, each dimension
+// of which equals the inputs' dimension or is 1. Without such an argument, the input's own mask
+// applies, and must have the input's shape. The output is 0 where the mask is false (or at most
+// 0.5, for a mask of numbers).
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
   static constexpr bool kSupportsMasking = true;

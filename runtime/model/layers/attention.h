@@ -10,8 +10,8 @@ namespace tfjob::model::layers {
 struct AttentionArguments {
   double dropout = 0;  // of the weights
   std::optional<int64_t> seed = {};
-  // The arguments of a call. `mask` holds masks of the query, the value and the key, which Keras
-  // ignores. Otherwise, the inputs' own masks are taken.
+  // The arguments of a call. `mask` contains masks of the query, the value and the key; the key's
+  // mask is ignored, as in Keras. Without `mask`, the inputs' own masks are used.
   std::vector<int> inputs = {0, 1};
   std::vector<int> mask = {};
   bool return_attention_scores = false, use_causal_mask = false;
@@ -22,17 +22,17 @@ struct AttentionArguments {
 
   graph::Output query(const LayerCall& call) const { return call.inputs[0]; }
   graph::Output key(const LayerCall& call) const { return call.inputs[inputs.size() - 1]; }
-  // Returns softmax(scores)·value, and the weights if they are asked for. Sets the output's mask to
-  // the query's, and zeros where it is false.
+  // Returns softmax(scores)·value, and the weights if they are requested. The output gets the
+  // query's mask, and is set to 0 where the mask is false.
   std::vector<graph::Output> Attend(LayerCall& call, graph::Output scores) const;
 
  private:
   graph::Output MaskOf(const LayerCall& call, size_t input) const;
 };
 
-// Computes softmax(scores)·value: [T,e]. With score_mode dot, the scores are scale·query·keyᵀ, and
-// with concat, concat_score_weight·Σ tanh(scale·(query + key)). Variables: scale [] (if use_scale),
-// concat_score_weight [] (for concat).
+// Computes softmax(scores)·value: [T,e]. The scores are scale·query·keyᵀ with score_mode dot, and
+// concat_score_weight·Σ tanh(scale·(query + key)) with score_mode concat. Variables: scale [] (if
+// use_scale), concat_score_weight [] (for concat).
 struct Attention : AttentionArguments {
   static constexpr std::string_view kClass = "Attention";
   enum class ScoreMode { kDot, kConcat };
@@ -44,8 +44,9 @@ struct Attention : AttentionArguments {
   std::vector<graph::Output> Apply(LayerCall& call) const;
 };
 
-// The same with the scores Σ scale·tanh(query + key) (Bahdanau et al., "Neural Machine Translation
-// by Jointly Learning to Align and Translate", 2015). Variable: scale [d] (if use_scale).
+// Like Attention, but with the scores Σ scale·tanh(query + key) (Bahdanau et al., "Neural Machine
+// Translation by Jointly Learning to Align and Translate", 2015). Variable: scale [d] (if
+// use_scale).
 struct AdditiveAttention : AttentionArguments {
   static constexpr std::string_view kClass = "AdditiveAttention";
   bool use_scale = true;

@@ -10,12 +10,13 @@
 
 namespace tfjob::model::layers {
 
-// Returns the axis of one example of shape `in`, or -1 if there is none, or if it is the batch's.
+// Returns the axis in an example of shape `in`, or -1 if there is no such axis or it is the batch
+// axis.
 int ExampleAxis(int64_t axis, const Shape& in);
 Status NoSuchAxis(int64_t axis, const Shape& in);
 
 // Returns the axes in ascending order, counted from 0 with the batch. Returns InvalidArgument if
-// there are none, if one is the batch's or does not exist, or if one comes twice.
+// the list is empty, or if an axis is the batch axis, does not exist or occurs twice.
 StatusOr<std::vector<int64_t>> AxesOfBatch(std::span<const int64_t> axes, const Shape& in);
 
 }  // namespace tfjob::model::layers

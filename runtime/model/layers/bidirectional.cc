@@ -32,14 +32,15 @@ std::string WithPrefix(std::string_view prefix, std::string_view name) {
   return StrCat(prefix, name.starts_with(prefix) ? name.substr(prefix.size()) : name);
 }
 
-// One of the two layers, as Keras makes it.
+// One of the two layers, as Keras creates it.
 struct Direction {
   Layer layer;
   RecurrentArguments arguments;
   RecurrentInputs inputs;
 };
 
-// Steps that the mask skips yield zeros if all steps are returned, whatever the layer says.
+// If all steps are returned, steps that the mask skips yield zeros, whatever the layer's own
+// argument is.
 Direction Directed(const Bidirectional& both, bool backward) {
   const Layer& given =
       backward && both.backward_layer != nullptr ? *both.backward_layer : *both.layer;
@@ -78,7 +79,8 @@ Status CheckPair(const Bidirectional& both) {
   return OkStatus();
 }
 
-// The inputs that a direction's types refer to: its own states only.
+// Returns the types of a direction's outputs. Passes on only the inputs of this direction,
+// including its own states.
 StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
                                           std::span<const TensorType> in) {
   std::vector<TensorType> own;

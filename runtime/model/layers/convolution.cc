@@ -57,7 +57,7 @@ void RetiredKernel(ArgumentVisitor& visitor) {
 
 // ---- shapes and variables
 
-// TensorFlow cannot combine the two, and neither can Keras.
+// Neither TensorFlow nor Keras can combine strides and dilation.
 Status ExpectNotBoth(const WindowArguments& window) {
   const auto above_one = [](int64_t n) { return n > 1; };
   if (std::ranges::none_of(window.strides, above_one) ||
@@ -98,7 +98,7 @@ Output Filter(Builder& b, Output kernel, int64_t in, int64_t out) {
   return graph::Reshape(b, kernel, {shape.rank() == 4 ? shape.dim(0) : 1, shape.dim(-3), in, out});
 }
 
-// Convolves each channel on its own.
+// Convolves each channel separately.
 Output Depthwise(Builder& b, Output images, Output kernel, const Window& window) {
   const Shape shape = b.shape(kernel);
   const int64_t outputs = shape.dim(-2) * shape.dim(-1);
@@ -173,7 +173,8 @@ void DepthwiseConv<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> DepthwiseConv<kRank>::OutputShape(const Shape& in) const {
-  // The window's check bounds the channels, and thus their product with the multiplier.
+  // The check of the window limits the number of channels, and thereby its product with the
+  // multiplier.
   ASSIGN_OR_RETURN(Shape out, Convolved(window, in, 1));
   std::vector<int64_t> dims = out.dims();
   dims.back() = in.dim(-1) * depth_multiplier;
@@ -247,7 +248,7 @@ Output SeparableConv<kRank>::Apply(const LayerCall& call) const {
 
 namespace {
 
-// Returns the shape of the image whose convolution would have the shape of `in`. This is Keras'
+// Returns the shape of the image whose convolution would have the shape of `in`. Follows Keras'
 // rule for the padding of kValid and kSame.
 template <int kRank>
 Shape Enlarged(const ConvTranspose<kRank>& layer, const Shape& in) {

@@ -27,7 +27,7 @@ struct Conv {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Convolves each channel on its own with depth_multiplier filters. Variables: kernel
+// Convolves each channel separately with depth_multiplier filters. Variables: kernel
 // [size…,channels,depth_multiplier] and, if use_bias is set, bias [channels · depth_multiplier].
 template <int kRank>
 struct DepthwiseConv {

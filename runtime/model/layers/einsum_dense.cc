@@ -14,7 +14,7 @@ constexpr std::string_view kDots = "...";
 
 struct Equation {
   EinsumAxes axes;                   // without the dots
-  bool left = false, right = false;  // where the dots are
+  bool left = false, right = false;  // the ends at which the dots are
 };
 
 bool IsLetters(std::string_view text) {
@@ -57,7 +57,7 @@ struct Sizes {
   std::array<int64_t, 2> fans = {1, 1};
 };
 
-constexpr int64_t kUnknown = -1;  // the size of the batch, or one that output_shape leaves open
+constexpr int64_t kUnknown = -1;  // the size of the batch, or a size that output_shape leaves open
 
 class Solver {
  public:
@@ -93,7 +93,7 @@ class Solver {
     return axes;
   }
 
-  // The output's axes are the batch, those that the dots stand for, and output_shape.
+  // The output's axes are the batch, the axes that the dots stand for, and output_shape.
   Status SolveOutput() {
     std::vector<int64_t> output = layer_.output_shape;
     const std::vector<int64_t>& in = in_.dims();
@@ -136,7 +136,7 @@ class Solver {
     return OkStatus();
   }
 
-  // The bias has the axes from the first named one on.
+  // The bias has all axes from the first named axis onwards.
   Status SolveBias() {
     const std::string& named = layer_.bias_axes;
     size_t first = sizes_.axes.z.size();

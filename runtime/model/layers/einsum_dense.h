@@ -8,13 +8,13 @@ namespace tfjob::model::layers {
 
 // Computes activation(einsum(equation, inputs, kernel) + bias). The equation has one of the forms
 // "ab,bc->ac", "...b,bc->...c" and "ab...,bc->ac...", with any letters; the batch is among the
-// letters or the dots. Variables: kernel, whose axes are those of the equation's second operand;
-// bias, if `bias_axes` names axes of the output: their sizes, with 1 for the axes between and after
-// them.
+// letters or the dots. Variables: kernel, which has the axes of the equation's second operand; and,
+// if `bias_axes` names axes of the output, bias, which has the sizes of these axes, and size 1 for
+// the axes between and after them.
 struct EinsumDense {
   static constexpr std::string_view kClass = "EinsumDense";
   std::string equation;
-  // Without the batch and what the dots stand for. -1: the input's size.
+  // Without the batch and the axes that the dots stand for. -1: the input's size.
   std::vector<int64_t> output_shape;
   ActivationKind activation = ActivationKind::kLinear;
   std::string bias_axes;  // empty: no bias

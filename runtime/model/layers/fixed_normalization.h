@@ -1,4 +1,4 @@
-// Defines normalisation by moments that the model states.
+// Defines normalisation by moments that the model specifies.
 #pragma once
 
 #include "runtime/model/layer.h"

@@ -1,12 +1,12 @@
-// Defines the layer that makes masks.
+// Defines the layer that creates masks.
 #pragma once
 
 #include "runtime/model/layer.h"
 
 namespace tfjob::model::layers {
 
-// Masks each step whose elements all equal the value, and sets them to 0. The last axis is that of
-// a step's elements.
+// Masks each step whose elements all equal the value, and sets the elements to 0. The elements of a
+// step are along the last axis.
 struct Masking {
   static constexpr std::string_view kClass = "Masking";
   double mask_value = 0;

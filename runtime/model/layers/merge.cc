@@ -35,7 +35,7 @@ graph::Output WithRank(graph::Builder& b, graph::Output x, int rank) {
   return graph::Reshape(b, x, Shape(std::move(dims)));
 }
 
-// Returns whether a step counts in any input; no mask if an input has none.
+// Returns the union of the inputs' masks, or no mask if any input lacks one.
 graph::Output AnyMask(const LayerCall& call) {
   graph::Output any = call.mask();
   for (size_t i = 1; i < call.inputs.size() && any.valid(); ++i) {
@@ -45,7 +45,7 @@ graph::Output AnyMask(const LayerCall& call) {
   return any;
 }
 
-// Joins the masks as the inputs are joined: each element has the mask of its step.
+// Joins the masks in the same way as the inputs: each element has the mask of its step.
 graph::Output JoinedMask(const LayerCall& call, int64_t axis) {
   graph::Builder& b = call.b;
   std::vector<graph::Output> masks;

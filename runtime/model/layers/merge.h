@@ -5,16 +5,16 @@
 
 namespace tfjob::model::layers {
 
-// Layers that combine their inputs element by element. The inputs are broadcast by NumPy's rule,
-// after the batch axis. If they differ in rank, axes of size 1 are inserted after the batch axis of
-// those with the lower rank, as in Keras.
+// The layers that combine their inputs element by element. The inputs are broadcast by NumPy's
+// rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the batch
+// axis of those with the lower rank, as in Keras.
 enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum };
 // In the order of the enum.
 inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",
                                                      "Average", "Maximum",  "Minimum"};
 
-// Takes two inputs or more of one type; kSubtract takes exactly two. If all inputs have masks, a
-// step of the output counts if it does in any of them; otherwise, the output has no mask.
+// Takes at least two inputs of one type; kSubtract takes exactly two. If all inputs have masks, a
+// step of the output counts if it counts in any of them; otherwise, the output has no mask.
 StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in);
 graph::Output Merged(MergeKind kind, LayerCall& call);
 
@@ -30,7 +30,7 @@ struct Merge {
 };
 
 // Joins its inputs along an axis. All other axes must be equal. A step of the output counts if any
-// of its elements comes from a step that counts; an input without a mask counts everywhere.
+// of its elements comes from a step that counts; all steps of an input without a mask count.
 struct Concatenate {
   static constexpr std::string_view kClass = "Concatenate";
   int64_t axis = -1;  // the batch is axis 0

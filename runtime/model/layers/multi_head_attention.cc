@@ -23,13 +23,13 @@ int64_t ProductOf(std::span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Returns the number of positions: the product of all dimensions of an example but the last.
+// Returns the number of positions: the product of all dimensions of an example except the last.
 int64_t Positions(const Shape& example) {
   return ProductOf(std::span(example.dims()).first(example.dims().size() - 1));
 }
 
-// Projects the last `axes` axes of x, which the kernel's first `axes` axes match, to the others.
-// Returns [batch,positions,elements]. `bias` may be invalid.
+// Projects the last `axes` axes of x, which match the kernel's first `axes` axes, to the kernel's
+// other axes. Returns [batch,positions,elements]. `bias` may be invalid.
 Output Projected(Builder& b, Output x, Output kernel, Output bias, int axes) {
   const std::span<const int64_t> dims = b.shape(kernel).dims();
   const auto split = static_cast<size_t>(axes);
@@ -73,17 +73,18 @@ void MultiHeadAttention::Arguments(ArgumentVisitor& visitor) {
   visitor.Rules("bias", bias_rules);
   visitor.Regularizer("activity_regularizer", activity_regularizer);
   visitor.Optional("seed", seed);
-  // tf.keras 2's: shapes that follow from the inputs, and what matters only if no position counts.
+  // Arguments of tf.keras 2: shapes that follow from the inputs, and an option that matters only if
+  // no position counts.
   for (const char* name : {"query_shape", "key_shape", "value_shape", "softmax_robust_masking"})
     visitor.Ignored(name);
-  visitor.Ignored("flash_attention");  // a matter of speed
+  visitor.Ignored("flash_attention");  // affects only the speed
 }
 
 void MultiHeadAttention::CallArguments(CallVisitor& visitor) {
   visitor.Input("query", query, /*required=*/true);
   visitor.Input("value", value, /*required=*/true);
   visitor.Input("key", key);
-  visitor.Unsupported("query_mask");  // Keras ignores it, and takes the query's own mask
+  visitor.Unsupported("query_mask");  // Keras ignores it, and uses the query's own mask
   visitor.Input("value_mask", value_mask);
   visitor.Input("key_mask", key_mask);
   visitor.Input("attention_mask", attention_mask);
@@ -232,7 +233,7 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
     mask.Add(graph::Reshape(b, input(attention_mask), {call.batch_size(), 1, queries, keys}));
 
   const Output scores = BatchMatMul(b, q, k, false, true);
-  // Like Keras, this gives a query without any key 0 only if the weights are needed.
+  // As in Keras, the result of a query without any key is 0 only if the weights are needed.
   const bool clears = dropout > 0 || return_attention_scores || call.ExampleShape().rank() > 2;
   const Output weights =
       !mask.combined().valid() ? graph::Softmax(b, scores)

@@ -7,20 +7,21 @@
 
 namespace tfjob::model::layers {
 
-// Takes query [T,d], value [S,e] and key [S,f]; the key is the value if a call has none. Each head
-// projects them to key_dim, key_dim and value_dim elements, and computes
-// softmax(query·keyᵀ / √key_dim)·value. The heads' results, side by side, are projected to
+// Takes query [T,d], value [S,e] and key [S,f]; if a call has no key, the value is the key. Each
+// head projects them to key_dim, key_dim and value_dim elements, and from these computes
+// softmax(query·keyᵀ / √key_dim)·value. The concatenated results of the heads are projected to
 // `output_shape`, or to the query's size. T and S may stand for several axes.
 //
-// The variables are those of Keras: query/kernel [d,heads,key_dim], query/bias [heads,key_dim],
-// likewise key, gate (if use_gate; with value_dim) and value, then attention_output/kernel
-// [heads,value_dim,…output], attention_output/bias [output].
+// The variables are the same as in Keras: query/kernel [d,heads,key_dim], query/bias
+// [heads,key_dim], likewise key, gate (if use_gate; with value_dim) and value, then
+// attention_output/kernel [heads,value_dim,…output], attention_output/bias [output].
 //
 // A position of the query attends only to positions for which all of these are true: the call's
 // attention_mask [T,S], its value_mask and key_mask [S] or the masks of the value and the key, the
-// query's mask, the causal mask (no later position), and the sliding window (no position that far
-// away). If all are false for all positions, the heads' results are 0 if there is dropout or if the
-// scores are returned, and the mean of all values otherwise, as in Keras.
+// query's mask, the causal mask (no later position), and the sliding window (no position at or
+// beyond this distance). For a query position that attends to no position, the heads' results are 0
+// if there is dropout or if the scores are returned, and otherwise the mean of all values, as in
+// Keras.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;
@@ -31,7 +32,8 @@ struct MultiHeadAttention {
   bool use_bias = true;
   bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
   std::vector<int64_t> output_shape;
-  std::vector<int64_t> attention_axes;  // all axes but the first and the last, which is the default
+  std::vector<int64_t> attention_axes;  // all axes except the first and the last, which is the
+                                        // default
   std::optional<int64_t> sliding_window;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();

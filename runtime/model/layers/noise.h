@@ -5,12 +5,12 @@
 
 namespace tfjob::model::layers {
 
-// Sets each element to 0 with probability `rate`, else divides it by 1 - rate.
+// Sets each element to 0 with probability `rate`, and otherwise divides it by 1 - rate.
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
   static constexpr bool kSupportsMasking = true;
   double rate = 0;
-  std::optional<int64_t> seed = {};  // only kept: dropout uses the run's seed
+  std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
@@ -56,8 +56,8 @@ struct SpatialDropout {
 using SpatialDropout1D = SpatialDropout<1>;
 using SpatialDropout2D = SpatialDropout<2>;
 
-// Sets elements to the least value of SELU with probability `rate`, and moves and scales the result
-// to keep mean and variance (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
+// Sets elements to the minimum of SELU with probability `rate`, and shifts and scales the result to
+// keep mean and variance (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
 struct AlphaDropout {
   static constexpr std::string_view kClass = "AlphaDropout";
   static constexpr bool kSupportsMasking = true;

@@ -67,7 +67,7 @@ void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Rules("beta", beta_rules);
   visitor.Rules("gamma", gamma_rules);
   visitor.Only("synchronized", "false");
-  // Some versions of Keras write what they no longer use, or what is a matter of speed.
+  // Some versions of Keras write arguments that they no longer use, or that affect only the speed.
   visitor.Retired("renorm", "false");
   for (const char* name : {"renorm_clipping", "virtual_batch_size", "adjustment"})
     visitor.Retired(name, "null");
@@ -106,7 +106,7 @@ Output BatchNormalization::Apply(LayerCall& call) const {
   const Shape along(dims);
   const auto variable = [&](size_t i) { return Along(b, call.variables[i], along); };
   const size_t mean = call.variables.size() - 2, variance = mean + 1;
-  // A frozen layer uses its moving statistics in training, too, as in Keras.
+  // As in Keras, a frozen layer uses its moving statistics even in training.
   const bool learns = call.training && call.trainable;
   const Moments moments =
       learns ? MomentsOf(b, x, call.mask(), others) : Moments{variable(mean), variable(variance)};

@@ -11,8 +11,8 @@ using graph::Output;
 
 constexpr std::string_view kModules = "keras.src.ops.";
 
-// Returns the type that the operands share. Numbers take the tensors' type; but a fraction beside
-// integers makes all of them float32, as in Keras.
+// Returns the type that the operands share. Numbers take the tensors' type, but if a number is a
+// fraction and the tensors are integers, all operands become float32, as in Keras.
 DType SharedType(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   DType dtype = DType::kFloat32;
   bool fraction = false;
@@ -48,7 +48,8 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
   return values;
 }
 
-// Tensors with batches must have one rank, or broadcasting would align the batch with another axis.
+// Tensors with batches must have the same rank, or broadcasting would align the batch with another
+// axis.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   for (const CallOperand& operand : operation.operands) {
@@ -105,8 +106,8 @@ void Operation::CallArguments(CallVisitor& visitor) {
   }
 }
 
-// Applies the function to placeholders, in a graph of its own, for a batch size that no other axis
-// is likely to have. If the function keeps the batch, so do its results.
+// Applies the function to placeholders, in a separate graph, with a batch size that no other axis
+// is likely to have. The function keeps the batch if its results have this size.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
   constexpr int64_t kBatchSize = 1'009;
   Builder b;

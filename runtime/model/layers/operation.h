@@ -1,5 +1,5 @@
 // Defines the functions of keras.ops that a functional model calls on its values, such as x + y or
-// x[:, 0]. Keras writes each as a layer whose class is the function's.
+// x[:, 0]. Keras writes each function as a layer whose class is named after it.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,7 @@ namespace tfjob::model::layers {
 
 struct OperationKind;  // operation_table.h
 
-// Works on values with their batch axis, which the function must keep as the first one of its
-// results.
+// Operates on values that include the batch axis, which must remain the first axis of the results.
 struct Operation {
   static constexpr std::string_view kClass = "Operation";
   const OperationKind* kind = nullptr;  // never null
@@ -42,8 +41,8 @@ struct Operation {
 
 // Returns the names of all functions' classes.
 std::vector<std::string> OperationClasses();
-// Returns the operation of this class, or nullopt if there is none. `module` is where Keras defines
-// it; only its last part counts.
+// Returns the operation of this class, or nullopt if there is none. `module` is the module in which
+// Keras defines the class; only the last part of its name counts.
 std::optional<Operation> MakeOperation(std::string_view module, std::string_view class_name);
 
 }  // namespace tfjob::model::layers

@@ -80,7 +80,8 @@ Outputs CastTo(const OperationCall& call) {
 void GeluArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Flag("approximate", operation.approximate);
 }
-// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; approximately, with tanh for erf.
+// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; the approximation uses tanh in place
+// of erf.
 Outputs Gelu(const OperationCall& call) {
   if (!call.operation.approximate) return Activated<ActivationKind::kGelu>(call);
   Builder& b = call.b;
@@ -181,7 +182,7 @@ Outputs ExpandDims(const OperationCall& call) {
 void SqueezeArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.OptionalAxes("axis", operation.axes);
 }
-// Without axes, drops all of size 1 but the batch's.
+// Without axes, drops all axes of size 1 except the batch axis.
 Outputs Squeezed(const OperationCall& call) {
   const Shape shape = call.b.shape(call.x[0]);
   std::vector<bool> drop(static_cast<size_t>(shape.rank()));
@@ -328,7 +329,7 @@ constexpr OperationKind kOperations[] = {
 
 // ---- x[key]
 
-// Keeps every `step`-th element of the axis, from the first one on.
+// Keeps every `step`-th element of the axis, starting with the first.
 Output EveryNth(Builder& b, Output x, size_t axis, int64_t step) {
   const std::vector<int64_t> dims = b.shape(x).dims();
   const int64_t count = (dims[axis] + step - 1) / step;

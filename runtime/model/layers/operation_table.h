@@ -10,10 +10,11 @@
 
 namespace tfjob::model::layers {
 
-// The arguments of a call: one operand, two, a condition and two, a list, or a value and a key.
+// The arguments of a call: one operand, two operands, a condition and two operands, a list, or a
+// value and a key.
 enum class CallForm { kUnary, kBinary, kSelect, kList, kKey };
 
-// The graph and the values on which a function works. Numbers among the operands are constants.
+// The graph and the values on which a function operates. Numbers among the operands are constants.
 struct OperationCall {
   graph::Builder& b;
   const Operation& operation;
@@ -26,7 +27,7 @@ struct OperationKind {
   CallForm form;
   // Lists the arguments of the operation. Null: it has none.
   void (*arguments)(Operation& operation, ArgumentVisitor& visitor);
-  // Returns the results. Reports operands that do not fit to the builder.
+  // Returns the results. Operands that do not fit are reported to the builder.
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 

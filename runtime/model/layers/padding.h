@@ -1,5 +1,5 @@
-// Reads how the windows of a layer are padded, and moves windows over images. Layers whose names
-// end in 1D treat a row [batch,steps,channels] as an image of height 1.
+// Reads how the windows of a layer are padded, and computes the windows over images. Layers whose
+// names end in 1D treat a row [batch,steps,channels] as an image of height 1.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct WindowArguments {
   static WindowArguments Ones(int rank);
 
   // Returns the windows over examples of shape [height,width,channels] or [steps,channels].
-  // Returns InvalidArgument if the examples have another rank, or no window fits.
+  // Returns InvalidArgument if the examples have a different rank, or no window fits.
   StatusOr<Window> Over(const Shape& example) const;
 };
 

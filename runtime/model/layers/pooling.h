@@ -7,13 +7,13 @@ namespace tfjob::model::layers {
 
 enum class PoolingKind { kMax, kAverage };
 
-// The maximum or the average of each window, per channel. Padding does not count.
+// Computes the maximum or the average of each window, per channel. Padding does not count.
 template <PoolingKind kKind, int kRank>
 struct Pooling {
   static constexpr std::string_view kClass =
       kKind == PoolingKind::kMax ? (kRank == 1 ? "MaxPooling1D" : "MaxPooling2D")
                                  : (kRank == 1 ? "AveragePooling1D" : "AveragePooling2D");
-  // Without strides, they are the sizes of the windows.
+  // The strides default to the sizes of the windows.
   WindowArguments window = {.size = std::vector<int64_t>(kRank, 2)};
 
   void Arguments(ArgumentVisitor& visitor);
@@ -21,8 +21,9 @@ struct Pooling {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// The maximum or the average of each channel over the whole example: [channels], or with keepdims
-// [1…,channels]. GlobalAveragePooling1D averages the steps that its mask counts, as in Keras.
+// Computes the maximum or the average of each channel over the whole example: [channels], or with
+// keepdims [1…,channels]. GlobalAveragePooling1D averages the steps that its mask counts, as in
+// Keras.
 template <PoolingKind kKind, int kRank>
 struct GlobalPooling {
   static constexpr std::string_view kClass =

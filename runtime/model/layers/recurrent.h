@@ -17,7 +17,7 @@ struct RecurrentArguments {
   ActivationKind activation = ActivationKind::kTanh;
   ActivationKind recurrent_activation = ActivationKind::kSigmoid;  // not SimpleRNN
   bool use_bias = true;
-  bool unit_forget_bias = true;  // LSTM: the forget gate's bias starts with 1
+  bool unit_forget_bias = true;  // LSTM: the forget gate's bias starts at 1
   bool reset_after = true;       // GRU: the reset gate applies after the matrix product
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer recurrent_initializer = Initializer::Orthogonal();
@@ -26,10 +26,10 @@ struct RecurrentArguments {
   // Drop elements of the inputs and of the state, the same ones in each step. If
   // recurrent_dropout is set, each gate drops others.
   double dropout = 0, recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};  // only kept: dropout uses the run's seed
+  std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // the outputs of all steps, instead of the last one
   bool return_state = false;         // the states after the last step, as further outputs
-  bool go_backwards = false;         // from the last step to the first; outputs in that order
+  bool go_backwards = false;         // processes and returns the steps from last to first
   // The output of a masked step is 0, instead of the last step's.
   bool zero_output_for_mask = false;
 
@@ -43,8 +43,8 @@ struct RecurrentInputs {
   int sequences = 0;
   std::vector<int> initial_state;  // empty: zeros
   int mask = kNoInput;             // bool [steps]; if absent, the mask of the sequences is used
-  // The file lists the states after the sequences, as tf.keras 2 does. If the states are given
-  // otherwise, the sequences' mask is not used, as in Keras 3.
+  // The file lists the states after the sequences, as tf.keras 2 does. If the states are given in
+  // any other way, the sequences' mask is not used, as in Keras 3.
   bool listed = false;
 
   void Visit(CallVisitor& visitor);
@@ -52,12 +52,12 @@ struct RecurrentInputs {
 };
 
 // Return the types of the outputs, the variables ("lstm_cell/kernel", …), and the outputs. `in` and
-// the call have the inputs that `inputs` refers to.
+// `call` contain the inputs to which `inputs` refers.
 StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& arguments,
                                                  const RecurrentInputs& inputs,
                                                  std::span<const TensorType> in);
 std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments, int64_t features);
-// With `flip`, the outputs of all steps come in the opposite order.
+// With `flip`, the outputs of all steps are in the opposite order.
 std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip = false);

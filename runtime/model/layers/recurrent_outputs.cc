@@ -1,5 +1,5 @@
 // Appends the ops of recurrent layers. All steps' products with the kernel are computed before the
-// loop. The gates are separate values, so that nothing is cut or joined within the loop.
+// loop. The gates are separate values, so that nothing is sliced or joined within the loop.
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
 #include "runtime/model/layers/recurrent.h"
@@ -105,7 +105,7 @@ class RecurrentPass {
     }
   }
 
-  // Within the body: h·recurrent_kernel of a gate, plus its own bias.
+  // Within the body: h·recurrent_kernel of a gate, plus the gate's recurrent bias.
   Output FromState(size_t gate, Output h) {
     if (dropped_[gate].valid()) h = Mul(body_, h, dropped_[gate]);
     return Product(gate, h);
@@ -154,7 +154,7 @@ class RecurrentPass {
     return graph::Add(body_, Mul(body_, z, h), Mul(body_, Sub(body_, one, z), candidate));
   }
 
-  // Keeps the states of steps that the mask skips. Returns the output of the step.
+  // In steps that the mask skips, keeps the previous states. Returns the output of the step.
   Output Mask(std::vector<Output>& next) {
     const Output mask = inputs_.MaskOf(call_);
     const Output computed = next[0];

@@ -14,14 +14,14 @@ Status ExpectRank(const Shape& in, int rank) {
 
 void ChannelsLast(ArgumentVisitor& visitor, int rank) {
   if (rank == 1) {
-    visitor.Retired("data_format", "\"channels_last\"");  // only Keras 3 knows it for some rows
+    visitor.Retired("data_format", "\"channels_last\"");  // in some 1D layers, only Keras 3 has it
   } else {
     visitor.Only("data_format", "\"channels_last\"");
   }
 }
 
-// Returns every other number of [before,after,before,after,…] between a zero for the batch and one
-// for the channels.
+// Returns every other number of [before,after,before,after,…], starting at `first`, between a zero
+// for the batch and a zero for the channels.
 std::vector<int64_t> Side(const std::vector<int64_t>& margins, size_t first) {
   std::vector<int64_t> side = {0};
   for (size_t i = first; i < margins.size(); i += 2) side.push_back(margins[i]);
@@ -100,7 +100,7 @@ StatusOr<Shape> UpSampling<kRank>::OutputShape(const Shape& in) const {
   return Shape(std::move(dims));
 }
 
-// Gives each axis a second one, along which the values are repeated, and merges the two.
+// Adds a second axis to each axis, repeats the values along it, and merges the two.
 template <int kRank>
 graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
   StatusOr<Shape> shape = OutputShape(call.ExampleShape());

@@ -1,4 +1,4 @@
-// Defines layers that enlarge or cut images [height,width,channels] and rows [steps,channels]
+// Defines layers that enlarge or crop images [height,width,channels] and rows [steps,channels]
 // (kRank = 1).
 #pragma once
 
@@ -13,7 +13,7 @@ template <int kRank>
 struct ZeroPadding {
   static constexpr std::string_view kClass = kRank == 1 ? "ZeroPadding1D" : "ZeroPadding2D";
   static constexpr bool kAnyDType = true;
-  // Before and after each axis: [top,bottom,left,right].
+  // The numbers of zeros before and after each axis: [top,bottom,left,right].
   std::vector<int64_t> padding = std::vector<int64_t>(2 * kRank, 1);
 
   void Arguments(ArgumentVisitor& visitor);

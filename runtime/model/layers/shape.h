@@ -5,7 +5,7 @@
 
 namespace tfjob::model::layers {
 
-// An input of the model. It has no inputs of its own: its value is fed.
+// An input of the model. It has no inputs itself: its value is fed.
 struct InputLayer {
   static constexpr std::string_view kClass = "InputLayer";
   static constexpr bool kSupportsMasking = true;

@@ -5,7 +5,7 @@
 
 namespace tfjob::model::layers {
 
-// Divides by the Euclidean norm over the axes, or by 1e-12 if that is more.
+// Divides by the Euclidean norm over the axes, or by 1e-12 if that is larger.
 struct UnitNormalization {
   static constexpr std::string_view kClass = "UnitNormalization";
   static constexpr bool kSupportsMasking = true;
@@ -29,7 +29,7 @@ struct RMSNormalization {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Returns x divided by its Euclidean norm over the axes, or by epsilon if that is more.
+// Returns x divided by its Euclidean norm over the axes, or by epsilon if that is larger.
 graph::Output Normalized(graph::Builder& b, graph::Output x, const std::vector<int64_t>& axes,
                          double epsilon);
 

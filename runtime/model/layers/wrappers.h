@@ -8,16 +8,16 @@
 
 namespace tfjob::model::layers {
 
-// Applies a layer to each step of sequences [steps,…]. A layer with one input and one output.
+// Applies a layer, which has one input and one output, to each step of sequences [steps,…].
 //
-// The steps become examples of one larger batch. But in training, BatchNormalization is applied to
-// one step after another, as in Keras, so that it sees one batch per step. It takes at most
-// kMostJoined steps, and may not hide in another layer.
+// The steps become examples of one larger batch. In training, however, BatchNormalization is
+// applied to one step after another, as in Keras, so that it sees one batch per step. In this case,
+// there may be at most kMostJoined steps, and BatchNormalization must not be inside another layer.
 struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;
   std::shared_ptr<const Layer> layer;
-  // Of a call: the sequences and, if it is given, the mask.
+  // The arguments of a call: the sequences and, if given, the mask.
   int input = 0, mask = kNoInput;
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Wrapped("layer", layer, /*required=*/true); }
@@ -29,20 +29,21 @@ struct TimeDistributed {
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
   std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
   std::vector<graph::Output> Apply(LayerCall& call) const;
-  // Returns whether training applies the layer to each step apart.
+  // Returns whether training applies the layer to each step separately.
   bool StepsApart() const;
 };
 
 // How a Bidirectional layer combines its outputs.
 enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
 
-// Runs two recurrent layers over the sequences: one forwards, and one backwards, whose outputs of
-// all steps are put in the order of the steps. With kNone, both outputs are returned. States
-// follow, those of the forward layer first; so do initial states.
+// Runs two recurrent layers over the sequences, one forwards and one backwards. The backward
+// layer's outputs of all steps are put in the order of the steps. With kNone, both outputs are
+// returned. They are followed by the states, those of the forward layer first; initial states are
+// given in the same order.
 struct Bidirectional {
   static constexpr std::string_view kClass = "Bidirectional";
   std::shared_ptr<const Layer> layer;
-  // If null, it is the layer, running backwards.
+  // If null, it is a copy of the layer that runs backwards.
   std::shared_ptr<const Layer> backward_layer;
   BidirectionalMerge merge_mode = BidirectionalMerge::kConcat;
   RecurrentInputs inputs = {};

@@ -20,7 +20,7 @@ Output RowsOf(Builder& b, Output x) {
   return shape.rank() == 2 ? x : Reshape(b, x, {-1, shape.dim(-1)});
 }
 
-// Gives the losses of the rows the shape of the places.
+// Reshapes the losses of the rows to the shape of the places.
 Output AtPlaces(Builder& b, Output losses, Output prediction) {
   const Shape& shape = b.shape(prediction);
   return shape.rank() == 2 ? losses : Reshape(b, losses, PlacesOf(shape));
@@ -41,7 +41,7 @@ Output SmoothCategorical(Builder& b, const Loss& loss, Output y) {
   return Plus(b, Times(b, y, 1 - loss.label_smoothing), loss.label_smoothing / classes);
 }
 
-// max(x, 0) - x y + log(1 + exp(-|x|)), written so that the gradient at 0 is right, too.
+// max(x, 0) - x y + log(1 + exp(-|x|)), written so that the gradient at 0 is also right.
 Output SigmoidCrossentropy(Builder& b, Output x, Output y) {
   const Output zero = Number(b, x, 0);
   const Output positive = GreaterEqual(b, x, BroadcastTo(b, zero, b.shape(x)));

@@ -12,10 +12,11 @@
 //   client->Leave();                            // no more data
 //   client->Finish();                           // chief only, last: every ps process exits
 //
-// EndStep recovers from lost connections and servers: it reconnects, repeats what was not answered
-// (the servers apply it only once), and waits while the chief refills a server that lost its state.
-// In the chief, EndStep refills the server itself. Servers are connected, queried, filled and
-// copied in parallel. Every wait is reported every 10 s, with what is awaited and from whom.
+// EndStep recovers from lost connections and servers: it reconnects, repeats unanswered requests
+// and gradients (the servers apply each gradient only once), and waits while the chief refills a
+// server that lost its state. In the chief, EndStep refills the server itself. Servers are
+// connected, queried, filled and copied in parallel. Every wait is reported every 10 s: what is
+// awaited, and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -51,34 +52,34 @@ struct ClientOptions {
   // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
   // step end with Cancelled. To stop a task, use this function rather than a short patience, so
   // that a stop can be told from a stall. Patience should be minutes or unlimited, since it takes
-  // 10 s (the lease) just to give up a silent peer. While all servers are connected, the chief
+  // 10 s (the lease) just to give up on a silent peer. While all servers are connected, the chief
   // and, in asynchronous mode, every task waits up to stop_patience longer for the answer to its
-  // gradient. The chief must still be able to save after a stop: TakeSnapshot makes one attempt to
-  // recover lost servers.
+  // gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one attempt
+  // to recover lost servers.
   std::function<bool()> stop_requested;
-  // This is longer than an exchange takes, and shorter than the time that a process is given to
-  // end.
+  // The default is longer than an exchange takes, and shorter than the time that a process is given
+  // to end.
   Duration stop_patience{5s};
   // Asynchronous only. BeginStep sends no contribution that is staler than this: it asks ps 0 how
-  // many updates other tasks have made since this task read its values. If there are more, the
-  // whole contribution is dropped, and only fresh values are read. So it is if the age of the
-  // values is unknown, because the connection to ps 0 was lost during the last step. Unlimited by
-  // default.
+  // many updates other tasks have made since this task read its values. If there were more updates
+  // than this value, it drops the whole contribution and only reads fresh values. It does the same
+  // if the age of the values is unknown, because the connection to ps 0 was lost during the last
+  // step. Unlimited by default.
   std::optional<int64_t> max_staleness;
   // Chief only, synchronous mode. Called by EndStep, on the caller's thread, if the step is still
-  // unanswered when a server has been ending for stop_patience: the step may wait for a worker that
-  // is stuck, for longer than the server stays. May call TakeSnapshot, whose copy is of the last
-  // step that was committed. The step goes on afterwards.
+  // unanswered when a server has been shutting down for stop_patience: the step may be waiting for
+  // a stuck worker, for longer than the server keeps running. May call TakeSnapshot, which then
+  // copies the state after the last committed step. The step continues afterwards.
   std::function<void()> on_late_step;
-  // Decides when a silent server is reported, and when its connection is given up.
+  // Decides when a silent server is reported, and when its connection is broken.
   rpc::LivenessRules liveness;
-  // During a wait, the client reports at this interval, through on_event, what it waits for.
+  // During a wait, the client reports at this interval, through on_event, what it is waiting for.
   Duration report_every{10s};
-  // Filling a server and copying its state take as long as they need, but are given up, and
-  // repeated, if no byte of them moves for this time.
+  // Filling a server and copying its state may take any time, but are abandoned and repeated if no
+  // byte is transferred for this long.
   Duration stall_after{60s};
   // A refusal (the address belongs to another job, attempt or definition) may come from a
-  // predecessor that is about to exit. It is final only if it lasts for this time.
+  // predecessor that is about to exit. It is final only if it persists for this long.
   Duration refusal_patience{20s};
   // Borrowed. If null, the client uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
@@ -90,18 +91,18 @@ struct StepResult {
   // Asynchronous: the number of updates by other tasks that were applied after this task had read
   // the values and before its gradient was applied.
   int64_t staleness = 0;
-  // The gradient was not used. Synchronous: because it was too late for its step or the servers
-  // were rolled back. Asynchronous: because it exceeded max_staleness.
+  // The gradient was not used. Synchronous: it was too late for its step, or the servers were
+  // rolled back. Asynchronous: it exceeded max_staleness.
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
   // Since the previous result, the servers were rolled back to a checkpoint; the gradient was
-  // not used. Asynchronous: ps 0 was filled with a state that lacks batches of this task. ps 0 has
-  // then not used the gradient, but other servers may have.
+  // not used. Asynchronous: ps 0 was filled with a state that lacks batches of this task. In this
+  // case, ps 0 has not used the gradient, but other servers may have.
   bool rolled_back = false;
   // This task's position in its data: how many of its batches the servers' state counts as drawn.
-  // If it is less than BeginStep was told, the batches after it must be drawn again. 0 if BeginStep
-  // was never told.
+  // If this is less than the value passed to BeginStep, the batches after this position must be
+  // drawn again. 0 if no position was ever passed to BeginStep.
   int64_t drawn = 0;
 };
 
@@ -122,15 +123,16 @@ class ParameterClient {
   // Begins the exchange of one step. gradients[i] must have the size of variable i, or be empty if
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
   // gradients[i], and values[i] may be overwritten with the fresh value at any time (after a
-  // rollback, from BeginStep on). The outer spans are copied. `drawn` says how many batches this
-  // task has drawn, with the one of these gradients; 0: it does not count them. With max_staleness,
-  // call this function once the gradients are there, since it decides whether they are sent; it may
-  // then wait as EndStep does, with the same errors.
+  // rollback, from BeginStep on). The outer spans are copied. `drawn` is the number of batches that
+  // this task has drawn, including the one of these gradients; 0: the task does not count them.
+  // With max_staleness, call this function only when the gradients have been computed, since it
+  // decides whether to send them; it may then wait as EndStep does, with the same errors.
   //
   // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i] holds
   // rows, and indices[i] their indices: distinct, ascending, of rows of the variable, and then -1
-  // for each row of gradients[i] that does not count. The indices are read, and must stay the same,
-  // as gradients[i]. They may be empty for other variables, and missing if there are only such.
+  // for each row of gradients[i] that does not count. Like gradients[i], the indices are read until
+  // EndStep returns and must not change. They may be empty for other variables, and omitted if no
+  // gradient arrives as rows.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values, int64_t drawn,
                            std::span<const std::span<const int64_t>> indices = {}) = 0;
@@ -143,18 +145,18 @@ class ParameterClient {
                                 std::span<const std::span<std::byte>> values, int64_t drawn = 0);
 
   // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
-  // to exactly one step. In asynchronous mode, each shard is copied with its slots and ledger as of
-  // one moment, which may differ from shard to shard. Call only between steps or in
-  // ClientOptions::on_late_step. Recovers from losses as EndStep does. If the servers are rolled
-  // back during the call, the next EndStep reports it. Servers that were asked to end
-  // (PeerEvent::Kind::kServerEnding) do so after the copy. Until their successors are there, no
-  // step is applied, so that the copy is the last state.
+  // to exactly one step. In asynchronous mode, each shard, with its slots and ledger, is copied at
+  // one moment, but that moment may differ from shard to shard. Call only between steps or in
+  // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
+  // rolled back during the call, the next EndStep reports it. Servers that were asked to end
+  // (PeerEvent::Kind::kServerEnding) end after the copy. Until their successors are up, no step is
+  // applied, so the copy is the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
   // Announces that this task computes no further gradients (its data or its work has ended).
   virtual Status Leave() = 0;
-  // As Leave, for a task that was asked to end before its work is done. Also tells the chief.
+  // Like Leave, but for a task that was asked to end before its work is done. Also tells the chief.
   // Waits up to 2 s for each server's answer.
   virtual Status Withdraw() = 0;
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
@@ -162,12 +164,12 @@ class ParameterClient {
   virtual Status Finish() = 0;
   // Tells every server that the run has failed (state::RunFailure), as Finish does. The servers
   // tell the other tasks, whose calls then return the same error, and exit once the chief has
-  // called this. Does nothing in a worker that has heard of a failure already.
+  // called this function. Does nothing in a worker that already knows of a failure.
   virtual Status Fail(const Status& failure) = 0;
 
   // Returns the servers, as this task sees them, and the other training tasks, as last reported by
   // ps 0. After a restart of ps 0, the health of a task is unknown until the task is connected
-  // again; for the time of a lease, it stays in the list.
+  // again. Until then, the task stays in the list, but no longer than a lease.
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

@@ -29,7 +29,7 @@ std::vector<state::PeerState> ParseMembers(const Json& document) {
   return members;
 }
 
-// Returns what the header of a kState frame says.
+// Returns the state that the header of a kState frame describes.
 RemoteState StateOf(const rpc::FrameHeader& header) {
   return {.ready = (header.flags & wire::kReady) != 0, .epoch = header.value, .step = header.step};
 }
@@ -117,7 +117,7 @@ void Link::OnHealth(rpc::Health health, Duration silence) const {
 void Link::Disconnect() {
   if (connection_ == nullptr) return;
   // The ticket is removed first, since the watch may use the connection until then. The reader
-  // writes into the caller's memory, so it is joined before Disconnect returns.
+  // writes into the caller's memory, so its thread is joined before Disconnect returns.
   context_.watch->Remove(ticket_);
   connection_->Cancel(Cancelled("disconnected"));
   reader_.Join();
@@ -212,7 +212,7 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
       return;
     }
     default:
-      return;  // sent by a later version
+      return;  // sent by a later version of the program
   }
 }
 
@@ -244,7 +244,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
 
 void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
   MutexLock lock(context_.mutex);
-  // Ignores the answer to a request that was given up.
+  // Ignores the answer to a request that is no longer awaited.
   if (pending_.number != header.sequence || pending_.done) return;
   pending_.done = true;
   pending_.status = std::move(status);
@@ -255,7 +255,7 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
 StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
   RemoteState state = StateOf(answer.header);
-  // The chief counts on from it.
+  // The chief continues counting from this epoch.
   if (state.epoch < 0 || state.epoch > kGreatestEpoch) {
     return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", state.epoch);
   }
@@ -298,7 +298,7 @@ void Link::RenewHold() {
 
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
-  // The answer to QueryStep does not say who the members are.
+  // The answer to QueryStep does not list the members.
   if (body.empty()) return Settle(frame.header, OkStatus(), "");
   // One server's list of members is enough, since every task connects to every server.
   StatusOr<Json> document = server_ == 0 ? ParseJson(body, "server state") : Json();

@@ -23,10 +23,10 @@ struct Step {
   bool active = false;
   bool pull = false;  // only read the values
   uint64_t sequence = 0;
-  int64_t step = 0;   // step of the values that the gradients were computed from
+  int64_t step = 0;   // step of the values from which the gradients were computed
   int64_t drawn = 0;  // see ParameterClient::BeginStep
-  // Asynchronous: the state of ps 0 lacks batches before this one, which are drawn again, and so is
-  // this one. ps 0 therefore gets no gradient; its values are only read.
+  // Asynchronous: the state of ps 0 lacks batches before this one. These batches and this one are
+  // drawn again, so ps 0 gets no gradient; its values are only read.
   bool rewound = false;
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<const int64_t>> indices;  // see ParameterClient::BeginStep
@@ -55,8 +55,9 @@ struct LinkContext {
   bool interrupted ABSL_GUARDED_BY(mutex) = false;  // waits for answers must end
   bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 holds commits for a copy
   Members members ABSL_GUARDED_BY(mutex);
-  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // those that were asked to end
-  // Tasks for which the first step waits, and those without which it began, as last reported.
+  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // the tasks that were asked to end
+  // The tasks for which the first step is waiting, and the tasks without which it began, as last
+  // reported.
   std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
   int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // of this process, from ps 0; 0: none yet
 };
@@ -68,7 +69,7 @@ struct RemoteState {
   int64_t step = 0;
   std::string fingerprint;  // "" unless ready
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
-  int64_t incarnation = 0;  // the greatest of this task that the server knows
+  int64_t incarnation = 0;  // the highest incarnation of this task that the server knows
 };
 
 // One thread at a time may use a link: the one that calls the ParameterClient, or one that it has
@@ -103,20 +104,21 @@ class Link : public rpc::ConnectionHandler {
   // Asks ps 0 to keep holding commits while the state is being copied. No effect if no copy is
   // in progress.
   void RenewHold();
-  // Returns whether the server has said that it was asked to end.
+  // Returns whether the server has reported that it was asked to end.
   bool Ending() ABSL_LOCKS_EXCLUDED(context_.mutex);
-  // Tells a server that ends that all servers' states were copied.
+  // Tells a server that is shutting down that the states of all servers were copied.
   void SayTaken();
 
-  // Fills the server with its part of the state, under `epoch`. Takes as long as bytes move.
+  // Fills the server with its part of the state, under `epoch`. Has no time limit while bytes are
+  // being transferred.
   Status Fill(const state::Snapshot& snapshot, int64_t epoch);
   // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
   // their shapes.
   Status BeginCopy(state::Snapshot& snapshot);
-  // Waits for the end of the copy, as long as bytes move. The answer has the server's step and its
-  // part of the ledger.
+  // Waits for the end of the copy while bytes are being transferred. The answer contains the
+  // server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
-  // Describes how far a fill or copy has come: "12 of 40 MB".
+  // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   // Makes the link ignore an answer that is still outstanding. Once this function has returned, the
@@ -129,7 +131,7 @@ class Link : public rpc::ConnectionHandler {
   enum class Part {
     kDown,      // not connected
     kIdle,      // connected; no exchange in progress
-    kRefused,   // the server has no state, or one of another epoch
+    kRefused,   // the server has no state, or the state of another epoch
     kAwaited,   // in progress
     kAnswered,  // done; see answer()
   };
@@ -145,7 +147,7 @@ class Link : public rpc::ConnectionHandler {
   // Wakes the writer if the marked gradients are worth a frame.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Whether the exchange was answered, even if the connection has been lost since.
+  // Returns whether the exchange was answered, even if the connection has been lost since.
   bool answered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return started_ && answered_; }
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
@@ -154,7 +156,8 @@ class Link : public rpc::ConnectionHandler {
   // exchange itself.
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
-  // ps 0 only: whether this process is registered on the present connection. The caller sets it.
+  // ps 0 only: returns whether this process is registered on the current connection. The caller
+  // sets this.
   bool registered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return up_ && registered_; }
   void set_registered() ABSL_NO_THREAD_SAFETY_ANALYSIS { registered_ = up_; }
 
@@ -176,7 +179,7 @@ class Link : public rpc::ConnectionHandler {
     size_t offset = 0;
     bool ended = false;
   };
-  // The update of a shard. If it has rows, `count` of them, the bytes are their indices and their
+  // The update of a shard. If it consists of `count` rows, the bytes are the rows' indices and
   // values.
   struct Update {
     int shard = 0;
@@ -185,7 +188,7 @@ class Link : public rpc::ConnectionHandler {
     std::span<const std::byte> indices = {}, values = {};
 
     size_t bytes() const { return indices.size() + values.size(); }
-    // Returns up to `most` bytes from `offset` on, of the indices or of the values.
+    // Returns up to `most` bytes of the indices or of the values, starting at `offset`.
     std::span<const std::byte> Piece(size_t offset, size_t most) const;
   };
   struct Pending {  // a request
@@ -225,7 +228,7 @@ class Link : public rpc::ConnectionHandler {
   StatusOr<Answer> AwaitTransfer(uint64_t number);
   uint64_t StateBytes(const state::Snapshot& snapshot) const;
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
-  // Describes what this task is waiting for from the server, for use in a message.
+  // Describes what this task is waiting for the server to do, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // These count the segments of the caller's memory that the connection may still read.
@@ -264,10 +267,10 @@ class Link : public rpc::ConnectionHandler {
   bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  // Updates of the marked shards in sending order. The first `sent_` have been sent, and `offset_`
-  // bytes of the next one, after the number of its rows.
+  // Updates of the marked shards in sending order. The first `sent_` have been sent. Of the next
+  // one, the number of its rows and `offset_` bytes have been sent.
   std::vector<Update> ready_ ABSL_GUARDED_BY(context_.mutex);
-  bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the number of its rows has been sent
+  bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the next update's row count was sent
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;
   size_t offset_ ABSL_GUARDED_BY(context_.mutex) = 0;
   size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // marked and not yet sent

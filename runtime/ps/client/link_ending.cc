@@ -1,4 +1,4 @@
-// Implements what a link knows about tasks that were asked to end.
+// Implements how a link keeps track of tasks that were asked to end.
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
@@ -30,7 +30,7 @@ void Link::SayTaken() {
   if (live_ != nullptr) live_->Send({.type = wire::kTaken});
 }
 
-// Reports each task once per start of it.
+// Reports each task once, and again only if it was restarted and is asked to end again.
 void Link::NoteEndings(bool ending, const std::string& body) {
   std::set<std::string> tasks, news;
   if (server_ == 0) tasks = ParseEndings(body);

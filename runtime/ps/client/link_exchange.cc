@@ -30,7 +30,7 @@ void Link::Start(int64_t epoch) {
   sent_ = offset_ = 0;
   counted_ = false;
   ready_bytes_ = 0;
-  // After a restart of the exchange, all values are sent again, so the count starts over.
+  // After a restart of the exchange, all values are resent, so the count starts over.
   bytes_to_come_ = bytes_;
   if (live_ == nullptr) return;
   if (server_ != 0 && announced_ != context_.incarnation) {
@@ -68,7 +68,7 @@ Link::Update Link::UpdateOf(int index) const {
   }
   const int64_t row_bytes = RowBytes(definition.state.variables[variable]);
   const std::span<const int64_t> indices = context_.step.indices[variable];
-  // The rows of a shard are consecutive. Behind the last row of all, there may be -1.
+  // The rows of a shard are consecutive. The index -1 may follow the last row.
   const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
   const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
   const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
@@ -180,8 +180,8 @@ bool Link::Lent() {
 
 void Link::Quiesce() {
   MutexLock lock(context_.mutex);
-  // Clearing started_ makes OnValues ignore further frames. If a frame is being read, waits for the
-  // end of it.
+  // Clearing started_ makes OnValues ignore further frames. If a frame is being read, waits until
+  // it has been read.
   if (!answered_) started_ = false;
   while (reading_) context_.changed.Wait(context_.mutex);
 }
@@ -227,8 +227,8 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   MutexLock lock(context_.mutex);
   reading_ = false;
   if (frame.header.sequence != context_.step.sequence) {
-    // The step was started again, under another number, while the frame was being read. Its values
-    // are of the earlier state, and those of the new one follow.
+    // The step was restarted, under another number, while the frame was being read. The frame's
+    // values belong to the earlier state; the values of the new state follow.
     context_.changed.NotifyAll();
     return;
   }

@@ -14,10 +14,10 @@ namespace tfjob::ps {
 // A value type.
 class Members {
  public:
-  // Takes a new list. A server lists every task that has been connected to it, also those that it
-  // has lost, so a task is missing only if ps 0 was restarted and the task has not connected to it
-  // again. Such a task stays, with its health unknown, for up to `patience`, unless it was lost
-  // before.
+  // Takes a new list. A server lists every task that has been connected to it, including tasks
+  // whose connection it has lost, so a task is missing only if ps 0 was restarted and the task has
+  // not reconnected yet. Such a task stays in the list for up to `patience`, with its health
+  // unknown, unless it had already been lost.
   void Take(std::vector<state::PeerState> list, SteadyTime now, Duration patience);
   const std::vector<state::PeerState>& list() const { return list_; }
 

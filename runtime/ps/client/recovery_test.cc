@@ -16,8 +16,8 @@
 namespace tfjob::ps {
 namespace {
 
-// Memory that holds up the first thread that touches it: with Guard, such a thread waits until
-// `released`, or for 10 s. There may be only one object at a time.
+// Memory that delays the first thread that touches it: after Guard, that thread waits until
+// `released` is set, but at most 10 s. Only one such object may exist at a time.
 class GuardedPages {
  public:
   explicit GuardedPages(size_t bytes) : bytes_(bytes) {
@@ -36,7 +36,7 @@ class GuardedPages {
   std::atomic<bool> touched = false, released = false;
 
  private:
-  // Calls nothing that a signal handler may not call.
+  // Calls only functions that a signal handler may call.
   void OnTouch() {
     if (touched.exchange(true)) abort();
     const timespec millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -88,7 +88,7 @@ class TwoServersTest : public testing::Test {
     return client_->WaitReady(values_);
   }
   StatusOr<StepResult> Step() {
-    // None for the large variable: a scripted server returns no credit.
+    // No gradient for the large variable, because a scripted server returns no credit.
     const std::vector<std::span<const std::byte>> gradients = {{}, values_[1]};
     return client_->Exchange(gradients, values_);
   }
@@ -106,7 +106,7 @@ class TwoServersTest : public testing::Test {
 };
 
 // The servers were rolled back. While the client still reads the first server's values of the old
-// state, the second one reports the new state, so the client starts the step again.
+// state, the second one reports the new state, so the client restarts the step.
 TEST_F(TwoServersTest, ValuesThatAreBeingReadDuringARollbackDoNotEndTheNextExchange) {
   ASSERT_TRUE(Join().ok());
   const rpc::FrameHeader refused{.type = wire::kRefused,
@@ -148,7 +148,7 @@ TEST_F(TwoServersTest, ATokenSaysNothingOfServersThatHaveNotAnswered) {
 }
 
 // ps 1 answers before the connection to ps 0 is lost, so its values may be much older than the step
-// with which ps 0 answers in the end.
+// that ps 0 finally reports.
 TEST_F(TwoServersTest, ValuesThatPs0DidNotDateAreTooStaleForAGradient) {
   options_.max_staleness = 1;
   options_.definition.mode = Mode::kAsynchronous;
@@ -178,7 +178,7 @@ TEST_F(TwoServersTest, ValuesThatPs0DidNotDateAreTooStaleForAGradient) {
   EXPECT_EQ(result->global_step, 1001);
 }
 
-// Connects to pipes after a delay, as to hosts that answer late, or fails after it.
+// Connects to pipes after a delay, like to hosts that answer late, or fails after the delay.
 class LateConnector : public rpc::Connector {
  public:
   LateConnector(rpc::Connector& inner, Duration delay) : inner_(inner), delay_(delay) {}
@@ -334,7 +334,7 @@ TEST(ManyShards, AreSentInSeveralFrames) {
   pipes.Close("here");
 }
 
-// A server that takes the definition and then reads nothing, or sends nothing of a copy.
+// A server that accepts the definition and then stops reading, or does not send the requested copy.
 TEST(Stalls, ATransferThatDoesNotMoveIsGivenUp) {
   rpc::PipeConnector pipes;
   ScriptedServer server;

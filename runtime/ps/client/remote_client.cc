@@ -11,7 +11,8 @@
 namespace tfjob::ps {
 namespace {
 
-// Until a question is repeated whose answer may have been lost. A server answers at once.
+// The time after which a query is repeated, since its answer may have been lost. A server answers
+// at once.
 constexpr Duration kAskTimeout{1s};
 
 }  // namespace
@@ -124,11 +125,11 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   if (step.active) return FailedPrecondition("the previous step has not ended");
   step.active = true;
   // If a rollback was detected since the last result, the gradients are outdated, so only the
-  // values are read. So they are if the gradients are too stale.
+  // values are read. The same applies if the gradients are too stale.
   step.pull = rolled_back_ || too_stale_;
   ++step.sequence;
   step.step = step_;
-  // The state of another ps 0 does not contain the batches before this one.
+  // If ps 0 was filled again, its state does not contain the batches before this one.
   step.rewound = position_ && drawn > 0;
   step.drawn = position_ ? 0 : drawn;
   step.gradients.assign(gradients.begin(), gradients.end());
@@ -155,7 +156,7 @@ StatusOr<bool> RemoteClient::TooStale() {
       if (!context_.failure.ok()) return context_.failure;
       if (context_.finished) return Cancelled("the chief ended the job");
     }
-    // The step of a ps 0 that has been filled again may be earlier than that of the values.
+    // If ps 0 has been filled again, its step may be earlier than the step of the values.
     const StatusOr<RemoteState> state = links_[0]->QueryStep(kAskTimeout);
     if (state.ok()) return state->ready && state->step - step_ > *most;
     const std::string waits = StrCat(rpc::TaskName(context_.options.identity),
@@ -214,7 +215,7 @@ StatusOr<StepResult> RemoteClient::Result() {
     if (!position) result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
     // The servers may have answered with values of different steps. The next gradient then counts
-    // as computed from the oldest of these steps.
+    // as computed from the earliest of these steps.
     if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
   }
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -279,8 +280,8 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
   for (;;) {
     {
       MutexLock lock(context_.mutex);
-      // Wakes at least every kStopInterval for CheckStop, which calls the user's function and
-      // therefore runs below, without the lock.
+      // Wakes at least every kStopInterval for CheckStop, which calls the user's function and is
+      // therefore called below, without the lock.
       while (Now() < std::min(deadline_, next_report_)) {
         if (!context_.failure.ok()) return context_.failure;
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
@@ -338,10 +339,10 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// Giving up a step may close connections that the chief needs for its last copy, and loses a part
-// of an asynchronous contribution.
+// Abandoning a step may close connections that the chief needs for its last copy, and would lose
+// part of an asynchronous contribution.
 bool RemoteClient::EndsStepFirst() {
-  // A worker's synchronous step may depend on tasks that end, too.
+  // A worker's synchronous step may depend on tasks that are ending, too.
   if ((!context_.options.chief && synchronous()) || !StopRequested()) return false;
   if (stop_seen_ == Deadline{}) stop_seen_ = Now();
   if (Now() - stop_seen_ >= context_.options.stop_patience) return false;
@@ -351,8 +352,8 @@ bool RemoteClient::EndsStepFirst() {
   return whole && context_.step.active && !context_.step.pull;
 }
 
-// Tells once of each time that servers end. The callback may replace the state, so the caller looks
-// at the links again.
+// Calls on_late_step at most once per period in which servers are shutting down. The callback may
+// replace the state, so the caller must check the links again.
 void RemoteClient::TellOfLateStep() {
   if (!context_.options.chief || !synchronous() || !context_.options.on_late_step) return;
   if (EndingServers().empty()) {
@@ -364,7 +365,7 @@ void RemoteClient::TellOfLateStep() {
   ending_since_ = kTold;
   const Deadline deadline = deadline_;
   context_.options.on_late_step();
-  deadline_ = deadline;  // that of this step
+  deadline_ = deadline;  // the deadline of this step
 }
 
 Status RemoteClient::CheckStop() {

@@ -11,8 +11,8 @@
 
 namespace tfjob::ps {
 
-// How long to wait for the answer to a request. A server answers at once, except that ps 0 answers
-// a hold as soon as all servers are at the same step.
+// How long to wait for the answer to a request. A server answers at once, except for a hold, which
+// ps 0 answers as soon as all servers are at the same step.
 inline constexpr Duration kRequestTimeout{10s};
 // How often a wait asks whether the task was asked to stop.
 inline constexpr Duration kStopInterval{250ms};
@@ -63,22 +63,22 @@ class RemoteClient : public ParameterClient {
   std::vector<size_t> AwaitSome(const std::vector<size_t>& pending);
   bool EndsWaits();
   void Interrupt(bool on);
-  // Reports that servers are still being filled, copied or told something.
+  // Reports that servers are still being filled or copied, or have not yet acknowledged a request.
   void ReportTransfer(const char* doing, const std::vector<size_t>& servers);
   std::vector<size_t> AllServers() const;
   Status Repair();
   std::vector<Status> RepairLinks();
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  // Makes this process known to ps 0 unless it is, and returns whether it is. Also asks for the
-  // position in the data, if ps 0 was filled since. A refusal is kept in registration_.
+  // Registers this process with ps 0 unless it is registered, and returns whether it is. Also asks
+  // for the position in the data if ps 0 was filled since. A refusal is kept in registration_.
   bool Registered();
-  // Asynchronous: ps 0's state, under another epoch, counts so many batches of this task as drawn.
+  // Asynchronous: ps 0 has a state of another epoch, in which `position` batches of this task count
+  // as drawn.
   void TakePosition(int64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
-  // Fills the given servers under one new epoch, which is greater than any earlier epoch of
-  // the job.
+  // Fills the given servers under one new epoch, which is higher than any earlier epoch of the job.
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(state::Snapshot& snapshot);
@@ -107,20 +107,20 @@ class RemoteClient : public ParameterClient {
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
   // Asynchronous: the epoch in which this process registered with ps 0; the position that the next
-  // result must report, because ps 0's state is another one; and the position that the last result
+  // result must report, because ps 0 has a different state; and the position that the last result
   // reported, or -1.
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;
   int64_t reported_position_ = -1;
-  // The caller may hold values that are older than step_, because ps 0, whose step that is, was
-  // asked for its values later than another server.
+  // The caller may hold values that are older than step_, because step_ is the step of ps 0, which
+  // was asked for its values later than another server.
   bool undated_ = false;
   bool too_stale_ = false;    // the gradients of the step are not sent, because they are too old
   bool rolled_back_ = false;  // the servers were rolled back since the last result
   Deadline deadline_{};       // when `patience` runs out
   Deadline refused_since_{};
   Deadline stop_seen_{};  // when the chief first saw the request to stop
-  // When a server was first seen to end; kTold: on_late_step was called.
+  // When a server was first seen to be shutting down; kTold: on_late_step was called.
   Deadline ending_since_{};
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;

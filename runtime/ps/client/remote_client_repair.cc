@@ -17,9 +17,9 @@ constexpr Duration kConnectTimeout{3s};
 
 // ---- many servers at once
 
-// Runs act(i) for every server in `servers`, each on a thread of its own, so that a server that
-// does not answer holds up no other. Calls `report` with those that are not done whenever a report
-// is due.
+// Runs act(i) for every server in `servers`, each on its own thread, so that a server that does not
+// answer does not delay the others. Whenever a report is due, calls `report` with the servers that
+// are not done.
 std::vector<Status> RemoteClient::InParallel(
     const std::vector<size_t>& servers, const std::function<Status(size_t)>& act,
     const std::function<void(const std::vector<size_t>&)>& report) {
@@ -57,7 +57,7 @@ std::vector<size_t> RemoteClient::AwaitSome(const std::vector<size_t>& pending) 
   return pending;
 }
 
-// Between two steps, the chief takes its last copy, for which it needs the servers although it was
+// Between two steps, the chief takes its last copy, and needs the servers for it even though it was
 // asked to stop.
 bool RemoteClient::EndsWaits() {
   {
@@ -114,7 +114,7 @@ std::vector<Status> RemoteClient::RepairLinks() {
     for (size_t i = 0; i < links_.size(); ++i) {
       const Link::Part part = links_[i]->part();
       const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
-      // In synchronous mode, a server that has answered is queried, too: it may have been refilled
+      // In synchronous mode, a server that has answered is also queried: it may have been refilled
       // since, because another server lost its state.
       if (!runs || synchronous()) needed.push_back(i);
     }
@@ -153,7 +153,7 @@ Status RemoteClient::RepairLink(size_t server) {
 }
 
 bool RemoteClient::Registered() {
-  // Other servers may know a greater incarnation than a ps 0 that was restored from a checkpoint.
+  // Other servers may know a higher incarnation than a ps 0 that was restored from a checkpoint.
   int64_t own = 0, heard = 0;
   for (size_t i = 1; i < links_.size(); ++i) {
     if (known_[i]) heard = std::max(heard, states_[i].incarnation);
@@ -184,7 +184,8 @@ bool RemoteClient::Registered() {
 
 void RemoteClient::TakePosition(int64_t position) {
   Step& step = context_.step;
-  // Nothing is lost if the state has all batches before the one in flight, or that one, too.
+  // Nothing is lost if the state contains all batches before the one in flight, with or without
+  // that one.
   const bool has_in_flight = step.active && step.drawn > 0 && position == step.drawn;
   if (position == reported_position_ || has_in_flight) return;
   position_ = position;
@@ -207,8 +208,8 @@ Status RemoteClient::ContinueAsynchronous() {
     const Link::Part part = link->part();
     return part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   };
-  // A server that was asked before ps 0 is may have answered long ago, or its answer may have been
-  // on its way for long.
+  // A server that was asked for its values before ps 0 may have answered long ago, or its answer
+  // may have been in transit for a long time.
   if (!runs(links_[0]) && std::ranges::any_of(links_, runs)) undated_ = true;
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && states_[i].ready && !runs(links_[i])) links_[i]->Start(states_[i].epoch);

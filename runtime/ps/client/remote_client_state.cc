@@ -16,7 +16,8 @@ constexpr Duration kFinishPatience{20s};
 constexpr Duration kFinishInterval{200ms};
 constexpr Duration kWithdrawTimeout{2s};
 
-// Returns the error that another round of repair cannot correct, if there is one, else the first.
+// Returns the error that another round of repair cannot correct, if there is one; otherwise returns
+// the first error.
 Status Worst(const std::vector<Status>& statuses) {
   Status worst;
   for (const Status& status : statuses) {
@@ -61,20 +62,20 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
-  // An epoch must never be reused: a task tells a new state from the one it knows only by the
-  // epoch. Adding 1 to the highest known epoch is not enough, since a restarted server or chief
-  // does not know the earlier epochs. The new epoch is therefore also no less than the current
-  // time (NewIncarnation).
+  // An epoch must never be reused: a task distinguishes a new state from the one it knows only by
+  // the epoch. Adding 1 to the highest known epoch is not enough, since a restarted server or chief
+  // does not know the earlier epochs. The new epoch is therefore also at least the current time
+  // (NewIncarnation).
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
-  SetHolding(false);  // a hold does not outlive the state
+  SetHolding(false);  // a hold ends with the state
   const std::vector<Status> statuses = InParallel(
       servers, [&](size_t i) { return links_[i]->Fill(snapshot, epoch); },
       [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
   for (size_t k = 0; k < servers.size(); ++k) {
     if (!statuses[k].ok()) continue;
-    // The incarnation that the server knows stays: ps 0, if it is new, learns it from this task.
+    // Keeps the incarnation that the server knows: a new ps 0 learns it from this task.
     RemoteState& filled = states_[servers[k]];
     filled.ready = true;
     filled.epoch = epoch;
@@ -118,7 +119,7 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
     if (Now() >= deadline_) return status;
     {
       // Resets the links, so that Repair queries every server before the next attempt. In a
-      // synchronous step, it does so anyway.
+      // synchronous step, Repair does this anyway.
       MutexLock lock(context_.mutex);
       if (context_.finished) return Cancelled("the chief ended the job");
       if (!context_.step.active) {
@@ -130,15 +131,15 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       Say(state::PeerEvent::Kind::kWaiting, "",
           StrCat("the copy of the state waits: ", Message(status)));
     }
-    // Calls Repair once even if asked to stop: the step that was given up may have closed
-    // connections that the last copy needs.
+    // Calls Repair once even if asked to stop: the abandoned step may have closed connections that
+    // the last copy needs.
     if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Repair());
   }
 }
 
 Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
-  // Servers that begin to end during the copy are left to the next one.
+  // Servers that begin to shut down during the copy are left to the next copy.
   const std::vector<size_t> ending = EndingServers();
   Status status;
   if (synchronous()) {
@@ -147,8 +148,8 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
     RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
     SetHolding(true);
     status = Copy(snapshot);
-    // The hold outlasts the copy if a server ends: a later step would be lost with that server. It
-    // ends when the servers are filled again.
+    // If a server is shutting down, the hold outlasts the copy: a later step would be lost with
+    // that server. The hold ends when the servers are filled again.
     const bool keep = status.ok() && !ending.empty();
     if (!keep) SetHolding(false);
     const uint16_t flags = keep ? wire::kEnding : 0;
@@ -159,7 +160,7 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
     status = Copy(snapshot);
   }
   if (!status.ok()) {
-    // An asynchronous server that ends is frozen by the copy until its session ends.
+    // The copy freezes an asynchronous server that is shutting down until its session ends.
     for (size_t i : EndingServers()) {
       if (!synchronous()) links_[i]->Disconnect();
     }
@@ -181,7 +182,8 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot) {
-  // A copy that cannot be completed would only keep servers that end from applying updates.
+  // A copy that cannot be completed would only keep the servers that are shutting down from
+  // applying updates.
   {
     MutexLock lock(context_.mutex);
     for (const auto& link : links_) {
@@ -195,7 +197,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
   for (; begun < links_.size() && status.ok(); ++begun) {
     status = links_[begun]->BeginCopy(snapshot);
   }
-  // Every copy that began is awaited, because it writes into the snapshot.
+  // Awaits every copy that has begun, because it writes into the snapshot.
   if (!status.ok()) --begun;
   std::vector<size_t> copying(begun);
   std::iota(copying.begin(), copying.end(), size_t{0});
@@ -271,7 +273,7 @@ Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
 
 Status RemoteClient::TellEnd(size_t server, uint16_t type, const std::string& body) {
   Status up = RepairLink(server);
-  // FailedPrecondition does not matter here: the server exits whatever variables it holds.
+  // FailedPrecondition does not matter here: the server must exit, whatever variables it holds.
   if (!up.ok() && !absl::IsFailedPrecondition(up)) return up;
   Status told = links_[server]->Request({.type = type}, body, kRequestTimeout).status();
   return absl::IsUnavailable(told) && !up.ok() ? up : told;

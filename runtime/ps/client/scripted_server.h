@@ -1,4 +1,4 @@
-// A server that follows a script, for tests of the client. Private to this package.
+// Implements a server that follows a script, for tests of the client. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -24,20 +24,20 @@ struct Answer {
 };
 
 // Answers a query with `state` and `body` (a brief one without `body`, if `may_be_brief`), and any
-// other request with the next answers in `script`, or with an empty reply if there are none. Tests
-// change the members only while no request is in progress.
+// other request with the next answers in `script`, or with an empty reply if the script has none
+// for it. Tests change the members only while no request is in progress.
 class ScriptedServer : public rpc::StreamHandler {
  public:
   rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
   std::string body;
-  bool may_be_brief = true;  // false: as a server that does not know the flag
+  bool may_be_brief = true;  // false: behaves like a server that does not know the flag
   std::map<uint16_t, std::deque<std::vector<Answer>>> script;  // by type of request
   size_t contribution = 28;                                    // bytes of a step's gradients
   std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"
   std::string text;  // payload of the last frame that was heard
-  // If set, the answer to a query is followed by this one, to the last contribution.
+  // If set, the answer to a query is followed by this answer to the last contribution.
   std::optional<Answer> late;
-  // If set, queries are answered once this is true.
+  // If set, queries are answered only once this is true.
   const std::atomic<bool>* answers_queries = nullptr;
   // If set, becomes true when a request for values arrives.
   std::atomic<bool>* pulled = nullptr;

@@ -8,7 +8,7 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// Bounds how long a chief that dies during a copy can keep the others waiting.
+// Limits how long a chief that dies during a copy can keep the others waiting.
 constexpr Duration kHoldLease{60s};
 // Reports of further contributions to a step are ignored.
 constexpr size_t kMostStaged = 1 << 16;
@@ -99,9 +99,9 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   Server& known = participants_[static_cast<size_t>(server)];
   const bool restarted = hello.incarnation > known.incarnation;
   if (!restarted) {
-    // Ignores late hellos: those of an earlier process, and those about an epoch that the
-    // server has left. A hello without a state has epoch 0, so it counts only if the process
-    // has restarted.
+    // Ignores late hellos, which come from an earlier process or concern an epoch that the server
+    // has left. A hello without a state has epoch 0, so it counts only if the process has
+    // restarted.
     if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
     if (hello.epoch == known.epoch) {
       known.step = std::max(known.step, hello.step);
@@ -133,7 +133,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   where[static_cast<size_t>(server)] = true;
   if (was_complete) {
     // If the worker repeats a contribution that was answered with a token, it did not receive the
-    // token, so the token is sent again.
+    // token, so the token is resent.
     if (member != nullptr && member->granted == report.name.sequence && !member->waiting) {
       actions.again.push_back(
           {report.name.worker, report.name.incarnation, report.name.sequence, step_});
@@ -152,7 +152,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
 
 void Coordinator::OnComplete(const Name& name, CoordinatorActions& actions) {
   complete_.push_back(name);
-  // The first `aggregate_` will be committed whatever happens, unless the state becomes void.
+  // The first `aggregate_` contributions will be committed unless the state becomes void.
   if (!merges_ || complete_.size() > aggregate_) return;
   for (const auto& [into, from] : tree_.Add(name)) {
     for (size_t i = 0; i < participants_.size(); ++i) {
@@ -170,7 +170,7 @@ void Coordinator::OnSquares(int server, const SquaresReport& report, Coordinator
   }
   totals_ = Totals{.epoch = epoch_, .step = report.step, .squares = {}};
   totals_->squares.assign(groups_, 0);
-  // Summed in the order of the servers, whatever the order of their reports.
+  // Summed in the order of the servers, regardless of the order of their reports.
   for (const Server& measured : participants_) {
     for (size_t i = 0; i < groups_; ++i) totals_->squares[i] += measured.squares[i];
   }
@@ -257,11 +257,11 @@ void Coordinator::Return(const Worker& worker, Member& member, CoordinatorAction
 
 void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
   lease_.Observe(now, step_);
-  // While the tasks gather or the state is copied, the step waits for something else.
+  // While the tasks gather or the state is copied, the step does not wait for contributions.
   const bool paused = !active() || holder_ || !gathered_;
   if (paused) lease_.Discount();
   const std::optional<Duration> lease = lease_.Length();
-  // A member is late only in comparison with others.
+  // A member is late only if others are waiting for it.
   const bool waits = !paused && std::ranges::any_of(members_, [](const auto& entry) {
     return entry.second.waiting.has_value();
   });
@@ -290,7 +290,7 @@ void Coordinator::Proceed(CoordinatorActions& actions) {
       actions.holds.push_back({*holder_, true});
     }
   } else if (gathered_ && complete_.size() >= aggregate_ && (groups_ == 0 || AllApplied())) {
-    // A measured commit takes two rounds, which the next one would cut off.
+    // A measured commit takes two rounds, which the next commit would interrupt.
     CommitStep(actions);
   }
   if (gathered_) GrantTokens(actions);
@@ -396,8 +396,8 @@ CoordinatorActions Coordinator::Tick(Duration now) {
 void Coordinator::RepeatCommit(CoordinatorActions& actions) const {
   for (size_t i = 0; i < participants_.size(); ++i) {
     // The message may have been lost with a connection. A server that has already applied the
-    // commit answers with its step; one that waits for the totals, with its squares. All servers
-    // have the commit once there are totals.
+    // commit answers with its step; a server that is waiting for the totals answers with its
+    // squares. All servers have the commit once there are totals.
     if (participants_[i].epoch != epoch_ || participants_[i].step >= step_) continue;
     if (totals_) {
       actions.messages.emplace_back(static_cast<int>(i), *totals_);

@@ -31,15 +31,15 @@ struct Again {
 
 struct HoldResult {
   Worker worker;
-  // False if the servers do not share a state, if another worker has the hold, or if the hold ended
-  // before it could be granted.
+  // False if the servers do not share a state, if another worker has the hold, or if the request
+  // ended before the hold could be granted.
   bool granted = false;
 };
 
-// A worker that is connected lost its token: the others no longer wait for its contribution.
+// A connected worker has lost its token: the others no longer wait for its contribution.
 struct Lapse {
   Worker worker;
-  Duration waited{0};  // how long they have waited
+  Duration waited{0};  // how long the others have waited
   bool operator==(const Lapse&) const = default;
 };
 
@@ -48,7 +48,7 @@ struct CoordinatorActions {
   std::vector<Again> again;
   std::vector<HoldResult> holds;
   std::vector<Lapse> lapses;
-  std::vector<Worker> returned;  // workers that had lost their token and contribute again
+  std::vector<Worker> returned;  // workers that had lost their token and now contribute again
   // The first step no longer waits for these workers, because they did not join in time.
   std::vector<Worker> absent;
 };
@@ -61,18 +61,19 @@ class Coordinator {
   int servers() const { return static_cast<int>(participants_.size()); }
 
   // Makes the first commit wait until all these workers are members, so that every run begins with
-  // the same sets. A worker that has left because its data ended is not awaited. At `until`, the
-  // wait ends. Called before the first Fill; has no effect after a first commit was possible, since
-  // tasks that are lost while they train must not keep the others waiting.
+  // the same sets of contributions. Does not wait for a worker that has left because its data
+  // ended. The wait ends at `until`. Called before the first Fill; has no effect once a first
+  // commit has been possible, since tasks that are lost during training must not keep the others
+  // waiting.
   void Gather(std::vector<Worker> workers, Duration until);
-  // Returns those whom the first step still waits for.
+  // Returns the workers for which the first step is still waiting.
   std::vector<Worker> Missing() const;
 
   // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
   // have reported that epoch. With `merges`, servers are asked to sum contributions as soon as both
   // are certain to be in the commit, which frees memory before the last contribution arrives. If
-  // `groups` is not 0, each commit is measured: the servers report so many sums of squares of their
-  // parts of the mean, and apply it once they have the totals of all servers.
+  // `groups` is not 0, each commit is measured: each server reports `groups` sums of squares of its
+  // part of the mean, and applies its part once it has the totals over all servers.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
                           bool merges = false, size_t groups = 0);
   // Called when ps 0 no longer has a valid state. Aborts the epoch on every server and ends
@@ -86,10 +87,11 @@ class Coordinator {
   // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
-  // Returns the greatest StagedReport::drawn among the worker's contributions to the current step
-  // that count as drawn, or 0. These are the earliest that every server keeps, as many as the step
-  // needs: they will be committed. With `backups` (see Participant::Fill), those after them, which
-  // will be dropped, count too; otherwise their worker is expected to compute them again.
+  // Returns the highest StagedReport::drawn among the worker's contributions to the current step
+  // that count as drawn, or 0. The earliest contributions that every server keeps count, as many as
+  // the step needs: they will be committed. With `backups` (see Participant::Fill), later
+  // contributions, which will be dropped, count too; otherwise their workers are expected to
+  // compute them again.
   int64_t DrawnBy(const Worker& worker, bool backups) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
@@ -110,7 +112,7 @@ class Coordinator {
   bool active() const;
   int64_t step() const { return step_; }
   // Returns the members that are still computing for the current step while others wait for them,
-  // and have not lost their token.
+  // and that have not lost their token.
   std::vector<Worker> Awaited() const;
 
  private:
@@ -123,7 +125,7 @@ class Coordinator {
   struct Member {
     int64_t incarnation = 0;
     std::optional<uint64_t> waiting;  // sequence of its last contribution, once staged everywhere
-    uint64_t order = 0;               // position in the order in which members began to wait
+    uint64_t order = 0;               // position in the order in which the members began to wait
     uint64_t granted = 0;             // the sequence that was answered with a token
     std::optional<Duration> awaited;  // since when others have waited for it; set by Tick
     bool lapsed = false;              // it lost its token and has not been heard from since
@@ -154,7 +156,7 @@ class Coordinator {
     std::vector<bool> where;  // whether each server has staged it
     int64_t drawn = 0;
   };
-  std::map<Name, Contribution> staged_;  // those to the current step
+  std::map<Name, Contribution> staged_;  // contributions to the current step
   std::vector<Name> complete_;           // staged on all servers, oldest first
   bool merges_ = false;
   MergeTree tree_;
@@ -166,7 +168,7 @@ class Coordinator {
   std::map<Worker, Member> members_;
   uint64_t order_ = 0;
   StepLease lease_;
-  std::map<Worker, int64_t> newest_;  // incarnation that has joined
+  std::map<Worker, int64_t> newest_;  // the newest incarnation that has joined
 
   bool gathered_ = false;
   std::vector<Worker> gathering_;

@@ -1,4 +1,4 @@
-// Records which contributions were applied, so that a repeated one has no effect.
+// Records which contributions were applied, so that a repeated contribution has no effect.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ std::string ToString(const Worker& worker);               // "worker 1"
 std::string NamesOf(const std::vector<Worker>& workers);  // "worker 1, worker 2"
 
 // Identifies a contribution, that is, one set of gradients from one worker. A worker's
-// sequence increases with every exchange. A restarted worker has a greater incarnation, which ps 0
-// gives it, and restarts its sequence.
+// sequence increases with every exchange. A restarted worker gets a higher incarnation from ps 0,
+// and restarts its sequence.
 struct Name {
   Worker worker;
   int64_t incarnation = 0;

@@ -1,5 +1,4 @@
-// Decides which contributions to a step are summed with which, as soon as both are certain to
-// count.
+// Decides which pairs of contributions to a step are summed as soon as both are certain to count.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@ namespace tfjob::ps::protocol {
 // arrive, so two runs of a job add the same numbers in the same order. A value type.
 class MergeTree {
  public:
-  // Adds a contribution. Returns the pairs that can now be summed, in order: the second into the
-  // first. If a worker has several contributions, only the first is paired.
+  // Adds a contribution. Returns the pairs that can now be summed, in order: the second of each
+  // pair is summed into the first. If a worker has several contributions, only the first is paired.
   std::vector<std::pair<Name, Name>> Add(const Name& name);
   void Clear() { roots_.clear(); }
 

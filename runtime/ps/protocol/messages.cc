@@ -6,7 +6,7 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A commit with more names, or more sums of squares than this, is treated as unreadable.
+// A commit with more names, or more sums of squares, than this is treated as unreadable.
 constexpr size_t kMostNames = 1 << 20;
 
 std::ostream& operator<<(std::ostream& out, const Name& name) {
@@ -18,7 +18,7 @@ std::istream& operator>>(std::istream& in, Name& name) {
   return in >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence;
 }
 
-// Numbers are written as their bits, so that all servers compute with equal ones.
+// Numbers are written as their bits, so that all servers compute with exactly the same numbers.
 std::ostream& operator<<(std::ostream& out, const std::vector<double>& numbers) {
   out << ' ' << numbers.size();
   for (const double number : numbers) out << ' ' << std::bit_cast<uint64_t>(number);

@@ -1,6 +1,6 @@
 // Defines the messages between the coordinator on ps 0 and the participant on each server. A
 // message may be lost, duplicated or delayed. The epochs and the names of contributions in the
-// messages make that harmless.
+// messages make this harmless.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
 // Participant → coordinator.
 struct Hello {              // sent on connecting, then repeated
-  int64_t incarnation = 0;  // on ps 0, the one that it has given to the sending process
+  int64_t incarnation = 0;  // on ps 0: the incarnation that ps 0 has given to the sending process
   int64_t epoch = 0;        // 0: no state
   int64_t step = 0;         // all commits to earlier steps are applied
   bool operator==(const Hello&) const = default;
 };
 struct StagedReport {  // all bytes of the contribution have arrived and are kept
   int64_t epoch = 0;
-  int64_t step = 0;  // step it was computed for
+  int64_t step = 0;  // the step that it was computed for
   Name name;
-  int64_t drawn = 0;  // how many batches the worker had drawn with this one; 0: it does not count
+  int64_t drawn = 0;  // the worker's batches drawn so far, including this one; 0: not counted
   bool operator==(const StagedReport&) const = default;
 };
 struct AppliedReport {
@@ -40,7 +40,7 @@ struct AppliedReport {
 // variable, or all of them together).
 struct SquaresReport {
   int64_t epoch = 0;
-  int64_t step = 0;  // that of the commit
+  int64_t step = 0;  // the step of the commit
   std::vector<double> squares;
   bool operator==(const SquaresReport&) const = default;
 };
@@ -51,7 +51,7 @@ struct Commit {  // apply the mean of `set` as step `step`
   int64_t epoch = 0;
   int64_t step = 0;
   std::vector<Name> set;  // in the order of summation
-  bool measured = false;  // report the mean's squares, and apply it once their Totals have come
+  bool measured = false;  // report the mean's squares, and apply the mean once the Totals arrive
   bool operator==(const Commit&) const = default;
 };
 struct Abort {  // the states of this and all earlier epochs are void
@@ -59,8 +59,8 @@ struct Abort {  // the states of this and all earlier epochs are void
   bool operator==(const Abort&) const = default;
 };
 // Sum `from` into `into` and free its bytes: both will be in the commit of the step. The sum is
-// kept under the name `into`. A participant that misses this message sums both, in the same order,
-// when the commit arrives.
+// kept under the name `into`. A participant that misses this message computes the same sum, in the
+// same order, when the commit arrives.
 struct Merge {
   int64_t epoch = 0;
   int64_t step = 0;
@@ -68,8 +68,8 @@ struct Merge {
   Name from;
   bool operator==(const Merge&) const = default;
 };
-// Permits to apply the measured commit of the step. `squares` are the sums, over all servers, of
-// what they have reported.
+// Permits the servers to apply the measured commit of the step. `squares` are the sums of the
+// values that all servers have reported.
 struct Totals {
   int64_t epoch = 0;
   int64_t step = 0;

@@ -5,8 +5,8 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A server may be one step behind ps 0, which asks for contributions to the next step, but no more:
-// a step is complete only once all servers have applied the one before.
+// A server may be one step behind ps 0, which asks for contributions to the next step. It cannot be
+// further behind: a step is complete only once all servers have applied the one before.
 constexpr int64_t kMostAhead = 1;
 
 }  // namespace
@@ -48,15 +48,16 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
                                        int64_t drawn) {
   ParticipantActions actions;
   if (!Current(epoch) || step > step_ + kMostAhead) {
-    // A name that comes again, for another step, must not take away the bytes that are staged.
+    // If a name arrives again for another step, the bytes that are already staged must not be
+    // freed.
     if (!staged_.contains(name)) actions.forget.push_back(name);
     actions.refused.push_back(name);
   } else if (applied_.Contains(name)) {
     // The worker repeats the contribution because the answer was lost.
     actions.answers.push_back({.name = name, .step = step_, .dropped = false});
   } else if (staged_.contains(name)) {
-    // The worker repeats the contribution before its step is decided. The report may have been
-    // lost, too, so it is repeated.
+    // The worker repeats the contribution before its step is decided. The report may have been lost
+    // as well, so it is repeated.
     actions.messages.push_back(StagedReport{epoch, step, name, staged_[name].drawn});
   } else if (step < step_) {
     actions.forget.push_back(name);
@@ -88,8 +89,8 @@ ParticipantActions Participant::OnMessage(const ToParticipant& message) {
 }
 
 void Participant::OnMerge(const Merge& merge, ParticipantActions& actions) {
-  // During a commit, the message belongs to that step and is late, or to the next one, whose commit
-  // will do.
+  // During a commit, the message is either late or belongs to the next step, whose commit will sum
+  // the same contributions.
   if (!Current(merge.epoch) || merge.step != step_ || applying_) return;
   const auto whole = [&](const Name& name) {
     return staged_.contains(name) && !merged_.contains(name);
@@ -103,7 +104,7 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   if (!Current(commit.epoch)) return;
   if (applying_) {
     // Only one commit is applied at a time. The coordinator repeats a commit that is ignored here,
-    // and one whose squares it has not received.
+    // and a commit whose squares it has not received.
     if (applying_->step == commit.step) ReportSquares(actions);
     return;
   }

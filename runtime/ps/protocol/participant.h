@@ -21,7 +21,7 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// A position in a worker's data: of its batches, the first `count` have been drawn.
+// A position in a worker's data: the first `count` of its batches have been drawn.
 struct Drawn {
   Worker worker;
   int64_t count = 0;
@@ -42,14 +42,15 @@ struct ParticipantActions {
   // Sum these contributions in the order of the set, then call Measured with the sums of squares of
   // this server's part of their mean. `apply` follows.
   std::optional<Commit> measure;
-  // Sum the second contribution into the first, whose bytes will be the sum.
+  // Sum the second contribution into the first, whose bytes then contain the sum.
   std::optional<Merge> merge;
-  // Positions that the state has reached. Must be recorded before `answers` are sent.
+  // The positions that the state has reached. They must be recorded before `answers` are sent.
   std::vector<Drawn> drawn;
   std::vector<Answer> answers;
   // Free the staged bytes of these contributions.
   std::vector<Name> forget;
-  // Refuse the exchanges of these contributions: the state that they were computed from is void.
+  // Refuse the exchanges of these contributions, because the state from which they were computed is
+  // void.
   std::vector<Name> refused;
   bool voided = false;  // the state is void; the server is now empty
 };
@@ -60,19 +61,19 @@ class Participant {
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
   // Called when the server has been filled with the state of `step` under `epoch`. Voids any
-  // earlier state. If `backups`, more workers train than a step needs, so a batch has been drawn
+  // earlier state. If `backups`, more workers train than a step needs, so a batch counts as drawn
   // even if its gradient is dropped; otherwise, its worker is expected to compute it again.
   ParticipantActions Fill(Duration now, int64_t epoch, int64_t step, bool backups = false);
-  // Called when the server no longer has a valid state. Drops and refuses everything that
-  // is staged.
+  // Called when the server no longer has a valid state. Drops all staged contributions and refuses
+  // their exchanges.
   ParticipantActions Void();
 
   // Returns whether the bytes of the contribution are needed. False if it is already staged, if its
   // step is decided or too far ahead, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
   // Called when all bytes of the contribution have arrived, whether or not they were needed.
-  // Reports the contribution to the coordinator, or answers or refuses its exchange. `drawn` is
-  // that of StagedReport.
+  // Reports the contribution to the coordinator, or answers or refuses its exchange. See
+  // StagedReport for `drawn`.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name, int64_t drawn = 0);
   ParticipantActions OnMessage(const ToParticipant& message);
   // Called when a `measure` has been carried out. Reports the squares to the coordinator.
@@ -80,10 +81,10 @@ class Participant {
   // Called when an `apply` has been carried out. Answers the contributions whose step is now
   // decided, and reports the step to the coordinator.
   ParticipantActions Applied(int64_t epoch, int64_t step);
-  // Called when a new connection to the coordinator is up. Sends the hello and reports what
-  // is staged.
+  // Called when a new connection to the coordinator is up. Sends the hello and reports the staged
+  // contributions.
   ParticipantActions Connected(Duration now);
-  // Called periodically. Repeats the hello and the reports of what is staged.
+  // Called periodically. Repeats the hello and the reports of staged contributions.
   ParticipantActions Tick(Duration now);
 
   int64_t epoch() const { return epoch_; }
@@ -106,9 +107,9 @@ class Participant {
   int64_t step_ = 0;
   bool backups_ = false;
   std::map<Name, Contribution> staged_;
-  std::set<Name> merged_;  // those of them that were summed into another
+  std::set<Name> merged_;  // the staged contributions that were summed into another
   std::optional<Commit> applying_;
-  std::vector<double> squares_;  // of a measured commit that waits for its totals
+  std::vector<double> squares_;  // of a measured commit that is waiting for its totals
   Ledger applied_;               // since the state was filled
   Duration repeated_{0};
 };

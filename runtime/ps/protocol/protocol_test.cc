@@ -168,7 +168,7 @@ TEST_F(CoordinatorTest, ARestartedServerVoidsTheEpoch) {
   EXPECT_TRUE(coordinator_.active());
 }
 
-// Returns what is summed in the end if contributions arrive in this order, as "((c+0)+(1+2))".
+// Returns the final sum if contributions arrive in this order, as "((c+0)+(1+2))".
 std::string SumOf(const std::vector<Worker>& arrivals, size_t expected_roots) {
   MergeTree tree;
   std::map<Name, std::string> sums;
@@ -207,7 +207,7 @@ TEST_F(CoordinatorTest, AsksToSumWhatIsCertainToCount) {
   const Worker w[] = {{"worker", 1}, {"worker", 2}, {"worker", 3}, {"worker", 4}};
   for (const Worker& worker : w) coordinator_.Join(worker, 1);
   EXPECT_TRUE(Stage(w[0], 1).messages.empty());
-  // Staged on one server only, so it may never count.
+  // This contribution is staged on one server only, so it may never count.
   EXPECT_TRUE(coordinator_.OnMessage(0, StagedReport{1, 5, Of(w[1], 1)}).messages.empty());
   EXPECT_TRUE(Stage(w[3], 1).messages.empty());
   const CoordinatorActions last = Stage(w[2], 1);
@@ -246,7 +246,8 @@ TEST(Participant, AppliesTheSetAndDropsTheRest) {
   participant.Staged(3, 5, Of(kB, 1));
   ParticipantActions actions = participant.OnMessage(Commit{3, 5, {Of(kB, 1)}});
   ASSERT_TRUE(actions.apply);
-  // A contribution that arrives while its step is being applied is dropped once that is done.
+  // A contribution that arrives while its step is being applied is dropped once the step has been
+  // applied.
   EXPECT_TRUE(participant.Staged(3, 5, Of(kC, 1)).answers.empty());
   actions = participant.Applied(3, 5);
   EXPECT_EQ(
@@ -279,7 +280,7 @@ TEST_F(CoordinatorTest, TheFirstStepWaitsForAllTasks) {
   EXPECT_EQ(coordinator_.Missing(), std::vector{kC});
   EXPECT_TRUE(Stage(kA, 1).again.empty());
   EXPECT_TRUE(Committed(Stage(kB, 1)).empty());
-  // Holds are granted meanwhile, since the chief saves the first state.
+  // Holds are granted while the tasks gather, since the chief saves the first state.
   EXPECT_EQ(coordinator_.Hold(1s, kA).holds.size(), 1u);
   coordinator_.Release(kA);
   coordinator_.Leave(kB, 1);
@@ -287,7 +288,7 @@ TEST_F(CoordinatorTest, TheFirstStepWaitsForAllTasks) {
   coordinator_.Join(kC, 1);
   EXPECT_EQ(coordinator_.Missing(), std::vector{kB});
   EXPECT_EQ(Committed(coordinator_.Join(kB, 2)), (std::vector{Of(kA, 1), Of(kB, 1)}));
-  // A task that is lost later is not awaited, nor after the next state is filled.
+  // A task that is lost later is not awaited, not even after the next state is filled.
   coordinator_.Leave(kC, 1);
   EXPECT_TRUE(coordinator_.Missing().empty());
   coordinator_.Gather({kA, kB, kC}, 900s);
@@ -310,7 +311,7 @@ TEST_F(CoordinatorTest, GoesOnWithoutTasksThatDoNotComeInTime) {
   EXPECT_TRUE(coordinator_.Tick(700s).absent.empty());
 }
 
-// Returns the totals in the message to a server, or nothing.
+// Returns the totals in the message to a server; empty if there is no such message.
 std::vector<double> TotalsFor(int server, const CoordinatorActions& actions) {
   for (const auto& [to, message] : actions.messages) {
     const auto* totals = std::get_if<Totals>(&message);
@@ -382,7 +383,7 @@ TEST(Participant, AppliesAMeasuredCommitOnceItsTotalsAreKnown) {
             (std::vector<ToCoordinator>{AppliedReport{3, 6}}));
 }
 
-// Only a hostile worker sends this. A commit may already count on what is staged.
+// Only a hostile worker reuses a name. A commit may already depend on the staged bytes.
 TEST(Participant, KeepsWhatIsStagedIfItsNameComesAgain) {
   Participant participant(1);
   participant.Fill(0s, 3, 5);
@@ -432,8 +433,8 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 0);
 }
 
-// During a hold, more contributions may be complete than the step needs. As when they are dropped
-// (Participant), the surplus counts as drawn only if there are backup workers.
+// During a hold, more contributions may be complete than the step needs. As for dropped
+// contributions (see Participant), the surplus counts as drawn only if there are backup workers.
 TEST_F(CoordinatorTest, TheSurplusCountsAsDrawnOnlyIfThereAreBackupWorkers) {
   Begin(2);
   for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
@@ -463,7 +464,7 @@ TEST(Participant, SaysWhichBatchesCountAsDrawn) {
     std::vector<Drawn> expected = {{kB, 9}};
     if (backups) expected.insert(expected.begin(), {kA, 7});
     EXPECT_EQ(participant.Applied(3, 5).drawn, expected);
-    // One that is late altogether.
+    // This contribution arrives after its step was applied.
     expected.clear();
     if (backups) expected.push_back({kA, 8});
     EXPECT_EQ(participant.Staged(3, 5, Of(kA, 2), 8).drawn, expected);

@@ -1,5 +1,5 @@
-// Records which batch each simulated contribution was computed from, and checks that a state uses
-// every batch once. For tests.
+// Records the batch from which each simulated contribution was computed, and checks that a state
+// uses every batch once. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace tfjob::ps::protocol {
 
-// By worker: the last of its batches, which are numbered from 1, that a state contains.
+// By worker: the number of its last batch that a state contains. Batches are numbered from 1.
 using UsedBatches = std::map<Worker, int64_t>;
 
 class SimulatedBatches {
@@ -34,7 +34,7 @@ class SimulatedBatches {
     return used;
   }
   // Checks a commit to a state, and updates `used`. If there are backup workers, batches may be
-  // left out.
+  // skipped.
   void Check(const std::vector<Name>& set, bool backups, UsedBatches& used) const {
     for (const Name& name : set) {
       int64_t& last = used[name.worker];

@@ -1,5 +1,5 @@
-// The sums of squares that simulated servers report for measured commits, and what the servers must
-// be told in return. For tests.
+// Computes the sums of squares that simulated servers report for measured commits, and checks the
+// totals that the servers receive in return. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,8 @@ class SimulatedSquares {
     return squares;
   }
 
-  // A commit that is applied was measured on all servers, and its totals are their sums.
+  // Checks that a commit that is applied was measured on all servers, and that its totals are the
+  // sums of what they reported.
   void Check(const Commit& commit, int servers, const std::vector<double>& totals) {
     ASSERT_EQ(commit.measured, groups_ > 0);
     std::vector<double> expected(groups_, 0);

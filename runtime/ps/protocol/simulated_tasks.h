@@ -1,4 +1,5 @@
-// The tasks of a simulated job: what each of them knows, and what the simulation knows about it.
+// Defines the tasks of a simulated job: what each task knows, and what the simulation knows about
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace tfjob::ps::protocol {
 // The history of a state: the contributions to each step.
 using Lineage = std::vector<std::vector<Name>>;
 
-// The earliest is the greatest, as std::priority_queue expects.
+// The earliest event compares greatest, as std::priority_queue expects.
 struct SimulatedEvent {
   Duration at;
   uint64_t order;
@@ -39,7 +40,7 @@ struct SimulatedServer {
   // The contributions summed under a name since the last commit, that name included.
   std::map<Name, std::vector<Name>> sums;
   int64_t summed_epoch = 0, summed_step = 0;
-  std::map<Worker, int64_t> drawn;  // on server 0: positions in the data, as it reports them
+  std::map<Worker, int64_t> drawn;  // on server 0: the positions in the data that it reports
   UsedBatches used;                 // of the lineage
   std::set<Worker> joined;
   Duration gather_until{0};

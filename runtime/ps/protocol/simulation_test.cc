@@ -174,7 +174,7 @@ class Simulation {
     ++merges_;
   }
 
-  // Everything that was summed must be part of the commit, and once only.
+  // Checks that every contribution that was summed is part of the commit, and was summed only once.
   void CheckSums(const Server& s, const Commit& commit) {
     if (s.summed_epoch != commit.epoch || s.summed_step != commit.step) return;
     std::set<Name> summed;
@@ -207,7 +207,7 @@ class Simulation {
     Carry(i, s.participant->Applied(commit.epoch, commit.step));
   }
 
-  // The first commit waits until all workers have joined.
+  // Checks that the first commit waits until all workers have joined.
   void CheckGathering(const ToParticipant& message) {
     Server& s = server(0);
     if (!std::holds_alternative<Commit>(message) || std::exchange(s.committed, true)) return;
@@ -344,7 +344,7 @@ class Simulation {
     Departs(i);
   }
 
-  // The coordinator, if it is up, sees the connection close.
+  // If the coordinator is up, it sees the connection close.
   void Departs(int i) {
     const int64_t incarnation = worker(i).incarnation;
     After(1, 100, [this, i, incarnation] {
@@ -401,7 +401,7 @@ class Simulation {
   void Save() {
     const int64_t epoch = server(0).participant->epoch();
     for (int i = 0; i < servers(); ++i) {
-      // The chief cannot copy the state unless every server is alive and holds its part of the
+      // The chief cannot copy the state unless every server is running and holds its part of the
       // same epoch.
       if (!server(i).alive || server(i).participant->epoch() != epoch) return EndSave();
       ASSERT_EQ(server(i).lineage, server(0).lineage) << "a save of different steps";
@@ -443,7 +443,7 @@ class Simulation {
     worker(i).alive = false;
     if (i == 0) holding_ = false;
     Departs(i);
-    // A worker that is back soon finds the step that its predecessor took part in.
+    // A worker that restarts soon finds the job in the step in which its predecessor took part.
     const int least = Chance(0.5) ? 1 : 150;
     After(least, least == 1 ? 20 : 700, [this, i] { StartWorker(i); });
   }

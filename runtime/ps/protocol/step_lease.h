@@ -12,8 +12,8 @@
 namespace tfjob::ps::protocol {
 
 // A worker loses its token (the request for a batch of the current step) once others have waited
-// for its contribution for `factor` × the median step time, but never earlier than after `least`.
-// With the factor 0, it never loses it.
+// for its contribution for `factor` × the median step time, but at the earliest after `least`. With
+// the factor 0, a worker never loses its token.
 struct LeaseRule {
   double factor = 10;
   Duration least = std::chrono::seconds(60);
@@ -25,25 +25,25 @@ class StepLease {
   explicit StepLease(const LeaseRule& rule) : rule_(rule) {}
 
   // Called periodically with the number of the step in progress. If several steps have ended since
-  // the last call, each counts with their mean time.
+  // the last call, their mean time counts for each of them.
   void Observe(Duration now, int64_t step);
-  // The step in progress takes longer for a reason that says nothing about the next one (a hold, a
-  // recovery, a stuck worker), so it does not count.
+  // Excludes the step in progress from the measurement, because it takes longer for a reason that
+  // does not apply to the next step (a hold, a recovery, a stuck worker).
   void Discount() { counts_ = false; }
   // Returns the lease of the step in progress; nullopt if there is none. Until a step has been
   // measured, it is `least`.
   std::optional<Duration> Length() const;
 
  private:
-  // Returns the median of the last steps. While there are fewer than five, one that was held up
-  // would count too much, so this is the shortest; 0 before the first one.
+  // Returns the median of the last steps. While there are fewer than five, a single delayed step
+  // would distort the median, so returns the shortest; 0 before the first step has ended.
   Duration Typical() const;
 
   const LeaseRule rule_;
   std::array<Duration, 31> times_{};  // of the last steps, as a ring
   size_t count_ = 0;                  // of all steps measured
   int64_t step_ = -1;                 // -1: none observed yet
-  Duration since_{0};                 // when it was first observed
+  Duration since_{0};                 // when the step was first observed
   bool counts_ = true;
 };
 

@@ -1,4 +1,5 @@
-// Tests that a worker that is connected but stuck loses its token, and goes on when it is back.
+// Tests that a worker that is connected but stuck loses its token, and takes part again when it
+// recovers.
 #include "runtime/ps/protocol/step_lease.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ TEST(StepLease, IsAMultipleOfTheMedianStepButAtLeastTheLeast) {
 TEST(StepLease, StartsAgainAfterARollback) {
   StepLease lease({.factor = 2, .least = 1s});
   lease.Observe(0s, 50);
-  lease.Observe(600s, 10);  // time that no step took
+  lease.Observe(600s, 10);  // this time counts for no step
   EXPECT_EQ(lease.Length(), 1s);
   lease.Observe(603s, 11);
   EXPECT_EQ(lease.Length(), 6s);
@@ -62,7 +63,7 @@ Name Of(const Worker& worker, uint64_t sequence) {
   return {worker, 1, sequence};
 }
 
-// One server that holds epoch 1, step 5, and three workers, of which each contributes once to a
+// One server that holds epoch 1, step 5, and three workers, each of which contributes once to a
 // step. The lease is 10 s.
 class TokenTest : public testing::Test {
  protected:
@@ -126,7 +127,8 @@ TEST_F(TokenTest, ReturnsToTheWorkerWhenItSendsAnything) {
   Send(kA, 2);
   ASSERT_EQ(coordinator_.step(), 6);
   coordinator_.OnMessage(0, AppliedReport{1, 6});
-  // Its contribution to step 5 is too late, and it is asked for one to step 6.
+  // The worker's contribution to step 5 is too late, so the worker is asked for a contribution to
+  // step 6.
   EXPECT_EQ(Send(kC, 1, 5).returned, std::vector{kC});
   Send(kA, 3, 6);
   EXPECT_TRUE(Send(kB, 2, 6).again.empty()) << "C is expected to contribute";
@@ -136,7 +138,7 @@ TEST_F(TokenTest, ReturnsToTheWorkerWhenItSendsAnything) {
 }
 
 TEST_F(TokenTest, IsKeptWhileNobodyWaitsForTheWorker) {
-  EXPECT_TRUE(Pass(1000).lapses.empty());  // all compute
+  EXPECT_TRUE(Pass(1000).lapses.empty());  // all members are computing
   Send(kA, 1);
   EXPECT_TRUE(Pass(10).lapses.empty()) << "the lease begins when the first one waits";
   EXPECT_EQ(Pass(1).lapses.size(), 2u);

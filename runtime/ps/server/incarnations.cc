@@ -5,9 +5,9 @@
 namespace tfjob::ps {
 namespace {
 
-// Far more than processes can start, and far from overflow.
+// Far more than the number of processes that can start, and far from overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// Older processes than these have long been told to exit.
+// Processes older than these have long been told to exit.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {
@@ -47,14 +47,14 @@ void Incarnations::Settle(Entry& entry, bool issued) {
   const auto own = std::ranges::find(entry.undecided, *entry.instance);
   entry.previous.reset();
   if (own == entry.undecided.end()) return;
-  // Those before it have had their numbers from a predecessor of this server, or have none.
+  // The processes before it got their numbers from a predecessor of this server, or have none.
   const auto first = issued ? entry.undecided.begin() : own;
   for (auto other = first; other != own; ++other) Supersede(entry, *other);
   entry.undecided.erase(first, own + 1);
 }
 
 Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t newest) {
-  // The number of a later process may be smaller, if it comes from a ps 0 that was restarted.
+  // A later process may have a lower number, if that comes from a ps 0 that was restarted.
   const std::string numbers = newest > own ? StrCat(" (", newest, " > ", own, ")") : "";
   return FailedPrecondition("refused: a later start of ", protocol::ToString(task), " is known",
                             numbers, ": stop the older process");
@@ -89,8 +89,9 @@ StatusOr<int64_t> Incarnations::Register(const protocol::Worker& task, int64_t i
   }
   // The process may not have received the answer to an earlier request.
   if (own == 0) own = entry.incarnation;
-  // If this server gave it the number, a greater one that others know was its predecessor's, which
-  // this server forgot when it was restored. Otherwise it is that of a successor.
+  // If this server issued the process's number, a higher number that other servers know belonged to
+  // a predecessor of the process, which this server forgot when it was restored. Otherwise, the
+  // higher number belongs to a successor of the process.
   const bool numbered_here = entry.incarnation != 0 && own == entry.incarnation;
   const int64_t later = numbered_here ? entry.newest : std::max(entry.newest, heard);
   const bool from_predecessor = own != 0 && entry.incarnation == 0;

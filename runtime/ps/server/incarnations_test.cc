@@ -41,14 +41,14 @@ TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow
   EXPECT_EQ(*known.Register(kTask, 500, 5, 5), 5);
   known.Connect(kTask, 600);
   EXPECT_EQ(*known.Register(kTask, 600, 0, 7), 8);
-  // Another server is heard of only later.
+  // The incarnation that another server knows is reported only later.
   EXPECT_EQ(*known.Register(kTask, 600, 8, 9), 10);
-  // A process that the ledger has left behind.
+  // A process that is older than the ledger.
   known.Learn(kTask, 20);
   EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 600, 10, 10).status()));
 }
 
-// After a restart of ps 0, two processes of a task come, of which the older one was cut off.
+// After a restart of ps 0, two processes of a task connect, the older of which had been cut off.
 TEST(Incarnations, TheLaterOfTwoProcessesWinsForGoodInWhicheverOrderTheyCome) {
   Incarnations known;
   known.Connect(kTask, 20);
@@ -72,7 +72,7 @@ TEST(Incarnations, TheLaterOfTwoProcessesWinsForGoodInWhicheverOrderTheyCome) {
   EXPECT_FALSE(again.IsSuperseded(kTask, 20));
 }
 
-// The older process comes first, and only the ledgers of other servers know the later one.
+// The older process connects first, and only the ledgers of other servers contain the later one.
 TEST(Incarnations, AnOlderProcessIsRefusedIfOnlyOtherServersKnowTheLaterOne) {
   Incarnations known;
   known.Connect(kTask, 500);
@@ -92,8 +92,8 @@ TEST(Incarnations, AProcessThatHasNotRegisteredGivesWayToTheOneBefore) {
   EXPECT_EQ(known.Connect(kTask, 20), 2);
 }
 
-// ps 0 was restarted empty. Both processes have numbers from its predecessor, connect before it is
-// filled, and register as soon as it is.
+// ps 0 was restarted empty. Both processes have numbers from its predecessor, connect before the
+// new ps 0 is filled, and register as soon as it is.
 TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne) {
   for (const bool older_first : {true, false}) {
     Incarnations known;
@@ -117,7 +117,8 @@ TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne
   }
 }
 
-// A restarted process gets its number from a ps 0 that knows less than its predecessor did.
+// A restarted process gets its number from a ps 0 that knows fewer incarnations than its
+// predecessor did.
 TEST(Incarnations, AProcessWithANumberOfAPredecessorIsOlderThanOneThatHadNone) {
   for (const bool older_first : {true, false}) {
     Incarnations known;

@@ -1,6 +1,6 @@
-// Lets contributions in a few at a time while the server receives as fast as it can. Those that are
-// complete can be summed (protocol/merge_tree.h) before the others take memory. Private to this
-// package.
+// Admits only a few contributions at a time while the server receives as fast as it can. Complete
+// contributions can then be summed (protocol/merge_tree.h) before the others take memory. Private
+// to this package.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class Intake : public std::enable_shared_from_this<Intake> {
  public:
   struct Options {
     int slots = 4;
-    // The server counts as idle if, for `look_every`, it receives fewer than `busy_bytes`: then the
-    // contributions that were let in are limited by their senders, which may still compute, and
-    // another one is let in.
+    // The server counts as idle if it receives fewer than `busy_bytes` within `look_every`. The
+    // admitted contributions are then limited by their senders, which may still be computing, so
+    // another contribution is admitted.
     Duration look_every{20ms};
     uint64_t busy_bytes = uint64_t{2} << 20;
-    // The longest wait.
+    // The longest time that a contribution waits.
     Duration patience{5s};
   };
   static std::shared_ptr<Intake> Create(const Options& options) {
@@ -35,7 +35,7 @@ class Intake : public std::enable_shared_from_this<Intake> {
     ~Slot() { intake_->Release(); }
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
-    // Bytes of the contribution have arrived.
+    // Reports that bytes of the contribution have arrived.
     void Count(uint64_t bytes) { intake_->Count(bytes); }
 
    private:

@@ -12,7 +12,7 @@ Intake::Options OneSlot() {
   return {.slots = 1, .look_every = 10ms, .busy_bytes = 1, .patience = 60s};
 }
 
-// A contribution that waits to be let in.
+// A contribution that is waiting to be admitted.
 class Waiting {
  public:
   explicit Waiting(Intake& intake)
@@ -37,7 +37,7 @@ TEST(Intake, LetsOneInForEachThatIsCompleteWhileBytesArrive) {
     std::this_thread::yield();
   }
   EXPECT_FALSE(second.entered);
-  first = nullptr;  // second ends, or the test does not
+  first = nullptr;  // `second` must now be admitted, or the test would hang
 }
 
 TEST(Intake, LetsFurtherOnesInIfNoBytesArrive) {

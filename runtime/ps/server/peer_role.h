@@ -1,4 +1,4 @@
-// Decides what a peer may ask of a server. Private to this package.
+// Decides what a peer may request from a server. Private to this package.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ enum class PeerRole {
   kChief,   // trains, and defines, fills, copies, holds and ends the state
   kTrains,  // exchanges gradients for values
   kServes,  // another parameter server: takes part in commits
-  kNone,    // may only ask how the server is
+  kNone,    // may only query the server's state
 };
 
-// Returns whether a peer of this role may send frames of this wire::Type. A type that does not
-// exist is left to whoever reads it.
+// Returns whether a peer of this role may send frames of this wire::Type. Returns true for types
+// that do not exist, which the reader of the frame rejects.
 bool MaySend(PeerRole role, uint16_t type);
 
 }  // namespace tfjob::ps

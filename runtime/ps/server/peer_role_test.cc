@@ -18,7 +18,7 @@ TEST(MaySend, GivesEachTypeToTheRolesThatNeedIt) {
                                     wire::kFinish,   wire::kRenew, wire::kTaken};
   const std::set<uint16_t> trains = {wire::kPush, wire::kPull,     wire::kLeave,
                                      wire::kFail, wire::kRegister, wire::kAnnounce};
-  // With the types that only servers send, and with those that do not exist.
+  // Includes the types that only servers send, and types that do not exist.
   for (uint16_t type = 0; type < 100; ++type) {
     std::set<PeerRole> may(std::begin(kRoles), std::end(kRoles));
     if (chief.contains(type)) may = {PeerRole::kChief};

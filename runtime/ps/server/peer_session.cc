@@ -45,7 +45,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
     case wire::kParticipant:
     case wire::kAnnounce:
       service_.refusals().Note(peer_, address_, why);
-      return false;  // these have no answer
+      return false;  // these frames have no answer
     case wire::kPush:
     case wire::kPull:
       SendRefusal(header.sequence, why);
@@ -90,7 +90,8 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
     case wire::kLeave:
       // A task that was asked to end comes back, unless the whole job ends.
       service_.Leave(worker(), incarnation(), /*for_good=*/!ending);
-      // Answered first, since a server that ends may close this connection once the task has left.
+      // Answered first, since a server that is shutting down may close this connection once the
+      // task has left.
       ReplyTo(sequence, OkStatus());
       if (ending) service_.OnTaskEnding(*this);
       return;
@@ -133,8 +134,8 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
-  // A process that a later one has superseded would otherwise take turns with it. No answer says
-  // that the announcement was wrong, so only the end of the connection can.
+  // Otherwise, a superseded process and its successor would keep replacing each other. An
+  // announcement has no answer, so only closing the connection can show that it was wrong.
   if (!known.ok()) {
     service_.refusals().Note(peer_, address_, known);
     return connection_.Cancel(known);
@@ -226,7 +227,7 @@ bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
     return false;
   }
   push_.store = *std::move(store);
-  // The exchange keeps the mode that it began with: the state may be replaced while its bytes
+  // The exchange keeps the mode in which it began: the state may be replaced while its bytes
   // arrive.
   push_.synchronous = push_.store->definition().mode == Mode::kSynchronous;
   push_.name = {worker(), incarnation(), header.sequence};
@@ -272,7 +273,7 @@ void PeerSession::PutOff(uint64_t sequence) {
     MutexLock lock(mutex_);
     put_off_ = sequence;
   }
-  // Service::Unfreeze may have called Resume before.
+  // Service::Unfreeze may already have called Resume.
   if (!service_.frozen()) Resume();
 }
 

@@ -38,15 +38,15 @@ class PeerSession : public rpc::ConnectionHandler {
   protocol::Worker worker() const { return {peer_.task_type, peer_.task_index}; }
 
   // Ends the exchange `sequence`, if it is the current one, by sending all values (`with_values`)
-  // or none. `step`, `flags` and `value` are those of wire::kValues.
+  // or none. See wire::kValues for `step`, `flags` and `value`.
   void Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_t value, bool with_values);
   void Refuse(uint64_t sequence, const Status& why);
   // Answers the request `sequence`.
   void ReplyTo(uint64_t sequence, const Status& status);
   // Tells the peer that the job is over, once everything else has been sent.
   void SayFinished();
-  // Refuses the contribution that arrived while the server was frozen, if there is one, so that its
-  // sender repeats it.
+  // Refuses the contribution, if any, that arrived while the server was frozen, so that its sender
+  // repeats it.
   void Resume();
   // Tells a training task that the run has failed.
   void SayFailed(const Status& failure);
@@ -64,12 +64,12 @@ class PeerSession : public rpc::ConnectionHandler {
     int64_t drawn = 0;                 // see wire::kDrawn
     size_t remaining = 0;              // shards still to come
     std::shared_ptr<Staging> staging;  // synchronous; null if the bytes are not needed
-    // The shard in progress (-1: none). Of its update, the first `received` of `expected` bytes
-    // have arrived. If it arrives as rows, it has `rows` of them.
+    // The shard in progress (-1: none). The first `received` of its update's `expected` bytes have
+    // arrived. If the update arrives as rows, it has `rows` of them.
     int shard = -1;
     size_t received = 0, expected = 0;
     int64_t rows = 0;
-    rpc::OwnedLease update;  // asynchronous: its gradient
+    rpc::OwnedLease update;  // asynchronous: the shard's gradient
   };
   // The answer being sent. Used by the reader thread, the writing thread and callers of Answer.
   struct Reply {
@@ -93,9 +93,10 @@ class PeerSession : public rpc::ConnectionHandler {
     CopyRequest of;
     size_t next = 0;  // the shard after the one being sent
     std::string ledger;
-    // The shard being sent, with its slots, as of one moment. Null if the next shard is due.
+    // The shard being sent, with its slots, as of one moment. Null if the next shard must be
+    // copied.
     rpc::OwnedLease state;
-    size_t part = 0;  // to send next (0: the value; from 1: the slots)
+    size_t part = 0;  // the part to send next (0: the value; from 1: the slots)
     size_t offset = 0;
   };
   // A range of bytes of a shard, to be put into a frame.
@@ -105,7 +106,7 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t bytes = 0;
   };
 
-  // Returns whether the peer's role lets it send this frame. If not, the peer is told.
+  // Returns whether the peer's role permits this frame. If not, tells the peer.
   bool Allowed(const rpc::FrameHeader& header);
   void Request(rpc::IncomingFrame& frame);
   void Register(const rpc::FrameHeader& header);
@@ -120,12 +121,12 @@ class PeerSession : public rpc::ConnectionHandler {
   bool BeginExchange(const rpc::FrameHeader& header);
   bool BeginPush(const rpc::FrameHeader& header);
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
-  // Begins with the update of a shard, as its first segment says.
+  // Begins to receive the update of a shard, as the first segment of the shard describes it.
   Status BeginShard(const rpc::SegmentInfo& segment);
   Status BeginRows(const ShardRows& rows, const rpc::SegmentInfo& segment);
   void TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
-  // The shard's update is complete: checks its rows, if it has any, and applies it in asynchronous
-  // mode.
+  // Called when the shard's update is complete: checks its rows, if any, and applies it in
+  // asynchronous mode.
   Status EndShard();
   // Applies the update in push_, in asynchronous mode.
   Status ApplyNow(Store& store, int shard);

@@ -26,7 +26,7 @@ bool PeerSession::NextCopiedShard() {
   copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
   copy_.part = copy_.offset = 0;
   // Copies the whole shard at once, although it is sent in pieces, because value, slots and ledger
-  // must be of the same moment.
+  // must be copied at the same moment.
   store.CopyState(shard, copy_.state->data(), copy_.ledger);
   return true;
 }
@@ -48,7 +48,7 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
   }
   // The text is a member because the frame refers to its bytes until the frame is written.
   text_ = std::move(copy_.ledger);
-  // The job's steps are those that ps 0 counted, so its counter is the one to be restored.
+  // The job's steps are counted by ps 0, so its counter is the one to restore.
   if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
   frame.header.type = wire::kSnapshotEnd;
   frame.header.step = copy_.of.store->step();

@@ -1,4 +1,4 @@
-// Implements how a session takes the updates of a contribution, shard by shard.
+// Implements how a session receives the updates of a contribution, shard by shard.
 #include <utility>
 
 #include "runtime/ps/limits.h"
@@ -88,8 +88,8 @@ Status PeerSession::EndShard() {
     return push_.rows < 0 ? OkStatus() : push_.staging->CheckRows(shard);
   }
   if (push_.synchronous) return OkStatus();
-  // A gradient is applied only when it is complete, so a task that dies while sending one leaves
-  // no trace.
+  // A gradient is applied only when it is complete, so a task that dies while sending one has no
+  // effect on the values.
   RETURN_IF_ERROR(ApplyNow(store, shard));
   push_.update = nullptr;
   MutexLock lock(mutex_);

@@ -1,6 +1,6 @@
-// Logs that a peer broke the protocol. The job's own tasks do so only if they define more than fits
-// into this server's memory. In all other cases, the peer is a task that an attacker controls or,
-// if the job has no key, a stranger. Private to this package.
+// Logs that a peer violated the protocol. The job's own tasks do this only if they define more than
+// fits into this server's memory. In all other cases, the peer is a task that an attacker controls
+// or, if the job has no key, a stranger. Private to this package.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace tfjob::ps {
 // Thread-safe. Logs one refusal per source address every ten minutes.
 class RefusalLog {
  public:
-  // Does nothing if `why` is OK, or an error that tasks meet while others restart.
+  // Does nothing if `why` is OK, or an error that tasks encounter while others restart.
   void Note(const rpc::Identity& peer, const std::string& address, const Status& why);
 
  private:

@@ -15,7 +15,7 @@ namespace tfjob::ps {
 struct ShardRows {
   int64_t first = 0;  // the index of its first row in the variable
   int64_t count = 0;
-  int64_t bytes = 0;  // of each
+  int64_t bytes = 0;  // of each row
   DType dtype = DType::kFloat32;
 
   // Returns the size of an update of n rows: their indices, followed by their values.
@@ -37,14 +37,14 @@ struct RowUpdate {
   }
 };
 
-// Returns InvalidArgument unless the indices ascend and are those of rows that the shard has.
+// Returns InvalidArgument unless the indices are ascending and refer to rows of the shard.
 Status CheckRows(const ShardRows& shard, std::span<const int64_t> indices);
 
-// Returns how many rows the sum of two updates has.
+// Returns the number of rows in the sum of two updates.
 int64_t RowsOfSum(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// Writes the sum of `a` and `b` to `sum`, whose size must be that of RowsOfSum rows: a row that
-// both have is a's plus b's.
+// Writes the sum of `a` and `b` to `sum`, which must have the size of RowsOfSum rows: a row that
+// both updates contain is the sum of a's row and b's row.
 void AddRows(const ShardRows& shard, const RowUpdate<const std::byte>& a,
              const RowUpdate<const std::byte>& b, std::span<std::byte> sum);
 

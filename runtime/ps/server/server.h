@@ -28,26 +28,26 @@ inline constexpr char kParameterService[] = "parameters";
 struct ServerOptions {
   rpc::Identity identity;  // task_index is the server's number
   // The job's chief: the only task that may define, fill, hold, copy and end the state. With the
-  // type "", it is unknown, and every task that trains may do so; the one that has filled this
-  // server last then counts as the chief whose failure ends it.
+  // type "", it is unknown, and every task that trains may do so; the task that last filled this
+  // server then counts as the chief, whose report of a failure ends the server.
   std::string chief_type = "chief";
   int32_t chief_index = 0;
-  // Returns whether the job may have this task. Others are refused. If null, every name is
+  // Returns whether the job may have this task. All other tasks are refused. If null, every name is
   // accepted.
   std::function<bool(const std::string& type, int32_t index)> may_have;
-  // A definition that needs more memory than this for values and slots is refused.
+  // A definition that needs more memory than this for values and slots is rejected.
   int64_t max_bytes = AvailableMemory();
-  // A peer that does not read the answers to what it asks is given up once more bytes of them wait.
+  // Limit on unread response bytes per peer; the server disconnects a peer that exceeds it.
   size_t max_queued_bytes = size_t{16} << 20;
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   state::PeerEventSink on_event;
   // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
-  // Decides when a silent peer is reported, and when its connection is given up.
+  // Decides when a silent peer is reported, and when its connection is broken.
   rpc::LivenessRules liveness;
-  // Synchronous: a worker that has kept the others waiting for this multiple of the median step
-  // time, and at least for step_lease_least, is no longer waited for. 0: it always is.
+  // Synchronous: the server stops waiting for a worker that has kept the others waiting for this
+  // multiple of the median step time, and for at least step_lease_least. 0: it never stops waiting.
   double step_lease_factor = 10;
   Duration step_lease_least{60s};
   // While the server has no state or no training task is connected, it reports at this interval,
@@ -58,7 +58,7 @@ struct ServerOptions {
 struct ServerState {
   bool ready = false;  // holds values
   int64_t epoch = 0;
-  int64_t global_step = 0;  // as far as this server knows
+  int64_t global_step = 0;  // the last step that this server knows of
   int64_t shards = 0;
   int64_t bytes = 0;         // size of values and slots
   int64_t staged_bytes = 0;  // size of the gradients that wait for their step
@@ -73,14 +73,15 @@ class ParameterServer : public rpc::StreamHandler {
   ~ParameterServer() override = default;
 
   // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
-  // the job and the peers have been told, but waits for slow peers no longer than 2 s. Returns
-  // state::RunFailure if the chief has ended the job with it, and Cancelled after Stop.
+  // the job and the peers have been told, but waits no longer than 2 s for slow peers. Returns
+  // state::RunFailure if the chief has ended the job with that error, and Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   // Stops the server in an orderly way, for a process that was asked to end: tells the training
-  // tasks, so that the chief copies the state, and keeps serving until it has, until every training
-  // task has gone, or until `budget` is over. Then calls Stop. In asynchronous mode, what arrives
-  // after the chief's copy has begun is not applied here; its senders repeat it to the successor.
+  // tasks, so that the chief copies the state, and keeps serving until the chief has the copy,
+  // every training task has left, or `budget` has elapsed. Then calls Stop. In asynchronous mode,
+  // contributions that arrive after the chief's copy has begun are not applied here; their senders
+  // repeat them to the successor.
   virtual void End(Duration budget) = 0;
   virtual ServerState State() = 0;
 };

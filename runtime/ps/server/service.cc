@@ -89,7 +89,7 @@ void Service::Register(PeerSession& session) {
     if (index() == 0 && RoleOf(session.peer()) != PeerRole::kNone) {
       session.set_incarnation(incarnations_.Connect(task, session.peer().incarnation));
     }
-    // Servers do not ask for their incarnations: only ps 0 needs these.
+    // Servers do not request incarnations for themselves: only ps 0 needs these.
     if (index() == 0 && task.type == "ps" && session.incarnation() == 0) {
       session.set_incarnation(
           incarnations_.Register(task, session.peer().incarnation, 0, 0).value_or(0));
@@ -224,7 +224,7 @@ Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
   MutexLock change(change_mutex_);
   {
     MutexLock lock(mutex_);
-    // A late request from an earlier chief must not replace the state of the present chief.
+    // A late request from an earlier chief must not replace the state of the current chief.
     if (epoch <= epoch_) return EpochIsOver(epoch);
     epoch_ = epoch;
     coordinator_ = coordinator;
@@ -253,7 +253,7 @@ Status Service::Activate(std::shared_ptr<Store> store, const protocol::Worker& f
   }
   synchronous_ = store->definition().mode == Mode::kSynchronous;
   // The synchronizer gets the state before store_ is set, because sessions begin to stage
-  // contributions as soon as it is set, and the synchronizer would refuse them.
+  // contributions as soon as store_ is set, and the synchronizer would refuse them.
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
@@ -387,8 +387,8 @@ void Service::Finish() {
   changed_.NotifyAll();
 }
 
-// A server stays until the chief knows: a chief that is restarting hears of the failure as soon as
-// it connects, and can record it.
+// A server keeps running until the chief knows of the failure: a chief that is restarting learns of
+// it as soon as it connects, and can record it.
 void Service::Fail(const PeerSession& session, const std::string& words) {
   MutexLock lock(mutex_);
   if (finished_ || chief_has_failed_) return;
@@ -409,8 +409,8 @@ Status Service::WaitUntilFinished() {
 }
 
 void Service::AwaitLastWords() {
-  // The wait is bounded, because a peer that has stopped reading would otherwise keep this
-  // process alive.
+  // The wait is limited, because a peer that has stopped reading would otherwise keep this process
+  // running.
   const auto deadline = std::min(SteadyNow() + kLastWords, last_words_until_);
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
   while (!std::ranges::all_of(sessions_, said) && SteadyNow() < deadline) {

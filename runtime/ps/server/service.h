@@ -25,7 +25,7 @@ class CoordinatorLink;
 class Synchronizer;
 struct Attendance;
 
-// Bounds the wait for peers that read slowly, when the server has ended.
+// Limits the wait for peers that read slowly, once the server has ended.
 inline constexpr Duration kLastWords{2s};
 
 // Thread-safe. Lock order: the service's lock before a session's.
@@ -51,22 +51,23 @@ class Service : public ParameterServer {
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
   PeerRole RoleOf(const rpc::Identity& peer) const;
   std::string ChiefName() const;  // "chief 0"
-  // Takes the present store out of service and frees it, then creates an empty one, to be filled.
-  // Returns InvalidArgument if the assignment is invalid or needs more memory than there is, and
-  // Aborted unless `epoch` is greater than all earlier epochs. In either case, the present store
+  // Takes the current store out of service and frees it, then creates an empty one, to be filled.
+  // Returns InvalidArgument if the assignment is invalid or needs more memory than is available,
+  // and Aborted unless `epoch` is higher than all earlier epochs. In either case, the current store
   // stays in service.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
-  // Frees a store whose filling will not end.
+  // Frees a store that will not be completely filled.
   void Abandon(const std::shared_ptr<Store>& store);
   // Puts the store, which `filler` has filled, into service. Returns Aborted if another store was
   // defined meanwhile.
   Status Activate(std::shared_ptr<Store> store, const protocol::Worker& filler);
   // Describes the state, for the process behind `session`.
   std::pair<rpc::FrameHeader, std::string> DescribeState(const PeerSession& session);
-  // Returns only the header of that description. Unlike the body, it is cheap to make.
+  // Like DescribeState, but returns only the header, which is cheap to build, unlike the body.
   rpc::FrameHeader DescribeStep();
   // ps 0: determines the incarnation of the session's process (Incarnations::Register). Returns
-  // Aborted if there is no state yet, since only its ledger says which incarnations are taken.
+  // Aborted if there is no state yet, since only the state's ledger shows which incarnations are
+  // taken.
   struct Registration {
     int64_t incarnation = 0;
     int64_t drawn = 0;  // the task's position in its data
@@ -74,23 +75,24 @@ class Service : public ParameterServer {
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
   // Other servers: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
-  // The task contributes nothing more.
+  // The task will contribute nothing more.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
   // Ends the hold or, with `keep`, only returns whether it lasted until now.
   Status Release(const protocol::Worker& worker, bool keep);
   void Finish();
-  // Ends the run with an error that the peer of this session has reported. The chief's words win.
+  // Ends the run with an error that the peer of this session has reported. The chief's message
+  // takes precedence.
   void Fail(const PeerSession& session, const std::string& words);
-  // The task of this session was asked to end, and contributes nothing more.
+  // The task of this session was asked to end, and will contribute nothing more.
   void OnTaskEnding(const PeerSession& session);
   // The chief begins to copy the state through this session, or has copied the state of all
   // servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
-  // Returns whether this server's last copy has begun, so that its values must not change. Ends if
-  // the session ends before the chief has the copies of all servers.
+  // Returns whether this server's last copy has begun, so that its values must not change. Becomes
+  // false again if the session ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
@@ -103,14 +105,14 @@ class Service : public ParameterServer {
   // Takes `store` out of service, unless another store has replaced it.
   void Forget(const std::shared_ptr<Store>& store);
   void TellWait(int64_t step, const std::vector<protocol::Worker>& awaited);
-  // The worker has lost its token, or contributes again.
+  // Reports that the worker has lost its token, or contributes again.
   void TellLapse(int64_t step, const protocol::Lapse& lapse);
   void TellReturn(const protocol::Worker& worker);
   protocol::LeaseRule lease_rule() const {
     return {options_.step_lease_factor, options_.step_lease_least};
   }
-  // The first step waits for these tasks to join, until `left` has passed; or, after TellAbsent, no
-  // longer.
+  // Report that the first step waits for these tasks to join until `left` has passed
+  // (TellGathering), or that it no longer waits for them (TellAbsent).
   void TellGathering(const std::vector<protocol::Worker>& missing, Duration left);
   void TellAbsent(const std::vector<protocol::Worker>& absent);
   // Calls act(session) if the process of `worker` that has this incarnation is connected.
@@ -131,8 +133,8 @@ class Service : public ParameterServer {
   void Unregister(PeerSession& session, const Status& why);
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
-  // Notes the incarnations that the ledgers name. Disconnects, and from now on refuses, processes
-  // that are older, because the ledgers would treat everything that they send as already applied.
+  // Notes the incarnations that the ledgers name. Disconnects older processes, and refuses them
+  // from now on, because the ledgers would treat everything that they send as already applied.
   void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -140,8 +142,8 @@ class Service : public ParameterServer {
   std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const protocol::Worker& to,
                                                                const Attendance& attendance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns whether the peer is the chief or, if the chief is unknown, the task that has filled
-  // this server, which only the chief does.
+  // Returns whether the peer is the chief. If the chief is unknown, this is the task that has
+  // filled this server, since only the chief fills servers.
   bool IsChiefLocked(const PeerSession& session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits, up to a time limit, until everything queued for the peers has been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -150,7 +152,8 @@ class Service : public ParameterServer {
   void SendState(bool all);
   void TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker,
               const std::string& message);
-  // The last copy was not taken: continues with the contributions that arrived after it.
+  // Called if the last copy was not taken: resumes with the contributions that arrived after the
+  // copy had begun.
   void Unfreeze() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether a server that was asked to end must still serve.
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -166,34 +169,35 @@ class Service : public ParameterServer {
   std::atomic<bool> frozen_ = false;
   RefusalLog refusals_;
 
-  // Held while a store goes out of service or into it, so that the service and the synchronizer
-  // always change to the same one. Taken before the synchronizer's lock and mutex_.
+  // Held while a store goes into or out of service, so that the service and the synchronizer always
+  // change to the same store. Taken before the synchronizer's lock and mutex_.
   Mutex change_mutex_;
   Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);    // in service; null: empty
   std::shared_ptr<Store> filling_ ABSL_GUARDED_BY(mutex_);  // being filled
   std::string coordinator_ ABSL_GUARDED_BY(mutex_);         // address of ps 0, from the chief
-  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // the greatest defined so far
+  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // the highest epoch defined so far
   Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
-  bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded it
+  bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded the failure
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to end
   // When a server that was asked to end no longer waits for peers that read slowly.
   SteadyTime last_words_until_ ABSL_GUARDED_BY(mutex_) = SteadyTime::max();
-  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since then
-  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // and the chief has all of it
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since the process was asked to
+                                                 // end
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has this copy of all servers
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that were connected and no longer are.
+  // Tasks that were connected and are no longer.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end
   std::set<protocol::Worker> stuck_ ABSL_GUARDED_BY(mutex_);    // tasks that lost their token
 
-  // The session that copies the state, and the task that has filled a store last.
+  // The session that copies the state, and the task that last filled a store.
   const PeerSession* copier_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<protocol::Worker> filler_ ABSL_GUARDED_BY(mutex_);
 

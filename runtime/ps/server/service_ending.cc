@@ -1,5 +1,5 @@
-// Implements how a server ends when its process is asked to, and what it reports about tasks that
-// end or are stuck.
+// Implements how a server shuts down when its process is asked to end, and what it reports about
+// tasks that are ending or stuck.
 #include <algorithm>
 
 #include "runtime/ps/server/service.h"
@@ -11,7 +11,7 @@ namespace tfjob::ps {
 // ---- this server was asked to end
 
 void Service::End(Duration budget) {
-  // A part of the budget is kept for what the peers must still be told.
+  // Part of the budget is reserved for the last messages to the peers.
   const SteadyTime end = SteadyNow() + budget;
   const SteadyTime deadline = end - std::min(kLastWords, budget / 4);
   {
@@ -69,7 +69,7 @@ void Service::SendState(bool all) {
   }
 }
 
-// ---- tasks that end or are stuck
+// ---- tasks that are ending or stuck
 
 void Service::OnTaskEnding(const PeerSession& session) {
   {
@@ -88,7 +88,7 @@ void Service::TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker
   {
     MutexLock lock(mutex_);
     auto found = sessions_.find(worker);
-    if (found == sessions_.end()) return;  // its loss is reported
+    if (found == sessions_.end()) return;  // the loss of the task is reported separately
     address = found->second->address();
     if (kind == state::PeerEvent::Kind::kStuck) {
       stuck_.insert(worker);

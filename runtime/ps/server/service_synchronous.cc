@@ -1,5 +1,5 @@
-// Implements ps 0's side of synchronous steps: passes on what tasks and servers send, and tells
-// them whom a step waits for.
+// Implements ps 0's side of synchronous steps: passes on the messages of tasks and servers, and
+// tells them which tasks a step is waiting for.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -52,7 +52,7 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
           .liveness = options_.liveness});
 }
 
-// Drops events after the end of the job: ps 0 exits then, too, which is not a loss.
+// Drops events after the end of the job: ps 0 then exits as well, which is not a loss.
 void Service::TellOfCoordinator(const state::PeerEvent& event) {
   {
     MutexLock lock(mutex_);
@@ -70,7 +70,7 @@ void Service::SendToServer(int server, std::string message) {
 
 void Service::Forget(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
-  // The chief may have filled the server again since the protocol gave up `store`.
+  // The chief may have filled the server again since the protocol abandoned `store`.
   if (store_ == store) store_ = nullptr;
   changed_.NotifyAll();
 }

@@ -122,7 +122,7 @@ std::vector<double> Staging::SquaresOfMean(kernels::Stream& stream) const {
     }
   };
   stream.ParallelFor(static_cast<int64_t>(shards.size()), 1, measure);
-  // Summed in the order of the shards, however many threads there are.
+  // Summed in the order of the shards, regardless of the number of threads.
   std::vector<double> squares(NormsOf(store_->definition()));
   for (size_t i = 0; i < shards.size(); ++i) squares[store_->NormOf(shards[i])] += of_shard[i];
   return squares;
@@ -137,7 +137,7 @@ void SumInPairs(const std::vector<protocol::Name>& set,
   };
   protocol::MergeTree tree;
   for (const protocol::Name& name : set) {
-    // Absorb does nothing for what was merged before.
+    // Absorb does nothing for contributions that were already merged.
     for (const auto& [into, from] : tree.Add(name)) staging(into).Absorb(staging(from));
   }
 }

@@ -23,8 +23,8 @@ class Staging {
   // `slot` is null if the contribution is so small that any number may arrive at once.
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
           protocol::Name name, std::unique_ptr<Intake::Slot> slot);
-  // The shard's update has this many rows. Called before Take, if the shard's gradient arrives as
-  // rows and the contribution has an update for it.
+  // Sets the number of rows of the shard's update. Called before Take, if the shard's gradient
+  // arrives as rows and the contribution has an update for the shard.
   void BeginRows(int shard, int64_t rows);
   // Returns InvalidArgument unless the rows that have arrived are rows of the shard. Must be called
   // before the staging is used in any other way.
@@ -32,7 +32,7 @@ class Staging {
   // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
   // the contribution has no update for the shard.
   void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
-  // All bytes have arrived: lets the next contribution in.
+  // Called when all bytes have arrived: admits the next contribution.
   void EndIntake() { slot_ = nullptr; }
   // Returns null if there is no update for the shard.
   const std::byte* update(int shard) const;
@@ -40,22 +40,23 @@ class Staging {
   int64_t rows(int shard) const { return rows_[store_->PlaceOf(shard)]; }
   // Returns the number of contributions that are summed in update(shard).
   int count(int shard) const;
-  // If the shard's updates are gradients: replaces their sum by their mean, clipped by value, which
-  // counts as one contribution.
+  // If the shard's updates are gradients: replaces their sum with their mean, clipped by value. The
+  // mean counts as one contribution.
   void ClipMean(int shard);
-  // Returns the sums of squares of the mean of what is summed here, by norm.
+  // Returns the sums of squares of the mean of the contributions that are summed here, one per
+  // norm.
   std::vector<double> SquaresOfMean(kernels::Stream& stream) const;
   // Frees the shard's update, once it has been applied.
   void Free(int shard);
-  // Leaves out updates that the store's ledger contains. Must be called before Absorb and count.
+  // Drops the updates that the store's ledger contains. Must be called before Absorb and count.
   void DropApplied();
   // Adds the updates of `other` to these, and frees them.
   void Absorb(Staging& other);
-  // The same for one shard.
+  // Like the above, for one shard.
   void Absorb(int shard, Staging& other);
 
  private:
-  // Return the update, and its values: all of it but the indices of rows.
+  // These return the whole update, and its values only, without the indices of rows.
   std::span<std::byte> Bytes(int shard) const;
   std::span<std::byte> Values(int shard) const;
   void AddRowsOf(int shard, const Staging& other);
@@ -70,12 +71,13 @@ class Staging {
   std::vector<int64_t> rows_;
 };
 
-// Adds the contributions of a commit as the merge tree pairs them, whether or not the merges were
-// asked for or arrived in time. The bits of the sum thus depend on the set alone. updates[i]
-// belongs to set[i].
+// Adds the contributions of a commit in the pairs of the merge tree, whether or not the merges were
+// requested or the requests arrived in time. The bits of the sum therefore depend on the set alone.
+// updates[i] belongs to set[i].
 void SumInPairs(const std::vector<protocol::Name>& set,
                 const std::vector<std::shared_ptr<Staging>>& updates);
-// Adds what SumInPairs leaves, in the order of the set, to the first, as Store::ApplyMean would.
+// Adds the sums that SumInPairs leaves to the first one, in the order of the set, as
+// Store::ApplyMean would.
 void SumIntoFirst(const std::vector<std::shared_ptr<Staging>>& updates);
 
 }  // namespace tfjob::ps

@@ -11,7 +11,8 @@
 namespace tfjob::ps {
 namespace {
 
-// Below what a peer may name, so that the numbers of later processes remain possible.
+// Below the highest incarnation that a peer may announce, so that higher numbers remain for later
+// processes.
 constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
 
 template <typename T>
@@ -81,7 +82,7 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// What stands instead of a shard's number in the lines that are not about a shard. Older versions
+// These replace the shard's number in lines that do not belong to a shard. Older versions also
 // wrote lines with -2, which need not be read.
 constexpr int kCounter = -1;
 constexpr int kPosition = -3;
@@ -93,7 +94,8 @@ void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text)
   }
 }
 
-// The bytes from the beginning of one part of a shard (its value, a slot) to that of the next.
+// Returns the distance in bytes between the beginnings of two consecutive parts of a shard (its
+// value, a slot).
 constexpr size_t StrideOf(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -338,7 +340,7 @@ Status Store::CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t
 std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t offset,
                                        uint64_t length) {
   Entry& entry = At(static_cast<int>(shard));
-  // Bytes that are sent twice do not make up for others that are missing.
+  // Bytes that are sent twice do not make up for missing ones.
   if (size_t& received = entry.received[slot]; offset == received) {
     received += length;
     unfilled_ -= static_cast<int64_t>(length);

@@ -1,4 +1,5 @@
-// Holds a server's shards: values, optimizer slots and, per shard, a ledger of what was applied.
+// Holds a server's shards: values, optimizer slots and, per shard, a ledger of the contributions
+// that were applied.
 #pragma once
 
 #include <atomic>
@@ -24,10 +25,10 @@ namespace tfjob::ps {
 // each other. A shard is identified by its index in Place(definition, servers).
 class Store {
  public:
-  // Requires a definition that Validate accepts, and memory of BytesFor.
+  // Requires a definition that Validate accepts. Allocates the memory that BytesFor returns.
   Store(Definition definition, int server, int servers, int64_t epoch);
-  // Returns how many bytes the values and slots of a server take. Requires a definition that
-  // Validate accepts.
+  // Returns the number of bytes that the values and slots of a server take. Requires a definition
+  // that Validate accepts.
   static int64_t BytesFor(const Definition& definition, int server, int servers);
 
   const Definition& definition() const { return definition_; }
@@ -50,11 +51,12 @@ class Store {
   int slots_of(int shard) const { return At(shard).slots; }
   // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
-  // Returns which of the norms (NormsOf(definition)) the shard is part of.
+  // Returns the index of the norm (see NormsOf(definition)) to which the shard belongs.
   size_t NormOf(int shard) const;
 
-  // The global step: that of the fill, and one more for each step applied since. In asynchronous
-  // mode, every server counts the contributions that it has applied (see Count).
+  // The global step: the step of the state that filled the store, plus the number of steps applied
+  // since. In asynchronous mode, every server counts the contributions that it has applied (see
+  // Count).
   std::atomic<int64_t>& step() { return step_; }
 
   // Applies the update of the contribution `name`. The update is a gradient, a value or a
@@ -66,17 +68,18 @@ class Store {
   // updates[i] belongs to names[i]; it is null, and does not count, if that contribution has no
   // update for the shard. Contributions that the ledger contains are skipped. `sum` is scratch
   // memory of at least the shard's size. If `counts` is given, updates[i] is the sum of counts[i]
-  // contributions, from which the caller has left out those that the ledger contains. A gradient is
-  // multiplied by `factor`, which clips it.
+  // contributions, from which the caller has removed those that the ledger contains. The mean
+  // gradient is multiplied by `factor`, which clips it.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream, std::span<const int> counts = {}, double factor = 1);
-  // The same for a shard whose gradient arrives as rows. `update` has `rows` rows, which CheckRows
-  // accepts.
+  // Like Apply, for a shard whose gradient arrives as rows. `update` has `rows` rows, which
+  // CheckRows accepts.
   bool ApplyRows(int shard, const protocol::Name& name, std::span<const std::byte> update,
                  int64_t rows, int64_t step, kernels::Stream& stream);
   // Applies the mean of `count` contributions, whose sum is `update`; 0: none has an update for the
-  // shard. Records all of `names`, of which the caller has left out those that the ledger contains.
+  // shard. Records all of `names`, from which the caller has removed those that the ledger
+  // contains.
   void ApplyMeanOfRows(int shard, std::span<const protocol::Name> names,
                        std::span<const std::byte> update, int64_t rows, int count, int64_t step,
                        kernels::Stream& stream, double factor = 1);
@@ -88,13 +91,14 @@ class Store {
   // Returns the sum of squares of the mean of `count` updates of the shard, whose sum is `sum`; 0
   // if the updates are not gradients.
   double SquaresOfMean(int shard, std::span<const std::byte> sum, int count) const;
-  // Returns the `factor` for ApplyMean, from the sums of squares of the whole mean, by norm.
+  // Returns the `factor` for ApplyMean, from the sums of squares of the whole mean, one per norm.
   double FactorOf(int shard, std::span<const double> squares) const;
-  // Replaces the sum of `count` gradients by their mean, clipped by value. Returns false, and has
+  // Replaces the sum of `count` gradients with their mean, clipped by value. Returns false, and has
   // no effect, if the updates are not gradients.
   bool ClipMean(int shard, std::span<std::byte> sum, int count) const;
 
-  // Copies to.size() bytes of the value, from `offset` on. Updates may happen between two calls.
+  // Copies to.size() bytes of the value, starting at `offset`. Updates may happen between two
+  // calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
@@ -104,15 +108,16 @@ class Store {
   // they are the next bytes of the value or slot.
   Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
-  // Returns whether all bytes of all shards and slots have arrived, those of each in order.
+  // Returns whether all bytes of all shards and slots have arrived, in order within each value or
+  // slot.
   bool filled() const { return unfilled_ == 0; }
 
   // SetLedger reads a ledger from text, with one entry per line: "shard type index incarnation
-  // sequence". CopyState writes the entries of a shard, and CounterLedger those of the step
-  // counter, which have shard -1, and the positions, which have shard -3 and, instead of the
-  // sequence, the number of batches. SetLedger skips entries of other servers' shards. If the
+  // sequence". CopyState writes the entries of a shard. CounterLedger writes the entries of the
+  // step counter, which have shard -1, and the positions, which have shard -3 and the number of
+  // batches in place of the sequence. SetLedger skips entries of other servers' shards. If the
   // ledger of a state at step() > 0 has no positions, because an older version wrote it, the tasks
-  // of the definition begin where that many steps would have brought them.
+  // of the definition begin at the position that they would have reached after step() steps.
   Status SetLedger(const std::string& text);
   std::string CounterLedger();
   // Returns the newest incarnation of each task that a ledger of this server names.
@@ -123,7 +128,8 @@ class Store {
   int64_t Count(const protocol::Name& name, int64_t drawn = 0);
 
   // The position of each task in its data: how many batches it has drawn for the steps of this
-  // state. Only ps 0's are used. Drew never lowers it, and takes at most 2^60.
+  // state. Only the positions on ps 0 are used. Drew never lowers a position, and accepts at most
+  // 2^60.
   void Drew(const protocol::Worker& task, int64_t drawn);
   int64_t DrawnBy(const protocol::Worker& task);
 
@@ -143,7 +149,7 @@ class Store {
     std::span<std::byte> Part(int part) const;
 
     size_t stride = 0;
-    std::vector<size_t> received;  // of each part, while the store is being filled
+    std::vector<size_t> received;  // bytes received of each part, while the store is being filled
     Mutex mutex;
     std::unique_ptr<Buffer> state;  // guarded by `mutex` once the store is in use
     protocol::Ledger ledger ABSL_GUARDED_BY(mutex);

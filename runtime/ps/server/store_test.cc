@@ -79,7 +79,7 @@ TEST_F(StoreTest, ClipsTheMeanOfGradientsOnly) {
   definition.clipping = {optimizer::ClipKind::kNorm, 2};
   Store store(definition, 0, 1, 1);
   FillWithZeros(store);
-  // The means are (3, 0, 4), (1, 2) and, of a variable without gradients, (30, 40).
+  // The means are (3, 0, 4), (1, 2) and, for a variable without gradients, (30, 40).
   std::vector<float> w = {6, 0, 8}, mean = {60, 80};
   std::vector<double> d = {2, 4};
   EXPECT_EQ(store.SquaresOfMean(0, Bytes(w), 2), 25);
@@ -138,7 +138,7 @@ TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   };
   mean(0, a, b);
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
-  mean(0, a, b);  // all were applied before
+  mean(0, a, b);  // all of them were applied before
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
   mean(2, a, b);
   EXPECT_EQ(Value<float>(2), (std::vector<float>{2, 3}));
@@ -223,7 +223,7 @@ TEST_F(StoreTest, IsFilledByEveryByteOnceAndInOrder) {
       store->FillTarget(static_cast<uint32_t>(shard), 0, 0, store->bytes_of(shard));
     }
   }
-  // As many bytes as the value has, but not all of them.
+  // Sends as many bytes as the value has, but some of them twice and others not at all.
   twice.FillTarget(0, 0, 0, 6);
   twice.FillTarget(0, 0, 0, 6);
   EXPECT_FALSE(twice.filled());
@@ -237,7 +237,7 @@ TEST_F(StoreTest, IsFilledByEveryByteOnceAndInOrder) {
 TEST_F(StoreTest, KnowsItsSizeBeforeItIsMade) {
   Definition definition = Kinds();
   definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
-  // Every value takes a multiple of 64 bytes; the two that have gradients have two slots.
+  // Every value takes a multiple of 64 bytes; the two variables with gradients have two slots each.
   EXPECT_EQ(Store::BytesFor(definition, 0, 1), 64 * (3 + 3 + 1 + 1 + 1));
   EXPECT_EQ(Store::BytesFor(definition, 0, 2) + Store::BytesFor(definition, 1, 2), 64 * 9);
 }

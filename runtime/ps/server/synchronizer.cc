@@ -13,10 +13,10 @@
 namespace tfjob::ps {
 namespace {
 
-// Limits what is kept between two steps: 16 GiB.
+// Limits the memory that is kept between two steps to 16 GiB.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
-// The size of the variables from which on it pays to ask for merges.
+// The size of the variables above which merges are worthwhile.
 constexpr int64_t kWorthMerging = int64_t{4} << 20;
 
 int64_t BytesOf(const Definition& definition) {
@@ -84,7 +84,7 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
                              NormsOf(store->definition())));
   }
   store_ = store;
-  // As much as a step stages, so that the next step finds its buffers.
+  // Keeps as much memory as a step stages, so that the next step finds its buffers.
   size_t values = 0;
   for (int shard : store->shards()) values += store->bytes_of(shard);
   const auto aggregate = static_cast<size_t>(store->definition().replicas_to_aggregate);
@@ -117,18 +117,19 @@ size_t Synchronizer::StagedBy(const protocol::Worker& worker) const {
 
 StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                                        const std::shared_ptr<Store>& store) {
-  // Waits without the lock. What is needed is decided afterwards, since the step may have ended.
+  // Waits without the lock. Decides afterwards whether the contribution is needed, since the step
+  // may have ended.
   std::unique_ptr<Intake::Slot> slot;
   if (BytesOf(store->definition()) >= kWorthMerging) slot = intake_->Enter();
   MutexLock lock(mutex_);
-  // A task sends as many contributions to a step as the step needs if all others are gone. One more
-  // may belong to the next step, and one to a task's predecessor.
+  // If all other tasks are gone, a task sends all contributions that a step needs. One more may
+  // belong to the next step, and one to the task's predecessor.
   const auto most = static_cast<size_t>(store->definition().replicas_to_aggregate) + 2;
   if (StagedBy(name.worker) >= most) {
     return ResourceExhausted(protocol::ToString(name.worker), " already has ", most,
                              " contributions here that no step has used");
   }
-  // A push also readmits a worker that was considered gone because its connection broke.
+  // A push also readmits a worker that was considered lost because its connection broke.
   Joined(name);
   if (!participant_.Wants(store->epoch(), step, name)) return std::shared_ptr<Staging>();
   return std::make_shared<Staging>(store, buffers_, name, std::move(slot));
@@ -161,7 +162,7 @@ void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t ste
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
     // The bytes were skipped because the participant had another state, now void, when they began
-    // to arrive. The worker must send them again.
+    // to arrive. The worker must resend them.
     Carry({.refused = {name}});
     return;
   }

@@ -1,4 +1,4 @@
-// Runs the synchronous protocol on one server: stages contributions, applies what the coordinator
+// Runs the synchronous protocol on one server: stages contributions, applies the coordinator's
 // commits, and, on ps 0, runs the coordinator. Private to this package.
 #pragma once
 
@@ -23,10 +23,11 @@
 
 namespace tfjob::ps {
 
-// Who has joined a synchronous run. Known to ps 0 only; elsewhere, both lists are empty.
+// Lists the tasks that have not joined a synchronous run. Known to ps 0 only; elsewhere, both lists
+// are empty.
 struct Attendance {
-  std::vector<protocol::Worker> missing;  // the first step waits for them
-  std::vector<protocol::Worker> absent;   // it did not wait any longer, and they are still missing
+  std::vector<protocol::Worker> missing;  // the first step is waiting for them
+  std::vector<protocol::Worker> absent;   // still missing, but the first step no longer waits
 };
 
 class CoordinatorLink;
@@ -44,13 +45,14 @@ class Synchronizer {
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
-  // Returns where to put the bytes of the contribution, or null if they are not needed. Waits, up
-  // to 5 s, while others arrive at full speed and memory for another is better not taken. In either
-  // case, the caller must call Staged once all of them have arrived. Returns ResourceExhausted if
-  // the task already has more contributions here than the protocol ever asks a task for.
+  // Returns where to put the bytes of the contribution, or null if they are not needed. While other
+  // contributions arrive at full speed, waits up to 5 s before taking memory for another. Whether
+  // or not the result is null, the caller must call Staged once all bytes have arrived. Returns
+  // ResourceExhausted if the task already has more contributions here than the protocol ever
+  // requests from a task.
   StatusOr<std::shared_ptr<Staging>> Stage(const protocol::Name& name, int64_t step,
                                            const std::shared_ptr<Store>& store);
-  // `drawn` is that of protocol::StagedReport.
+  // See protocol::StagedReport for `drawn`.
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step, int64_t drawn,
               std::shared_ptr<Staging> staging);
   // The task has requested the current values, and takes part from now on.
@@ -61,15 +63,15 @@ class Synchronizer {
   // Returns whether, as far as this server knows, the step waits for the task's gradient.
   bool Awaits(const protocol::Worker& worker);
 
-  // Asks for a hold. The answer is sent with ReplyTo(sequence) of the worker's session.
+  // Requests a hold. The answer is sent with ReplyTo(sequence) of the worker's session.
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
   // Ends the hold. Returns whether it lasted until now.
   bool Release(const protocol::Worker& worker);
-  // Returns whether the hold lasts.
+  // Returns whether the worker still has the hold.
   bool Holds(const protocol::Worker& worker);
 
-  // `incarnation` is that of the process that sent the message.
+  // `incarnation` belongs to the process that sent the message.
   void FromParticipant(int server, int64_t incarnation, const std::string& message);
   void FromCoordinator(const std::string& message);
   void Connected();  // the link to the coordinator is up
@@ -80,7 +82,7 @@ class Synchronizer {
 
  private:
   struct Work {
-    // If null, the second of two updates is to be summed into the first.
+    // If nullopt, the second of two updates is to be summed into the first.
     std::optional<protocol::Commit> commit;
     bool measures = false;  // the commit is to be measured, not applied
     std::vector<double> squares;
