@@ -17,7 +17,7 @@ using graph::Output;
 using losses::LabelsLike;
 using losses::MeanOfLast;
 
-// In the order of Metric, up to the losses.
+// In the order of Metric::Kind, up to kLoss.
 constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "binary_accuracy",
                                           "categorical_accuracy",
@@ -34,31 +34,23 @@ constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "true_negatives",
                                           "false_positives",
                                           "false_negatives"};
-constexpr int kFirstLoss = static_cast<int>(Metric::kSparseCategoricalCrossentropy);
-static_assert(std::size(kOwnNames) == kFirstLoss);
+static_assert(std::size(kOwnNames) == static_cast<size_t>(Metric::kLoss));
 // Keras' default for the top-k metrics.
 constexpr double kTopK = 5;
 
-bool IsLoss(Metric metric) {
-  return static_cast<int>(metric) >= kFirstLoss;
-}
-LossKind LossOf(Metric metric) {
-  return static_cast<LossKind>(static_cast<int>(metric) - kFirstLoss);
-}
-
 bool IsCount(Metric metric) {
-  return metric >= Metric::kPrecision && metric <= Metric::kFalseNegatives;
+  return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
 }
 
 // Says which metric kAccuracy is.
 Metric Resolve(Metric metric, int64_t last_axis, bool classes) {
-  if (metric != Metric::kAccuracy) return metric;
+  if (metric.kind != Metric::kAccuracy) return metric;
   if (classes) return Metric::kSparseCategoricalAccuracy;
   return last_axis == 1 ? Metric::kBinaryAccuracy : Metric::kCategoricalAccuracy;
 }
 
 LabelForm FormOfMetric(Metric metric, bool classes) {
-  switch (metric) {
+  switch (metric.kind) {
     case Metric::kSparseCategoricalAccuracy:
     case Metric::kSparseTopKCategoricalAccuracy:
       return LabelForm::kClasses;
@@ -68,8 +60,10 @@ LabelForm FormOfMetric(Metric metric, bool classes) {
       return LabelForm::kRows;
     case Metric::kPerplexity:
       return classes ? LabelForm::kClasses : LabelForm::kRows;
+    case Metric::kLoss:
+      return FormOf(metric.loss);
     default:
-      return IsLoss(metric) ? FormOf(LossOf(metric)) : LabelForm::kValues;
+      return LabelForm::kValues;
   }
 }
 
@@ -107,7 +101,7 @@ Output TopK(Builder& b, Output p, Output y) {
 
 // Returns one value per place of a metric that is a mean, or a function of one.
 Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
-  switch (metric) {
+  switch (metric.kind) {
     case Metric::kBinaryAccuracy:
       return BinaryAccuracy(b, p, y);
     case Metric::kCategoricalAccuracy:
@@ -121,13 +115,13 @@ Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
     default:
       break;
   }
-  Loss own{.kind = LossOf(metric), .from_logits = loss.from_logits};
-  if (metric == Metric::kPerplexity) {
+  Loss own{.kind = metric.loss, .from_logits = loss.from_logits};
+  if (metric.kind == Metric::kPerplexity) {
     own.kind = b.dtype(y) == DType::kInt64 ? LossKind::kSparseCategoricalCrossentropy
                                            : LossKind::kCategoricalCrossentropy;
   }
   const Output values = LossValues(b, own, p, y);
-  return metric == Metric::kCosineSimilarity ? Neg(b, values) : values;
+  return metric == LossKind::kCosineSimilarity ? Neg(b, values) : values;
 }
 
 // Adds up the values, each divided by the number of places of an example.
@@ -143,17 +137,26 @@ Output SumOfValues(Builder& b, Output values) {
 }  // namespace
 
 StatusOr<Metric> ParseMetric(std::string_view name) {
-  std::vector<std::string> known;
-  for (int i = 0; i < kMetricCount; ++i) {
-    const auto metric = static_cast<Metric>(i);
-    if (Name(metric) == name) return metric;
-    known.emplace_back(Name(metric));
+  for (size_t i = 0; i < std::size(kOwnNames); ++i) {
+    if (kOwnNames[i] == name) return static_cast<Metric::Kind>(i);
   }
-  return InvalidArgument("metric ", name, " is not supported", DidYouMean(name, known));
+  if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok()) return Metric(*loss);
+  const std::vector<std::string_view> names = MetricNames();
+  return InvalidArgument(
+      "metric ", name, " is not supported",
+      DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
 }
 
 std::string_view Name(Metric metric) {
-  return IsLoss(metric) ? Name(LossOf(metric)) : kOwnNames[static_cast<size_t>(metric)];
+  return metric.kind == Metric::kLoss ? Name(metric.loss)
+                                      : kOwnNames[static_cast<size_t>(metric.kind)];
+}
+
+std::vector<std::string_view> MetricNames() {
+  std::vector<std::string_view> names(std::begin(kOwnNames), std::end(kOwnNames));
+  for (int loss = 0; loss <= static_cast<int>(LossKind::kCategoricalHinge); ++loss)
+    names.push_back(Name(static_cast<LossKind>(loss)));
+  return names;
 }
 
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
@@ -161,7 +164,7 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
   const std::string what = StrCat("metric ", Name(metric));
   const bool classes = label_dtype == DType::kInt64;
   const int64_t last = output.rank() == 0 ? 1 : output.dim(-1);
-  if (metric == Metric::kR2Score && output.rank() != 1) {
+  if (metric.kind == Metric::kR2Score && output.rank() != 1) {
     return InvalidArgument(what, " expects an output of one axis, got shape ", output.ToString());
   }
   return CheckLabels(what, FormOfMetric(Resolve(metric, last, classes), classes), output,
@@ -169,13 +172,13 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
 }
 
 int64_t SumsOf(Metric metric, int64_t elements) {
-  if (metric == Metric::kR2Score) return 3 * elements;
+  if (metric.kind == Metric::kR2Score) return 3 * elements;
   return IsCount(metric) ? counts::SumsOf(metric) : 1;
 }
 
 Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels) {
   if (!b.ok()) return {};
-  if (metric == Metric::kR2Score || IsCount(metric))
+  if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction));
   const Shape& shape = b.shape(prediction);
   const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
@@ -185,11 +188,11 @@ Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction
 
 double MetricValue(Metric metric, std::span<const double> sums, int64_t examples) {
   if (examples == 0 || sums.empty()) return 0;
-  if (metric == Metric::kR2Score || IsCount(metric))
+  if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Value(metric, sums, static_cast<double>(examples));
   const double mean = sums[0] / static_cast<double>(examples);
-  if (metric == Metric::kPerplexity) return std::exp(mean);
-  return metric == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
+  if (metric.kind == Metric::kPerplexity) return std::exp(mean);
+  return metric.kind == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
 }
 
 }  // namespace tfjob::model

@@ -273,7 +273,7 @@ TEST(Metrics, AreFunctionsOfMeans) {
   EXPECT_NEAR(Measure(Metric::kRootMeanSquaredError, p, y, 2), std::sqrt(squares), 1e-6);
   EXPECT_NEAR(Measure(Metric::kPerplexity, p, y, 2), std::exp(entropy), 1e-5);
   EXPECT_NEAR(Measure(Metric::kR2Score, p, y, 2), variance, 1e-5);
-  EXPECT_GT(Measure(Metric::kCosineSimilarity, p, y, 2), 0.5) << "not the negative of the loss";
+  EXPECT_GT(Measure(LossKind::kCosineSimilarity, p, y, 2), 0.5) << "not the negative of the loss";
   EXPECT_EQ(MetricValue(Metric::kPerplexity, {}, 0), 0) << "no examples";
 }
 

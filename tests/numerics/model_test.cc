@@ -210,7 +210,7 @@ BuildOptions OptionsFor(const Case& c, Mode mode) {
           .batch_size = kBatch,
           .features = Features({kIn}),
           .objectives = {{.loss = c.loss,
-                          .metrics = {squares ? Metric::kMeanSquaredError : Metric::kAccuracy},
+                          .metrics = {squares ? Metric(LossKind::kMeanSquaredError) : Metric::kAccuracy},
                           .labels = {c.labels.dtype(),
                                      Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))}}}};
 }

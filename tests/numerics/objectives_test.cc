@@ -160,7 +160,7 @@ TEST(Objectives, LossesOfSeveralOutputsAreReportedAndAddedUpByWeight) {
                           .labels = {DType::kFloat32, {2}}};
   options.objectives = {squares, squares};
   options.objectives[0].weight = 0.5;
-  options.objectives[1].metrics = {Metric::kMeanSquaredError};
+  options.objectives[1].metrics = {LossKind::kMeanSquaredError};
   std::vector<std::string> names;
   for (const MetricFetch& metric : MetricsOf(model, options)) names.push_back(metric.name);
   EXPECT_EQ(names, std::vector<std::string>({"a_loss", "b_loss", "b_mean_squared_error"}));

@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // of what Read returns; nullopt: a type that Read does not support
+  std::optional<DType> dtype;  // the type that `read` returns; nullopt: it refuses the tensor
   Shape shape;
 };
 
@@ -26,7 +26,7 @@ struct Weights {
   // belongs to no variable of the model.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
-  // Whether tensors that belong to no variable are usual: a checkpoint also contains the state of
+  // The file may have tensors that belong to no variable: a checkpoint also contains the state of
   // the optimizer.
   bool contains_others = false;
 };
