@@ -7,6 +7,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/losses/losses.h"
+#include "runtime/model/mask.h"
 #include "runtime/model/metric_counts.h"
 
 namespace tfjob::model {
@@ -40,6 +41,11 @@ constexpr double kTopK = 5;
 
 bool IsCount(Metric metric) {
   return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
+}
+
+bool UsesMask(Metric metric) {
+  return !IsCount(metric) && metric.kind != Metric::kR2Score &&
+         metric.kind != Metric::kRootMeanSquaredError;
 }
 
 // Says which metric kAccuracy is.
@@ -171,26 +177,34 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
                      label_dtype, label_shape);
 }
 
-int64_t SumsOf(Metric metric, int64_t elements) {
+int64_t SumsOf(Metric metric, int64_t elements, bool masked) {
+  if (masked && UsesMask(metric)) return 2;
   if (metric.kind == Metric::kR2Score) return 3 * elements;
   return IsCount(metric) ? counts::SumsOf(metric) : 1;
 }
 
-Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels) {
+Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels,
+                  Output mask) {
   if (!b.ok()) return {};
   if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction));
   const Shape& shape = b.shape(prediction);
   const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
   metric = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
-  return SumOfValues(b, Values(b, metric, loss, prediction, labels));
+  const Output values = Values(b, metric, loss, prediction, labels);
+  if (!mask.valid() || !UsesMask(metric) || !b.ok()) return SumOfValues(b, values);
+  const Output kept = Cast(b, mask, b.dtype(values));
+  const Output sums[] = {SumOfValues(b, Mul(b, values, AlongSteps(b, kept, values))),
+                         SumOfValues(b, kept)};
+  return Concat(b, {Reshape(b, sums[0], {1}), Reshape(b, sums[1], {1})}, 0);
 }
 
 double MetricValue(Metric metric, std::span<const double> sums, int64_t examples) {
   if (examples == 0 || sums.empty()) return 0;
   if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Value(metric, sums, static_cast<double>(examples));
-  const double mean = sums[0] / static_cast<double>(examples);
+  const double count = sums.size() > 1 ? sums[1] : static_cast<double>(examples);
+  const double mean = count == 0 ? 0 : sums[0] / count;
   if (metric.kind == Metric::kPerplexity) return std::exp(mean);
   return metric.kind == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
 }

@@ -22,7 +22,8 @@ struct ModelDefinition {
   int64_t seed = 0;
 };
 
-// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument if
+// Fills `variables` and `state.variables` from the model and `build`, and finds the masks of the
+// outputs (model::FindMasks). Returns InvalidArgument if
 // layers do not fit together, with a message that names them.
 Status DefineVariables(ModelDefinition& definition);
 

@@ -213,6 +213,29 @@ TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   EXPECT_NEAR(run.Get(kLossSum)[0], sum / count * kBatch, 1e-5);
 }
 
+// As in Keras, where the root of the mean squared error ignores the mask.
+TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
+  const Values x = Sequences(kPad);
+  double sum = 0, count = 0, all = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    // Masking has set the others to 0, the label of every step.
+    if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
+    sum += double(x[i]) * x[i];
+    count += 1;
+  }
+  all = double(x.size());
+  const OneRun run(Chained({kMasking}), Mode::kEval, {x}, 0,
+                   {LossKind::kMeanSquaredError, Metric::kRootMeanSquaredError});
+  const auto value = [&](Metric metric, const std::string& fetch) {
+    const Values sums = run.Get(fetch);
+    EXPECT_EQ(static_cast<int64_t>(sums.size()), SumsOf(metric, 1, true));
+    return MetricValue(metric, std::vector<double>(sums.begin(), sums.end()), kBatch);
+  };
+  EXPECT_NEAR(value(LossKind::kMeanSquaredError, "mean_squared_error_sum"), sum / count, 1e-5);
+  EXPECT_NEAR(value(Metric::kRootMeanSquaredError, "root_mean_squared_error_sum"),
+              std::sqrt(sum / all), 1e-5);
+}
+
 TEST(Masks, SoftmaxNeedsAMaskOfItsInputsShape) {
   const Model model = Chained({kMasking, layers::Softmax{}});
   const auto built = Build(

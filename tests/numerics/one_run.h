@@ -19,14 +19,17 @@ inline constexpr int64_t kBatch = 6;
 // Runs a model of layers on one batch. The variables keep their initial values.
 class OneRun {
  public:
-  OneRun(const Model& model, Mode mode, std::vector<Values> inputs, int64_t step = 0) {
+  OneRun(const Model& model, Mode mode, std::vector<Values> inputs, int64_t step = 0,
+         std::vector<Metric> metrics = {}) {
     BuildOptions options{.mode = mode, .batch_size = kBatch};
     for (const Values& input : inputs)
       options.features.push_back({DType::kFloat32, {static_cast<int64_t>(input.size()) / kBatch}});
     const auto outputs = OutputTypes(model, options.features);
     EXPECT_TRUE(outputs.ok()) << outputs.status();
     options.objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
+                           .metrics = std::move(metrics),
                            .labels = {DType::kFloat32, (*outputs)[0].shape}}};
+    FindMasks(model, options);
     StatusOr<BuiltGraph> built = Build(model, options);
     EXPECT_TRUE(built.ok()) << built.status();
     for (const VariableSpec& spec : built->variables) {
