@@ -286,6 +286,8 @@ std::string ContributionName(Change change, const std::string& variable) {
 }
 
 void FindMasks(const Model& model, BuildOptions& options) {
+  const auto unmeasured = [](const Objective& objective) { return objective.metrics.empty(); };
+  if (std::ranges::all_of(options.objectives, unmeasured)) return;
   BuildOptions prediction = options;
   prediction.mode = Mode::kPredict;
   prediction.batch_size = 1;

@@ -98,7 +98,8 @@ struct MetricFetch {
   Metric metric = Metric::kAccuracy;
   int64_t sums = 1;  // how many there are
 };
-// Sets Objective::masked for the outputs that have a mask. Requires inputs that the model accepts.
+// Sets Objective::masked for the outputs that have a mask, if any output has metrics. Requires
+// inputs that the model accepts.
 void FindMasks(const Model& model, BuildOptions& options);
 // Returns the metrics of all objectives, in order. Before them, the losses of the outputs, not
 // weighted, if there are several: "OUTPUT_loss", as in Keras.

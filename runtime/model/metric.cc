@@ -148,9 +148,8 @@ StatusOr<Metric> ParseMetric(std::string_view name) {
   }
   if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok()) return Metric(*loss);
   const std::vector<std::string_view> names = MetricNames();
-  return InvalidArgument(
-      "metric ", name, " is not supported",
-      DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
+  return InvalidArgument("metric ", name, " is not supported",
+                         DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
 }
 
 std::string_view Name(Metric metric) {

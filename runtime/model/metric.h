@@ -43,7 +43,7 @@ struct Metric {
   };
   using enum Kind;
 
-  Metric(Kind kind) : kind(kind) {}  // NOLINT: most kinds are a whole metric
+  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most kinds are a whole metric
   Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
 
   Kind kind;
@@ -62,16 +62,16 @@ std::vector<std::string_view> MetricNames();
 // Checks that the metric fits the output and the labels, like CheckLoss.
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Returns the number of sums. `elements` is the number of elements of one example's output. `masked`
-// says that the output has a mask.
+// Returns the number of sums. `elements` is the number of elements of one example's output;
+// `masked` says that the output has a mask.
 int64_t SumsOf(Metric metric, int64_t elements, bool masked = false);
 
 // Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
 // the output's loss.
 //
-// If the output has a mask, a mean is one over the places that count, as in Keras, and has two sums:
-// that of the values and that of the mask. Keras' other metrics ignore the mask:
+// If the output has a mask, a mean is one over the places that count, as in Keras, and has two
+// sums: that of the values and that of the mask. As in Keras, the other metrics ignore the mask:
 // kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
 graph::Output MetricSums(graph::Builder& b, Metric metric, const Loss& loss,
                          graph::Output prediction, graph::Output labels, graph::Output mask = {});

@@ -406,8 +406,9 @@ TEST(OptimizerTest, ExcludesVariablesFromWeightDecay) {
   EXPECT_EQ(ForVariable(adamw, "norm/beta").weight_decay, 0);
   EXPECT_EQ(ForVariable(adamw, "dense/bias_2").weight_decay, 0.004);
   adamw.exclude_from_weight_decay = {"bias("};
-  EXPECT_EQ(Message(Validate(adamw)),
-            "optimizer: exclude_from_weight_decay: bias( is no regular expression: missing ): bias(");
+  EXPECT_EQ(
+      Message(Validate(adamw)),
+      "optimizer: exclude_from_weight_decay: bias( is no regular expression: missing ): bias(");
   adamw.exclude_from_weight_decay = {"bias"};
   const auto read = FromAttributes(ToAttributes(ForVariable(adamw, "dense/bias")));
   ASSERT_TRUE(read.ok());

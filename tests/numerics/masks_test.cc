@@ -216,14 +216,13 @@ TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
 // As in Keras, where the root of the mean squared error ignores the mask.
 TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
   const Values x = Sequences(kPad);
-  double sum = 0, count = 0, all = 0;
+  double sum = 0, count = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     // Masking has set the others to 0, the label of every step.
     if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
     sum += double(x[i]) * x[i];
     count += 1;
   }
-  all = double(x.size());
   const OneRun run(Chained({kMasking}), Mode::kEval, {x}, 0,
                    {LossKind::kMeanSquaredError, Metric::kRootMeanSquaredError});
   const auto value = [&](Metric metric, const std::string& fetch) {
@@ -233,7 +232,7 @@ TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
   };
   EXPECT_NEAR(value(LossKind::kMeanSquaredError, "mean_squared_error_sum"), sum / count, 1e-5);
   EXPECT_NEAR(value(Metric::kRootMeanSquaredError, "root_mean_squared_error_sum"),
-              std::sqrt(sum / all), 1e-5);
+              std::sqrt(sum / double(x.size())), 1e-5);
 }
 
 TEST(Masks, SoftmaxNeedsAMaskOfItsInputsShape) {

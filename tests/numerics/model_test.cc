@@ -209,10 +209,11 @@ BuildOptions OptionsFor(const Case& c, Mode mode) {
   return {.mode = mode,
           .batch_size = kBatch,
           .features = Features({kIn}),
-          .objectives = {{.loss = c.loss,
-                          .metrics = {squares ? Metric(LossKind::kMeanSquaredError) : Metric::kAccuracy},
-                          .labels = {c.labels.dtype(),
-                                     Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))}}}};
+          .objectives = {
+              {.loss = c.loss,
+               .metrics = {squares ? Metric(LossKind::kMeanSquaredError) : Metric::kAccuracy},
+               .labels = {c.labels.dtype(),
+                          Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))}}}};
 }
 
 Net NetOf(const Case& c, const TrainedModel& run) {
