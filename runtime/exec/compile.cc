@@ -5,6 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/exec/evaluate.h"
 #include "runtime/exec/fuse_sgd.h"
+#include "runtime/exec/largest_tensors.h"
 #include "runtime/exec/program_state.h"
 #include "runtime/exec/scan.h"
 #include "runtime/exec/schedule.h"
@@ -51,7 +52,13 @@ class Compiler {
   Status AllocateArena() {
     s_->memory = PlanMemory(s_->plan.buffers);
     const size_t bytes = s_->memory.arena_bytes + s_->workspace_bytes;
-    ASSIGN_OR_RETURN(s_->arena, device_.allocate(bytes));
+    auto arena = device_.allocate(bytes);
+    if (!arena.ok()) {
+      return Status(
+          arena.status().code(),
+          StrCat(Message(arena.status()), ". The largest tensors: ", LargestTensors(s_->plan)));
+    }
+    s_->arena = *std::move(arena);
     s_->workspace = static_cast<std::byte*>(s_->arena.get()) + s_->memory.arena_bytes;
     return OkStatus();
   }
