@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/exec/program.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 #include "runtime/variables/variable_store.h"
 
@@ -99,21 +100,13 @@ Shape ExampleShape(const Tensor& array) {
   return Shape({dims.begin() + 1, dims.end()});
 }
 
-bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
-  std::vector<int64_t> dims = shorter.dims();
-  dims.push_back(1);
-  return longer.dims() == dims;
-}
-
 // As in training and in Keras, a last axis of 1 may be missing in the array, or in the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)
     return InvalidArgument("input ", name, ": expected an array of examples, got a scalar");
   const Shape shape = ExampleShape(array);
-  const bool fits =
-      shape == expected || DifferByLastOne(expected, shape) || DifferByLastOne(shape, expected);
-  if (!fits) {
+  if (model::TakenAs(expected, shape) != expected) {
     return InvalidArgument("input ", name, ": its examples have the shape ", shape.ToString(),
                            ", but the model expects ", expected.ToString());
   }
@@ -166,10 +159,16 @@ StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs) {
   const auto stated = model::StatedInputs(model);
+  const bool all_stated =
+      std::ranges::all_of(stated, [](const auto& type) { return type.has_value(); });
+  if (inputs.empty() && all_stated) return model::ExampleInputs(model);
   std::vector<model::TensorType> features;
   for (size_t i = 0; i < stated.size(); ++i) {
-    if (stated[i]) {
+    if (stated[i] && !model::HasAnyLength(stated[i]->shape)) {
       features.push_back(*stated[i]);
+    } else if (stated[i] && i < inputs.size() && inputs[i].shape().rank() > 0) {
+      features.push_back(
+          {stated[i]->dtype, model::TakenAs(stated[i]->shape, ExampleShape(inputs[i]))});
     } else if (i < inputs.size() && inputs[i].shape().rank() > 0) {
       features.push_back({DType::kFloat32, ExampleShape(inputs[i])});
     } else {

@@ -162,6 +162,29 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
+// As in Keras 3.
+TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
+  const Values x = Sequences(kPad);
+  Values product, least;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool counts = Counts(i / kColumns / kSteps, i / kColumns % kSteps);
+    product.push_back(counts ? 3 * x[i] : 3);
+    least.push_back(counts ? std::min(x[i], 3.0f) : 3);
+  }
+  const Values three(x.size(), 3);
+  ExpectNear(Predict(Merged(layers::Multiply{}, std::nullopt), {x, three}), Means(product, false));
+  ExpectNear(Predict(Merged(layers::Minimum{}, std::nullopt), {x, three}), Means(least, false));
+}
+
+TEST(Masks, WhereNoStepCountsTheProductIsZero) {
+  const Values x = Sequences(kPad);
+  Values squares = Sequences(0);
+  squares[1] = kPad;
+  for (float& value : squares) value *= value;
+  const Model model = Merged(layers::Multiply{}, kPad);
+  ExpectNear(Predict(model, {x, x}), Means(squares, true));
+}
+
 TEST(Masks, JoinedStepsKeepTheirMasks) {
   const Values x = Sequences(kPad);
   const Values got =
