@@ -37,7 +37,7 @@ void HandleFault(int, siginfo_t* info, void*) {
 
 void InstallHandler() {
   static const bool kInstalled = [] {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = HandleFault;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &action, &previous_action);
@@ -47,8 +47,7 @@ void InstallHandler() {
 }
 
 Status MapFailed(std::string_view name) {
-  return ResourceExhausted("fake device: cannot map memory for ", name, ": ",
-                           std::strerror(errno));
+  return ResourceExhausted("fake device: cannot map memory for ", name, ": ", std::strerror(errno));
 }
 
 // Maps the content of pinned memory twice.
@@ -59,7 +58,8 @@ Status MapPinned(Block& block) {
   void* view = MAP_FAILED;
   if (ftruncate(file, static_cast<off_t>(block.mapped)) == 0) {
     storage = mmap(nullptr, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    view = mmap(block.address, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+    view =
+        mmap(block.address, block.mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
   }
   close(file);
   if (storage == MAP_FAILED || view == MAP_FAILED) return MapFailed(block.name);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/device/cpu_runtime.h"
 #include "runtime/device/fake_memory.h"
 
 namespace tfjob::device {
@@ -88,10 +89,7 @@ StatusOr<Memory> FakeRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Co
                                        std::string_view name) {
   MutexLock lock(mutex_);
   RefuseWhileCapturing(StrCat("allocation of ", name));
-  if (kind == MemoryKind::kHost) {
-    auto buffer = std::make_shared<Buffer>(bytes, contents);
-    return Memory(buffer, buffer->data());
-  }
+  if (kind == MemoryKind::kHost) return CpuRuntime()->Allocate(kind, bytes, contents, name);
   ASSIGN_OR_RETURN(void* const address, memory_->Allocate(kind, bytes, contents, name));
   return Memory(address, [self = shared_from_this()](void* memory) {
     MutexLock free_lock(self->mutex_);

@@ -340,8 +340,8 @@ TEST(Compile, NamesWhatIsMissingOrDiffers) {
 
 TEST(Compile, NamesTheOpThatTheDeviceLacks) {
   Device device = CpuDevice();
-  const kernels::KernelTable none("/device:TPU:0", {});
-  device.kernels = &none;
+  device.kernels =
+      std::make_shared<kernels::KernelTable>("/device:TPU:0", kernels::KernelTable::Entries{});
   Builder b;
   b.AddFetch("y", Exp(b, Placeholder(b, "x", kF32, {2})));
   VariableStore store;

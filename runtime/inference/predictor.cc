@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/did_you_mean.h"
+#include "runtime/base/env.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
@@ -236,11 +237,12 @@ StatusOr<std::unique_ptr<Predictor>> Predictor::Create(const model::Model& model
                                                        std::vector<model::TensorType> features,
                                                        std::span<const Tensor> values,
                                                        const exec::Device& device) {
-  std::unique_ptr<State> state(new State{.model = model,
-                                         .features = std::move(features),
-                                         .device = device,
-                                         .store = variables::VariableStore(device.row_stride),
-                                         .programs = {}});
+  std::unique_ptr<State> state(
+      new State{.model = model,
+                .features = std::move(features),
+                .device = device,
+                .store = variables::VariableStore(device.row_stride, device.runtime),
+                .programs = {}});
   ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> specs,
                    model::Variables(model, state->features));
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -280,7 +282,7 @@ StatusOr<io::NamedTensors> Predictor::Outputs(int64_t examples) const {
       return InvalidArgument("output ", names[i], " would be too large: ", shape.ToString());
     bytes += static_cast<size_t>(*elements) * SizeOf(types[i].dtype);
   }
-  if (!state_->device.allocate(bytes).ok()) {
+  if (bytes > static_cast<size_t>(AvailableMemory())) {
     return ResourceExhausted("the outputs of ", examples, " examples would take ", bytes,
                              " bytes, more than the machine has; predict fewer examples at once");
   }

@@ -36,7 +36,7 @@ struct Evaluation::State {
   State(int64_t steps, strategy::ModelDefinition model, const exec::Device& device)
       : definition(std::move(model)),
         max_batches(steps),
-        store(device.row_stride),
+        store(device.row_stride, device.runtime),
         programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
 
   const strategy::ModelDefinition definition;

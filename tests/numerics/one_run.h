@@ -10,6 +10,7 @@
 
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 
@@ -39,7 +40,7 @@ class OneRun {
               ->FromTensor(InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name))
               .ok());
     }
-    auto program = exec::Compile(built->graph, store_, exec::CpuDevice());
+    auto program = exec::Compile(built->graph, store_, TestDevice());
     EXPECT_TRUE(program.ok()) << program.status();
     program_ = *std::move(program);
     const Values labels(static_cast<size_t>(kBatch * (*outputs)[0].shape.num_elements()));
@@ -60,7 +61,7 @@ class OneRun {
   }
 
  private:
-  variables::VariableStore store_;
+  variables::VariableStore store_ = TestStore();
   std::unique_ptr<exec::Program> program_;
 };
 
