@@ -18,7 +18,7 @@ bool AppliesUpdates(const cluster::TfConfig& tf_config) {
 
 StatusOr<std::string> PrintProgram(const strategy::ModelDefinition& definition, bool with_updates) {
   const exec::Device device = exec::CpuDevice();
-  variables::VariableStore store(device.row_stride);
+  variables::VariableStore store(device.row_stride, device.runtime);
   RETURN_IF_ERROR(strategy::CreateVariables(definition, store));
   ASSIGN_OR_RETURN(auto program, strategy::ModelProgram::Compile(definition, model::Mode::kTrain,
                                                                  definition.build.batch_size,

@@ -8,6 +8,7 @@
 #include "runtime/cmd/model_source.h"
 #include "runtime/cmd/verb.h"
 #include "runtime/inference/flops.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 
 namespace tfjob::cmd {
@@ -36,7 +37,8 @@ std::string ShapeText(const std::vector<model::TensorType>& types) {
   std::vector<std::string> shapes;
   for (const model::TensorType& type : types) {
     std::string shape = "(None";
-    for (int64_t dim : type.shape.dims()) shape += StrCat(", ", dim);
+    for (int64_t dim : type.shape.dims())
+      shape += dim == model::kAnyLength ? ", None" : StrCat(", ", dim);
     shapes.push_back(shape + (type.shape.rank() == 0 ? ",)" : ")"));
   }
   return absl::StrJoin(shapes, " ");
@@ -103,9 +105,17 @@ std::vector<Row> Rows(const model::Model& model,
   return rows;
 }
 
+std::string ShapesOf(const std::vector<model::TensorType>& types) {
+  std::vector<std::string> shapes;
+  for (const model::TensorType& type : types) shapes.push_back(type.shape.ToString());
+  return absl::StrJoin(shapes, " ");
+}
+
 StatusOr<std::string> Summary(const model::Model& model,
                               const std::vector<model::TensorType>& features) {
-  ASSIGN_OR_RETURN(const auto types, model::CallTypes(model, features));
+  const bool any_length = model::HasAnyLength(model);
+  ASSIGN_OR_RETURN(const auto types,
+                   any_length ? model::StatedCallTypes(model) : model::CallTypes(model, features));
   ASSIGN_OR_RETURN(const auto variables, model::Variables(model, features));
   Total all, trainable, other;
   for (const model::VariableSpec& variable : variables) {
@@ -117,7 +127,8 @@ StatusOr<std::string> Summary(const model::Model& model,
       model::Build(model, {.mode = model::Mode::kPredict, .batch_size = 1, .features = features}));
   return StrCat("Model: \"", model.name, "\"\n", Table(Rows(model, types, variables)),
                 "Total params: ", all.Text(), "\n", "Trainable params: ", trainable.Text(), "\n",
-                "Non-trainable params: ", other.Text(), "\n", "FLOP per example: ",
+                "Non-trainable params: ", other.Text(), "\n", "FLOP per example",
+                any_length ? StrCat(" of shape ", ShapesOf(features)) : "", ": ",
                 Grouped(Rounded(inference::FloatingPointOperations(built.graph))), "\n");
 }
 

@@ -23,6 +23,7 @@
 #include "runtime/cmd/termination_message.h"
 #include "runtime/cmd/verb.h"
 #include "runtime/config/training_config.h"
+#include "runtime/exec/device.h"
 #include "runtime/train/task.h"
 #include "runtime/wire/job_key.h"
 
@@ -100,6 +101,8 @@ int ExitCode(const Status& status, const StopSource& stop) {
 
 Status Run(const Flags& flags, StopSource& stop) {
   train::TaskOptions options{.lone_address = GetEnv("TFJOB_ADDRESS").value_or("")};
+  options.device = GetEnv("TFJOB_DEVICE").value_or(options.device);
+  RETURN_IF_ERROR(Annotate(exec::DeviceByName(options.device).status(), "TFJOB_DEVICE"));
   ASSIGN_OR_RETURN(options.credentials.key, wire::TakeJobKey());
   ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());

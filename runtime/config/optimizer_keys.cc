@@ -124,8 +124,9 @@ void AddCommonOptimizerKeys(std::vector<Key>& keys) {
                        "weight_decay."));
   keys.push_back(Hyper("exclude_from_weight_decay", Bind<kOf, &O::exclude_from_weight_decay>(), 0,
                        {}, "",
-                       "Texts, such as `bias`. Variables whose name (`dense_1/bias`) contains one "
-                       "of them do not decay."));
+                       "Regular expressions (RE2's), such as `bias`. Variables do not decay if one "
+                       "of them is found in their name (`dense_1/bias`), or in its last part "
+                       "(`bias`), in which Keras searches."));
   keys.push_back(Hyper("use_ema", Bind<kOf, &O::use_ema>(), 0, {}, "false",
                        "Keep an exponential moving average of the variables, and end the run with "
                        "it: it replaces the variables in the last checkpoint and evaluation."));

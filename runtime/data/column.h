@@ -15,8 +15,8 @@ struct Column {
   std::string name;   // of the tensor in a batch
   std::string array;  // of the dataset
   DType dtype = DType::kFloat32;
-  // The shape of one example in a batch. The array's examples have the same number of elements, but
-  // may have a different shape ([] for [1]).
+  // The shape of one example in a batch. The array's examples have as many elements, but may have
+  // another shape ([] for [1]).
   Shape shape = {};
   float scale = 1;  // factor, only for float32
   // Above 0: the values are class numbers, each in [0, classes). The tensor contains the numbers

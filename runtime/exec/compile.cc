@@ -3,9 +3,12 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/check.h"
+#include "runtime/exec/constants.h"
 #include "runtime/exec/evaluate.h"
 #include "runtime/exec/fuse_sgd.h"
+#include "runtime/exec/largest_tensors.h"
 #include "runtime/exec/program_state.h"
+#include "runtime/exec/run_slot.h"
 #include "runtime/exec/scan.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/graph/passes.h"
@@ -20,6 +23,7 @@ class Compiler {
   Compiler(Plan plan, const Device& device) : device_(device), s_(new Program::State()) {
     s_->plan = std::move(plan);
     s_->device = device.name;
+    s_->runtime = device.runtime;
     s_->stream = kernels::Stream(device.pool);
   }
 
@@ -27,6 +31,7 @@ class Compiler {
     for (int id : s_->plan.feeds) s_->feeds.push_back({graph.node(id).name, graph.type({id, 0})});
     RETURN_IF_ERROR(PrepareKernels());
     RETURN_IF_ERROR(AllocateArena());
+    ASSIGN_OR_RETURN(s_->constants, PlaceConstants(s_->plan.constants, *s_->runtime));
     for (size_t i = 0; i < s_->steps.size(); ++i) ResolveAddresses(static_cast<int>(i));
     for (const PlannedFetch& fetch : s_->plan.fetches) {
       const kernels::Operand& operand = fetch.value.operand;
@@ -34,6 +39,7 @@ class Compiler {
       s_->fetched.push_back(static_cast<const std::byte*>(AddressOf(fetch.value)));
     }
     RETURN_IF_ERROR(CutSegments(options.announced));
+    RETURN_IF_ERROR(MakeSlots());
     return std::unique_ptr<Program>(new Program(std::move(s_)));
   }
 
@@ -51,7 +57,16 @@ class Compiler {
   Status AllocateArena() {
     s_->memory = PlanMemory(s_->plan.buffers);
     const size_t bytes = s_->memory.arena_bytes + s_->workspace_bytes;
-    ASSIGN_OR_RETURN(s_->arena, device_.allocate(bytes));
+    // Before the first run, fetches are zeros. The host reads them here, or elsewhere (RunSlot).
+    const auto contents =
+        s_->runtime->immediate() ? Buffer::Contents::kZero : Buffer::Contents::kUndefined;
+    auto arena = s_->runtime->Allocate(device::MemoryKind::kDevice, bytes, contents, "the program");
+    if (!arena.ok()) {
+      return Status(arena.status().code(), StrCat(Message(arena.status()),
+                                                  "; choose a smaller batch. The largest tensors: ",
+                                                  LargestTensors(s_->plan)));
+    }
+    s_->arena = *std::move(arena);
     s_->workspace = static_cast<std::byte*>(s_->arena.get()) + s_->memory.arena_bytes;
     return OkStatus();
   }
@@ -80,7 +95,7 @@ class Compiler {
       case Home::kVariable:
         return s_->plan.variables[i]->data();
       case Home::kConstant:
-        return s_->plan.constants[i].bytes().data();
+        return s_->constants[i].get();
       case Home::kArena:
         return static_cast<std::byte*>(s_->arena.get()) + s_->memory.offsets[i];
     }
@@ -120,6 +135,18 @@ class Compiler {
     return OkStatus();
   }
 
+  // Provides for runs in progress.
+  Status MakeSlots() {
+    for (std::vector<Feed>& bound : s_->bound) bound.resize(s_->feeds.size());
+    if (s_->runtime->immediate()) return OkStatus();
+    ASSIGN_OR_RETURN(s_->compute, s_->runtime->NewStream());
+    ASSIGN_OR_RETURN(s_->copies, s_->runtime->NewStream());
+    for (std::unique_ptr<RunSlot>& slot : s_->slots) {
+      ASSIGN_OR_RETURN(slot, RunSlot::Create(*s_, device_.pool));
+    }
+    return OkStatus();
+  }
+
   const Device& device_;
   std::unique_ptr<Program::State> s_;
 };
@@ -152,7 +179,7 @@ StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::Variab
     ASSIGN_OR_RETURN(chosen, WithFetches(graph, options.fetches));
   }
   if (options.optimize) {
-    ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels)));
+    ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels.get())));
     chosen = FuseSgd(chosen);
   }
   ASSIGN_OR_RETURN(Plan plan, MakePlan(chosen, store, device));

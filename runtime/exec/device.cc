@@ -1,11 +1,10 @@
 #include "runtime/exec/device.h"
 
-#include <unistd.h>
+#include <charconv>
 
-#include <utility>
-
+#include "runtime/device/cpu_runtime.h"
+#include "runtime/exec/fake_device.h"
 #include "runtime/optimizer/apply_kernel.h"
-#include "runtime/tensor/tensor.h"
 
 namespace tfjob::exec {
 namespace {
@@ -15,31 +14,32 @@ constexpr int64_t kCacheLine = 64;
 // (64 sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
-size_t PhysicalBytes() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-}
-
-// Returns an error for more memory than the machine has. Linux would grant it and kill the process
-// later.
-StatusOr<DeviceMemory> AllocateHost(size_t bytes) {
-  if (bytes > PhysicalBytes()) {
-    return ResourceExhausted("the program needs ", bytes, " bytes of memory, but the machine has ",
-                             PhysicalBytes(), "; choose a smaller batch");
-  }
-  auto buffer = std::make_shared<Buffer>(bytes);
-  return DeviceMemory(buffer, buffer->data());
-}
-
-const kernels::KernelTable& HostKernels() {
-  static const auto* const kTable =
-      new kernels::KernelTable(kernels::CpuKernels().With(optimizer::CpuKernels()));
+// The table exists as long as the process.
+std::shared_ptr<const kernels::KernelTable> HostKernels() {
+  static const auto* const kTable = new auto(std::make_shared<const kernels::KernelTable>(
+      kernels::CpuKernels().With(optimizer::CpuKernels())));
   return *kTable;
 }
 
 }  // namespace
 
 Device CpuDevice(ThreadPool* pool) {
-  return Device{"/device:CPU:0", &HostKernels(), pool, AllocateHost, RowStride};
+  return Device{"/device:CPU:0", HostKernels(), pool, device::CpuRuntime(), RowStride};
+}
+
+StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool) {
+  constexpr std::string_view kFake = "fake:";
+  if (name == "cpu") return CpuDevice(pool);
+  if (name == "fake") return FakeDevice(/*seed=*/1, pool);
+  uint64_t seed = 0;
+  if (name.starts_with(kFake)) {
+    const std::string_view digits = name.substr(kFake.size());
+    const char* const end = digits.data() + digits.size();
+    const auto [parsed, error] = std::from_chars(digits.data(), end, seed);
+    if (error == std::errc() && parsed == end) return FakeDevice(seed, pool);
+  }
+  return InvalidArgument("device ", name, ": expected cpu, fake or fake:SEED, where SEED is a ",
+                         "number such as 7");
 }
 
 int64_t RowStride(DType dtype, const Shape& shape) {

@@ -1,37 +1,38 @@
-// Describes the device for which a program is compiled: its kernels, its memory and the row strides
-// of its tensors. Limitation: only CPUs are supported. To support another device, add a function
-// like CpuDevice in a separate file. The rest of this package does not depend on the device.
+// Describes the device that a program is compiled for: its kernels, its memory and the row strides
+// of its tensors. To support another device, implement device::DeviceRuntime and add a function
+// like CpuDevice in a file of its own, as fake_device.h does. The rest of this package does not
+// depend on the device (docs/CONTRIBUTING.md, "Add a device").
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/status.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/device/device_runtime.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::exec {
 
-// Memory of a device. Dropping the last reference frees it.
-using DeviceMemory = std::shared_ptr<void>;
-
 struct Device {
-  std::string name;                     // "/device:CPU:0"
-  const kernels::KernelTable* kernels;  // includes ApplyOptimizer; exists until the process exits
+  std::string name;                                     // "/device:CPU:0"
+  std::shared_ptr<const kernels::KernelTable> kernels;  // includes ApplyOptimizer
   ThreadPool* pool = nullptr;  // helps the thread that runs a program; not owned; may be null
-  // Allocates memory aligned to 64 bytes. Returns ResourceExhausted if the device does not have
-  // that much memory.
-  std::function<StatusOr<DeviceMemory>(size_t bytes)> allocate;
+  // Variables that programs use on this device must come from the same runtime.
+  std::shared_ptr<device::DeviceRuntime> runtime;
   // Returns the stride, in elements, that the rows of a tensor or variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
 };
 
 Device CpuDevice(ThreadPool* pool = nullptr);
+
+// Returns the device that a developer asks for: "cpu", "fake" or "fake:SEED" (fake_device.h), where
+// SEED is a number. Returns InvalidArgument for other words.
+StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr);
 
 // Returns the row stride for CPUs, in elements. It is the size of the last dimension. If the rows
 // of a matrix take a multiple of 1 KiB, the stride is one cache line longer, because such rows

@@ -8,6 +8,9 @@ namespace tfjob::exec {
 
 // Buffers begin at multiples of this, in bytes.
 inline constexpr size_t kAlignment = 64;
+inline size_t Aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // The size of a buffer, and the steps during which it is in use: from `first` to `last`, inclusive.
 struct Lifetime {

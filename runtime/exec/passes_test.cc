@@ -173,7 +173,8 @@ TEST(Passes, KeepTheValuesOfRandomGraphs) {
     const std::vector<double> expected = ValuesOf(graph, variables::DenseRowStride);
     ExpectNear(ValuesOf(graph, Padded), expected);
     Graph rewritten = graph;
-    for (const graph::Pass& pass : graph::StandardPasses(KernelEvaluator(CpuDevice().kernels))) {
+    for (const graph::Pass& pass :
+         graph::StandardPasses(KernelEvaluator(CpuDevice().kernels.get()))) {
       SCOPED_TRACE(pass.name);
       auto next = pass.run(rewritten);
       ASSERT_TRUE(next.ok()) << next.status();

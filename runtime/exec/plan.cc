@@ -70,9 +70,16 @@ class Planner {
     const int index = static_cast<int>(plan_.feeds.size());
     plan_.feeds.push_back(id);
     const auto layout = feeds_.find(graph_.node(id).name);
-    values_[{id, 0}] = {
-        Home::kFeed, index,
-        layout == feeds_.end() ? Operand::Dense(type.dtype, type.shape) : layout->second};
+    values_[{id, 0}] = {Home::kFeed, index,
+                        layout == feeds_.end() ? OfHost(type.dtype, type.shape) : layout->second};
+  }
+
+  // Returns the operand of a dense value that the host provides. Only an immediate device uses it
+  // in place.
+  Operand OfHost(DType dtype, const Shape& shape) const {
+    Operand operand = Operand::Dense(dtype, shape);
+    if (device_.runtime->immediate()) operand.memory = device::MemoryKind::kHost;
+    return operand;
   }
 
   // If a feed is also fetched, copies it, because the fetch outlives the feed's memory.
@@ -85,7 +92,7 @@ class Planner {
     const Tensor* value = graph_.node(id).attributes.Find<Tensor>("value");
     const int index = static_cast<int>(plan_.constants.size());
     plan_.constants.push_back(*value);
-    values_[{id, 0}] = {Home::kConstant, index, Operand::Dense(value->dtype(), value->shape())};
+    values_[{id, 0}] = {Home::kConstant, index, OfHost(value->dtype(), value->shape())};
     return OkStatus();
   }
 
@@ -111,7 +118,9 @@ class Planner {
       return OkStatus();
     }
     if (!value.operand.dense()) return PlanKernel(id);
+    const device::MemoryKind memory = value.operand.memory;
     value.operand = Operand::Dense(node.outputs[0].dtype, node.outputs[0].shape);
+    value.operand.memory = memory;
     values_[{id, 0}] = value;
     return OkStatus();
   }
@@ -279,6 +288,10 @@ class Planner {
     auto variable = store_.Get(name);
     if (!variable.ok())
       return FailedPrecondition(Message(variable.status()), "; create it before compiling");
+    if (&(*variable)->runtime() != device_.runtime.get()) {
+      return FailedPrecondition("variable ", name, " is in the memory of another device than ",
+                                device_.name, "; create its store with the device's runtime");
+    }
     return ValueOf(*variable);
   }
 

@@ -54,10 +54,11 @@ struct Plan {
   std::vector<PlannedFetch> fetches;
 };
 
-// Plans the graph. `feeds` are the layouts of feeds, by name; all other feeds are dense. Creates
-// the optimizer slots that the store lacks. Returns FailedPrecondition if a variable is missing
-// from the store, and InvalidArgument if a variable's dtype or shape differs from what the graph
-// expects.
+// Plans the graph. Feeds and constants are in host memory if the device is immediate, and in device
+// memory otherwise; all other values are in device memory. `feeds` are the layouts of the feeds, by
+// name; others are dense. Creates the optimizer slots that the store lacks. Returns
+// FailedPrecondition if a variable is missing from the store or belongs to another device, and
+// InvalidArgument if a variable's dtype or shape differs from what the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device,
                         const std::map<std::string, kernels::Operand>& feeds = {});

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/exec/program_state.h"
+#include "runtime/exec/run_slot.h"
 
 namespace tfjob::exec {
 namespace {
@@ -48,6 +49,9 @@ void CountWrites(const Plan& plan) {
 
 }  // namespace
 
+Program::State::State() = default;
+Program::State::~State() = default;
+
 Program::Program(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Program::~Program() = default;
 
@@ -73,8 +77,52 @@ Status Program::Run(std::span<const Feed> feeds) {
 }
 
 Status Program::Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready) {
+  ASSIGN_OR_RETURN(Ticket ticket, Start(feeds));
+  return ticket.Wait(on_ready);
+}
+
+StatusOr<Ticket> Program::Start(std::span<const Feed> feeds) {
   State& s = *state_;
   RETURN_IF_ERROR(CheckFeeds(s.feeds, feeds));
+  if (s.runs == kMaxRuns) {
+    return FailedPrecondition(kMaxRuns, " runs are in progress; wait for the oldest one first");
+  }
+  const size_t slot = s.runs == 1 && s.in_progress[0].slot == 0 ? 1 : 0;
+  if (s.runtime->immediate()) {
+    std::ranges::copy(feeds, s.bound[slot].begin());
+  } else {
+    s.slots[slot]->Start(feeds);
+  }
+  s.in_progress[s.runs++] = {.number = ++s.started, .slot = slot};
+  return Ticket(this, s.started);
+}
+
+Status Ticket::Wait() {
+  return Wait([](int) {});
+}
+
+Status Ticket::Wait(absl::FunctionRef<void(int)> on_ready) {
+  return program_->WaitFor(run_, on_ready);
+}
+
+Status Program::WaitFor(int64_t run, absl::FunctionRef<void(int)> on_ready) {
+  State& s = *state_;
+  if (s.runs == 0 || s.in_progress[0].number != run) {
+    return FailedPrecondition("run ", run, " of the program is not the oldest in progress: ",
+                              s.runs == 0 ? "none is" : StrCat(s.in_progress[0].number, " is"));
+  }
+  s.slot = s.in_progress[0].slot;
+  const Status status =
+      s.runtime->immediate() ? RunHere(s.bound[s.slot], on_ready) : s.slots[s.slot]->Wait(on_ready);
+  CountWrites(s.plan);
+  s.in_progress[0] = s.in_progress[1];
+  --s.runs;
+  return status;
+}
+
+// Runs the kernels on this thread.
+Status Program::RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready) {
+  State& s = *state_;
   for (const FedInput& fed : s.fed_inputs) {
     s.steps[static_cast<size_t>(fed.step)].inputs[static_cast<size_t>(fed.input)] =
         feeds[static_cast<size_t>(fed.feed)].bytes.data();
@@ -83,22 +131,23 @@ Status Program::Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on
     for (int i = segment.begin; i < segment.end; ++i) {
       Step& step = s.steps[static_cast<size_t>(i)];
       for (variables::Variable* variable : step.written) variable->BeforeWrite();
+      s.stream.BeginStep(i);
       step.kernel->Run(step.inputs.data(), step.outputs.data(), s.workspace, s.stream);
-      if (!s.stream.ok()) {
-        CountWrites(s.plan);
+      if (!s.stream.ok())
         return Annotate(s.stream.TakeStatus(), s.plan.steps[static_cast<size_t>(i)].name);
-      }
     }
     for (int fetch : segment.announced) on_ready(fetch);
   }
-  CountWrites(s.plan);
   return OkStatus();
 }
 
 std::span<const std::byte> Program::FetchBytes(int fetch) const {
-  ENFORCE(fetch >= 0 && fetch < static_cast<int>(state_->fetches.size()), "a fetch of the program");
+  const State& s = *state_;
+  ENFORCE(fetch >= 0 && fetch < static_cast<int>(s.fetches.size()), "a fetch of the program");
   const auto i = static_cast<size_t>(fetch);
-  return {state_->fetched[i], BytesOf(state_->fetches[i].type)};
+  const std::byte* const bytes =
+      s.runtime->immediate() ? s.fetched[i] : s.slots[s.slot]->fetched(fetch);
+  return {bytes, BytesOf(s.fetches[i].type)};
 }
 
 size_t Program::arena_bytes() const {

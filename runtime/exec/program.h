@@ -7,13 +7,22 @@
 //   RETURN_IF_ERROR(program->Run(feeds));
 //   float loss = program->Fetch<float>(program->FindFetch("loss"))[0];
 //
-// Compiling may be slow and may fail. Run allocates nothing (apart from packing buffers inside
+// On a device that is not immediate (device_runtime.h), two runs may be in progress, so that the
+// feeds of the second are copied while the first computes:
+//
+//   ASSIGN_OR_RETURN(Ticket first, program->Start(feeds));
+//   ASSIGN_OR_RETURN(Ticket second, program->Start(next_feeds));
+//   RETURN_IF_ERROR(first.Wait());   // Fetch now returns the values of the first run
+//   RETURN_IF_ERROR(second.Wait());
+//
+// Compiling may be slow and may fail. Running allocates nothing (apart from packing buffers inside
 // oneDNN), and fails only if the feeds do not fit, or contain values that an op cannot use. A
 // program borrows the store's variables and the device's pool. Both must outlive the program.
-// Programs over the same store share its variables, so only one of them may run at a time, on any
-// thread.
+// Programs over the same store share its variables, so only one of them may have runs in progress,
+// on any thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,8 +41,8 @@
 
 namespace tfjob::exec {
 
-// A dense row-major value in the caller's memory. Kernels read it in place, so it must stay valid
-// until Run returns.
+// A dense row-major value in the caller's memory. Kernels may read it in place, so it must stay
+// valid and unchanged until Run, or Wait of the run's ticket, returns.
 struct Feed {
   DType dtype = DType::kFloat32;
   std::span<const std::byte> bytes;
@@ -70,6 +79,32 @@ struct Port {
   graph::TensorType type;
 };
 
+class Program;
+
+// How many runs of a program may be in progress.
+inline constexpr size_t kMaxRuns = 2;
+
+// A run that has been started. The program must outlive its tickets. Somebody must wait for each
+// ticket, in the order in which the runs were started; until then, its run is in progress.
+class Ticket {
+ public:
+  // Returns when the run has ended, with its error (Program::Run). The fetches then have its
+  // values. Returns FailedPrecondition if this is not the oldest run in progress.
+  Status Wait();
+  // Like Wait(), but calls on_ready(i) on the calling thread as soon as an announced fetch has been
+  // computed, where i is the fetch's position in fetches(). Fetches are announced in the order of
+  // the schedule. The value is final, and valid like those of other fetches. `on_ready` must not
+  // run the program.
+  Status Wait(absl::FunctionRef<void(int)> on_ready);
+
+ private:
+  friend class Program;
+  Ticket(Program* program, int64_t run) : program_(program), run_(run) {}
+
+  Program* program_;
+  int64_t run_;
+};
+
 class Program {
  public:
   ~Program();
@@ -95,14 +130,18 @@ class Program {
   // of a row that the table does not have), and runs no op after it. Moving statistics that were
   // assigned before it stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
-  // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as an announced fetch has
-  // been computed, where i is the fetch's position in fetches(). Fetches are announced in the order
-  // of the schedule. The value is final and stays valid until the next Run. `on_ready` must not run
-  // the program.
+  // The same with Ticket::Wait(on_ready).
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
-  // Returns the dense value of a fetch, valid until the next Run. Before the first Run, computed
-  // values are zeros.
+  // Starts a run, which Run would wait for. The device runs it at any time before its ticket's Wait
+  // returns: on a CPU, the thread that waits runs it. Runs follow each other in the order in which
+  // they were started. Returns InvalidArgument like Run, and FailedPrecondition if kMaxRuns are in
+  // progress. Until the run has ended, nobody may access the variables that it uses.
+  StatusOr<Ticket> Start(std::span<const Feed> feeds);
+
+  // Returns the dense value of a fetch in the last run that somebody has waited for. It is valid
+  // until the next Run or Wait, or the second Start. Before the first run, computed values are
+  // zeros. The address stays the same if no run starts while another is in progress.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {
@@ -122,7 +161,11 @@ class Program {
 
  private:
   friend class Compiler;
+  friend class RunSlot;
+  friend class Ticket;
   struct State;
+  Status WaitFor(int64_t run, absl::FunctionRef<void(int)> on_ready);
+  Status RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
   explicit Program(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

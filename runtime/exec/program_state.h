@@ -1,16 +1,21 @@
 // Defines the internals of a Program, which the code for compiling, running and printing shares.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/device/device_runtime.h"
 #include "runtime/exec/plan.h"
 #include "runtime/exec/program.h"
 #include "runtime/kernels/stream.h"
 
 namespace tfjob::exec {
+
+class RunSlot;
 
 // A prepared kernel with its operands' addresses.
 struct Step {
@@ -20,7 +25,8 @@ struct Step {
   std::vector<variables::Variable*> written;
 };
 
-// A kernel input that points into a caller's feed.
+// A kernel input that points into a feed: the caller's or, if the device is not immediate, a
+// slot's.
 struct FedInput {
   int step;
   int input;
@@ -34,11 +40,22 @@ struct Segment {
   std::vector<int> announced;
 };
 
+// A run that was started, and for which nobody has waited.
+struct RunInProgress {
+  int64_t number = 0;
+  size_t slot = 0;
+};
+
 struct Program::State {
+  State();
+  ~State();
+
   Plan plan;
   MemoryPlan memory;
   std::string device;
-  DeviceMemory arena;
+  std::shared_ptr<device::DeviceRuntime> runtime;
+  device::Memory arena;
+  std::vector<device::Memory> constants;
   void* workspace = nullptr;  // in the arena, after the buffers; fits every kernel
   size_t workspace_bytes = 0;
   std::vector<Port> feeds;
@@ -47,7 +64,20 @@ struct Program::State {
   std::vector<FedInput> fed_inputs;
   std::vector<Segment> segments;
   std::vector<const std::byte*> fetched;  // address of each fetch
+
+  // The oldest run in progress is the first.
+  std::array<RunInProgress, kMaxRuns> in_progress;
+  size_t runs = 0;
+  int64_t started = 0;  // runs so far
+  size_t slot = 0;      // of the run whose fetches are read
+
+  // On an immediate device: the callers' feeds, and the stream on which Wait runs the kernels.
+  std::array<std::vector<Feed>, kMaxRuns> bound;
   kernels::Stream stream;
+
+  // On other devices.
+  std::unique_ptr<device::Stream> compute, copies;
+  std::array<std::unique_ptr<RunSlot>, kMaxRuns> slots;
 };
 
 }  // namespace tfjob::exec

@@ -340,8 +340,8 @@ TEST(Compile, NamesWhatIsMissingOrDiffers) {
 
 TEST(Compile, NamesTheOpThatTheDeviceLacks) {
   Device device = CpuDevice();
-  const kernels::KernelTable none("/device:TPU:0", {});
-  device.kernels = &none;
+  device.kernels =
+      std::make_shared<kernels::KernelTable>("/device:TPU:0", kernels::KernelTable::Entries{});
   Builder b;
   b.AddFetch("y", Exp(b, Placeholder(b, "x", kF32, {2})));
   VariableStore store;
@@ -354,9 +354,14 @@ TEST(Compile, RefusesMoreThanTheMachineHas) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {});
   b.AddFetch("y", BroadcastTo(b, x, {1 << 20, 1 << 20}));
+  b.AddFetch("z", Exp(b, x));
   VariableStore store;
   const Status status = Compile(b.graph(), store, CpuDevice()).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(Message(status).find("The largest tensors: BroadcastTo float32[1048576,1048576] "
+                                 "(4398046511104 bytes), Exp float32[] ("),
+            std::string_view::npos)
+      << status;
 }
 
 TEST(Program, RunsWithTheFetchesThatAreAskedForOnly) {

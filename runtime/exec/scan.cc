@@ -1,13 +1,13 @@
 #include "runtime/exec/scan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/check.h"
+#include "runtime/exec/constants.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/plan.h"
 #include "runtime/graph/scan.h"
@@ -19,10 +19,6 @@ using graph::ScanForm;
 using kernels::Kernel;
 using kernels::KernelRequest;
 using kernels::Operand;
-
-size_t Aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Returns the layout of one element of a sequence.
 Operand ElementOf(const Operand& sequence) {
@@ -87,8 +83,9 @@ class ScanKernel final : public Kernel {
     steps_ = form.steps;
     states_ = static_cast<size_t>(form.states);
     sequences_ = static_cast<size_t>(form.sequences);
-    variables::VariableStore none(device.row_stride);
+    variables::VariableStore none(device.row_stride, device.runtime);
     ASSIGN_OR_RETURN(plan_, MakePlan(*form.body, none, device, FeedLayouts(form, request)));
+    ASSIGN_OR_RETURN(constants_, PlaceConstants(plan_.constants, *device.runtime));
     for (const PlannedStep& step : plan_.steps) {
       auto kernel = PrepareKernel(step.request, device);
       if (!kernel.ok()) return Annotate(kernel.status(), "node " + step.name);
@@ -117,11 +114,11 @@ class ScanKernel final : public Kernel {
       Address(step, inputs, outputs, memory);
       for (BodyStep& part : body_)
         part.kernel->Run(part.inputs.data(), part.outputs.data(), kernel_workspace, stream);
-      CopyOutputs(step, outputs);
+      CopyOutputs(step, outputs, stream);
       for (size_t i = 0; i < states_; ++i) now_[i] = AddressOf(next_[i]);
     }
     for (size_t i = 0; i < states_; ++i) {
-      if (now_[i] != outputs[i]) std::memcpy(outputs[i], now_[i], next_[i].bytes);
+      if (now_[i] != outputs[i]) stream.Copy(outputs[i], now_[i], next_[i].bytes);
     }
   }
 
@@ -157,7 +154,7 @@ class ScanKernel final : public Kernel {
       const auto fetch = std::ranges::find(plan_.fetches, name, &PlannedFetch::name);
       const Value& value = fetch->value;
       if (value.home == Home::kConstant) {
-        return Result{-1, plan_.constants[static_cast<size_t>(value.index)].bytes().data(),
+        return Result{-1, constants_[static_cast<size_t>(value.index)].get(),
                       value.operand.bytes()};
       }
       ENFORCE(value.home == Home::kArena && value.operand.dense(), "a fetch is dense in the arena");
@@ -196,8 +193,7 @@ class ScanKernel final : public Kernel {
         if (at != nullptr) {
           at->AddInput(s, i);
         } else {
-          body_[s].inputs[i] =
-              plan_.constants[static_cast<size_t>(step.inputs[i].index)].bytes().data();
+          body_[s].inputs[i] = constants_[static_cast<size_t>(step.inputs[i].index)].get();
         }
       }
       for (size_t i = 0; i < step.outputs.size(); ++i) place(step.outputs[i])->AddOutput(s, i);
@@ -249,17 +245,18 @@ class ScanKernel final : public Kernel {
   }
 
   // Copies outputs that are constant, or the same value as an earlier output.
-  void CopyOutputs(int64_t step, void* const* outputs) {
+  void CopyOutputs(int64_t step, void* const* outputs, kernels::Stream& stream) {
     for (size_t i = 0; i < stacked_.size(); ++i) {
       std::byte* const to = OutputAt(step, outputs, i);
       const void* const from = AddressOf(stacked_[i]);
-      if (from != to) std::memcpy(to, from, stacked_[i].bytes);
+      if (from != to) stream.Copy(to, from, stacked_[i].bytes);
     }
   }
 
   int64_t steps_ = 0;
   size_t states_ = 0, sequences_ = 0;
   Plan plan_;
+  std::vector<device::Memory> constants_;
   MemoryPlan memory_;
   std::vector<BodyStep> body_;
   std::vector<Series> in_, out_;

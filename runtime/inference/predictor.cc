@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/did_you_mean.h"
+#include "runtime/base/env.h"
 #include "runtime/exec/program.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 #include "runtime/variables/variable_store.h"
 
@@ -99,21 +101,13 @@ Shape ExampleShape(const Tensor& array) {
   return Shape({dims.begin() + 1, dims.end()});
 }
 
-bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
-  std::vector<int64_t> dims = shorter.dims();
-  dims.push_back(1);
-  return longer.dims() == dims;
-}
-
-// As in training and in Keras, a last axis of size 1 may be missing in the array or in the model.
+// As in training and in Keras, a last axis of 1 may be missing in the array, or in the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)
     return InvalidArgument("input ", name, ": expected an array of examples, got a scalar");
   const Shape shape = ExampleShape(array);
-  const bool fits =
-      shape == expected || DifferByLastOne(expected, shape) || DifferByLastOne(shape, expected);
-  if (!fits) {
+  if (model::TakenAs(expected, shape) != expected) {
     return InvalidArgument("input ", name, ": its examples have the shape ", shape.ToString(),
                            ", but the model expects ", expected.ToString());
   }
@@ -166,10 +160,16 @@ StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs) {
   const auto stated = model::StatedInputs(model);
+  const bool all_stated =
+      std::ranges::all_of(stated, [](const auto& type) { return type.has_value(); });
+  if (inputs.empty() && all_stated) return model::ExampleInputs(model);
   std::vector<model::TensorType> features;
   for (size_t i = 0; i < stated.size(); ++i) {
-    if (stated[i]) {
+    if (stated[i] && !model::HasAnyLength(stated[i]->shape)) {
       features.push_back(*stated[i]);
+    } else if (stated[i] && i < inputs.size() && inputs[i].shape().rank() > 0) {
+      features.push_back(
+          {stated[i]->dtype, model::TakenAs(stated[i]->shape, ExampleShape(inputs[i]))});
     } else if (i < inputs.size() && inputs[i].shape().rank() > 0) {
       features.push_back({DType::kFloat32, ExampleShape(inputs[i])});
     } else {
@@ -237,11 +237,12 @@ StatusOr<std::unique_ptr<Predictor>> Predictor::Create(const model::Model& model
                                                        std::vector<model::TensorType> features,
                                                        std::span<const Tensor> values,
                                                        const exec::Device& device) {
-  std::unique_ptr<State> state(new State{.model = model,
-                                         .features = std::move(features),
-                                         .device = device,
-                                         .store = variables::VariableStore(device.row_stride),
-                                         .programs = {}});
+  std::unique_ptr<State> state(
+      new State{.model = model,
+                .features = std::move(features),
+                .device = device,
+                .store = variables::VariableStore(device.row_stride, device.runtime),
+                .programs = {}});
   ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> specs,
                    model::Variables(model, state->features));
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -281,7 +282,7 @@ StatusOr<io::NamedTensors> Predictor::Outputs(int64_t examples) const {
       return InvalidArgument("output ", names[i], " would be too large: ", shape.ToString());
     bytes += static_cast<size_t>(*elements) * SizeOf(types[i].dtype);
   }
-  if (!state_->device.allocate(bytes).ok()) {
+  if (bytes > static_cast<size_t>(AvailableMemory())) {
     return ResourceExhausted("the outputs of ", examples, " examples would take ", bytes,
                              " bytes, more than the machine has; predict fewer examples at once");
   }

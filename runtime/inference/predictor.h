@@ -26,9 +26,9 @@ std::vector<std::string> NamesOfInputs(const model::Model& model);
 StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
-// Returns the types of one example of each input: the types that the model states or, for an input
-// whose type it does not state, the shape of the array with the type float32, whatever the array's
-// type is.
+// Returns the types of one example of each input, as the model states them. A shape or length that
+// it does not state is that of the array; if there are no arrays, a length is an example. Numbers
+// of an input that the model does not state are float32.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 

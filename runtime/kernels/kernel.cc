@@ -53,6 +53,12 @@ StatusOr<std::unique_ptr<Kernel>> KernelTable::Prepare(const KernelRequest& requ
         return InvalidArgument(request.ToString(), ": a row stride of ", operand.row_stride,
                                " is below the row's ", operand.cols(), " elements");
       }
+      if (!host_operands_ && operand.memory != device::MemoryKind::kDevice) {
+        return InvalidArgument(request.ToString(), ": ",
+                               side == &request.inputs ? "an input" : "an output", " is in ",
+                               device::Name(operand.memory), " memory, but the kernels of device ",
+                               device_, " access only device memory: copy it there first");
+      }
     }
   }
   auto kernel = entry->prepare(request);
@@ -63,7 +69,7 @@ StatusOr<std::unique_ptr<Kernel>> KernelTable::Prepare(const KernelRequest& requ
 KernelTable KernelTable::With(const KernelTable& more) const {
   Entries entries = more.entries_;
   entries.insert(entries_.begin(), entries_.end());
-  return KernelTable(device_, std::move(entries));
+  return KernelTable(device_, std::move(entries), host_operands_);
 }
 
 }  // namespace tfjob::kernels

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/device/device_runtime.h"
 #include "runtime/kernels/stream.h"
 #include "runtime/tensor/attributes.h"
 #include "runtime/tensor/dtype.h"
@@ -27,10 +28,14 @@ namespace tfjob::kernels {
 // other dimensions are flattened into a list of rows, which begin row_stride elements apart.
 // Padding between rows is never read, and its content may be overwritten. A tensor of rank 0 or 1
 // is one row.
+//
+// `memory` says where the tensor lies. Kernels for CPUs read and write all kinds of memory; those
+// of other devices only device memory, so that feeds and constants must be copied there before.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
   int64_t row_stride = 1;  // in elements; ≥ cols()
+  device::MemoryKind memory = device::MemoryKind::kDevice;
 
   static Operand Dense(DType dtype, Shape shape);
 
@@ -42,7 +47,10 @@ struct Operand {
   // Returns "float32[128,512]"; if rows are padded, "float32[128,512:528]".
   std::string ToString() const;
 
-  bool operator==(const Operand&) const = default;
+  // Compares the layouts; the memory may differ.
+  bool operator==(const Operand& other) const {
+    return dtype == other.dtype && shape == other.shape && row_stride == other.row_stride;
+  }
 };
 
 // A kernel may be used by only one stream at a time.
@@ -50,7 +58,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Runs the kernel. The pointers are in the order of the request's operands, and each must be
+  // Runs the kernel, or submits its work to the stream of a device that is not immediate. The
+  // kernel must then not read the operands before that work runs, and it copies the arrays of
+  // pointers. The pointers are in the order of the request's operands, and each must be
   // aligned for its element type (64-byte alignment is fastest). `workspace` points to
   // workspace_bytes() bytes and is aligned to 64 bytes. Its contents are unspecified before and
   // after the call.
@@ -69,7 +79,7 @@ struct KernelRequest {
   std::string ToString() const;
 };
 
-using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
+using PrepareFunction = std::function<StatusOr<std::unique_ptr<Kernel>>(const KernelRequest&)>;
 
 // Allows output `output` to use the memory of input `input` if both operands are equal (for
 // Reshape, if both are dense). With kAlways, the output must use that memory, because the op
@@ -82,7 +92,7 @@ struct InPlace {
 };
 
 struct KernelEntry {
-  PrepareFunction prepare = nullptr;
+  PrepareFunction prepare;
   std::vector<InPlace> in_place;
 };
 
@@ -90,8 +100,9 @@ struct KernelEntry {
 class KernelTable {
  public:
   using Entries = std::map<std::string, KernelEntry, std::less<>>;
-  KernelTable(std::string device, Entries entries)
-      : device_(std::move(device)), entries_(std::move(entries)) {}
+  // Unless `host_operands` is set, the kernels access only device memory.
+  KernelTable(std::string device, Entries entries, bool host_operands = true)
+      : device_(std::move(device)), entries_(std::move(entries)), host_operands_(host_operands) {}
 
   std::string_view device() const { return device_; }
   const Entries& entries() const { return entries_; }
@@ -100,7 +111,8 @@ class KernelTable {
 
   // Prepares a kernel. Returns Unimplemented if the device does not support the op for these
   // dtypes. The message names the op, the dtypes and the device. Returns InvalidArgument if an
-  // operand or attribute does not fit. The message names the operand or attribute.
+  // operand or attribute does not fit, or an operand lies in memory that the kernels cannot access.
+  // The message names the operand or attribute.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
   // Returns the union of this table and `more`. If both contain an op, the entry of `more` is used.
@@ -109,6 +121,7 @@ class KernelTable {
  private:
   std::string device_;
   Entries entries_;
+  bool host_operands_;
 };
 
 // Returns the table for CPUs. It lacks ApplyOptimizer, which optimizer/apply_kernel.h provides.

@@ -1,14 +1,18 @@
-// Represents where kernels run. On a CPU, this is the calling thread, with a pool of threads that
-// help it. On a GPU (not implemented yet), it will be the device's stream. A stream must outlive
-// the calls that use it. Only one thread may use a stream at a time.
+// Represents the place where kernels run. On a CPU, this is the calling thread, with a pool of
+// threads that help it. On other devices, it is a stream of the device: kernels submit their work
+// to it, and return before the work is done. A stream must outlive that work. Only one thread may
+// use a stream at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <utility>
 
 #include "runtime/base/status.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/device/device_runtime.h"
 #include "runtime/kernels/flush_denormals.h"
 
 namespace tfjob::kernels {
@@ -18,6 +22,20 @@ class Stream {
   // If `pool` is null, everything runs on the calling thread. The pool is not owned and must
   // outlive the stream.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
+  // A stream of a device that is not immediate. Neither is owned; both must outlive the stream.
+  Stream(ThreadPool* pool, device::DeviceRuntime& runtime, device::Stream& queue)
+      : pool_(pool), runtime_(&runtime), queue_(&queue) {}
+
+  ThreadPool* pool() const { return pool_; }
+  // Return where kernels submit their work; null on a CPU.
+  device::DeviceRuntime* runtime() const { return runtime_; }
+  device::Stream* queue() const { return queue_; }
+
+  // Copies memory that kernels can access, after all work that was submitted before.
+  void Copy(void* to, const void* from, size_t bytes) {
+    if (runtime_ != nullptr) return runtime_->Copy(to, from, bytes, *queue_);
+    std::memcpy(to, from, bytes);
+  }
 
   // Returns the largest number of threads that ParallelFor uses, including the calling one.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
@@ -41,15 +59,27 @@ class Stream {
   // Reports that a kernel cannot compute its outputs because the values of its inputs are
   // impossible, such as the index of a row that a table does not have. Keeps the first error.
   // Called on the thread that runs the kernel.
-  void Fail(Status error) {
-    if (status_.ok()) status_ = std::move(error);
+  void Fail(Status error) { FailAt(step_, std::move(error)); }
+  // Like Fail, for a kernel that was submitted when step() was `step`, and has run since.
+  void FailAt(int step, Status error) {
+    if (!status_.ok()) return;
+    failed_step_ = step;
+    status_ = std::move(error);
   }
+  // Counts the kernels of a program. BeginStep is called before a kernel runs.
+  void BeginStep(int step) { step_ = step; }
+  int step() const { return step_; }
+  // Returns the step of the first kernel that failed.
+  int failed_step() const { return failed_step_; }
   bool ok() const { return status_.ok(); }
   // Returns the error that Fail has kept, and clears it.
   Status TakeStatus() { return std::exchange(status_, OkStatus()); }
 
  private:
   ThreadPool* pool_;
+  device::DeviceRuntime* runtime_ = nullptr;
+  device::Stream* queue_ = nullptr;
+  int step_ = 0, failed_step_ = 0;
   Status status_;
 };
 

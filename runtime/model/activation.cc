@@ -24,9 +24,17 @@ Output Times(Builder& b, Output x, double factor) {
   return Mul(b, x, Number(b, x, factor));
 }
 
+// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x; there,
+// this sums a series, whose next term is less than 1e-8·x.
+Output LogOfOnePlus(Builder& b, Output x) {
+  Output sum = Number(b, x, -1.0 / 6);
+  for (int n = 5; n >= 1; --n) sum = Plus(b, Mul(b, sum, x), (n % 2 == 0 ? -1.0 : 1.0) / n);
+  return Select(b, Less(b, x, Number(b, x, 1.0 / 16)), Mul(b, sum, x), Log(b, Plus(b, x, 1)));
+}
+
 // log(1 + exp(x)), without overflow. Where x is 0, the gradients of the two terms are 1 and -1/2.
 Output Softplus(Builder& b, Output x) {
-  const Output tail = Log(b, Plus(b, Exp(b, Minimum(b, Neg(b, x), x)), 1));
+  const Output tail = LogOfOnePlus(b, Exp(b, Minimum(b, Neg(b, x), x)));
   return Add(b, Maximum(b, x, Number(b, x, 0)), tail);
 }
 

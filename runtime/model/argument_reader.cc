@@ -217,6 +217,21 @@ void ArgumentReader::Wrapped(std::string_view name, std::shared_ptr<const Layer>
   value = std::make_shared<const Layer>(*std::move(read));
 }
 
+void ArgumentReader::WrappedList(std::string_view name,
+                                 std::vector<std::shared_ptr<const Layer>>& value) {
+  const std::optional<JsonField> field = Given(name, true, "a list of layers");
+  if (!field) return;
+  const auto elements = field->Elements();
+  if (!elements.ok()) return Keep(arguments_.Named(elements.status()));
+  LayerNames names;
+  value.clear();
+  for (const JsonField& element : *elements) {
+    StatusOr<Layer> read = ReadLayer(element, names);
+    if (!read.ok()) return Keep(arguments_.Named(read.status()));
+    value.push_back(std::make_shared<const Layer>(*std::move(read)));
+  }
+}
+
 void ArgumentReader::InputShape(Shape& value) {
   if (!status_.ok()) return;
   std::optional<Shape> given;

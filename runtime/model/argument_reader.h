@@ -36,6 +36,8 @@ class ArgumentReader : public ArgumentVisitor {
   void Regularizer(std::string_view name, model::Regularizer& value) override;
   void Constraint(std::string_view name, optimizer::Constraint& value) override;
   void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value, bool required) override;
+  void WrappedList(std::string_view name,
+                   std::vector<std::shared_ptr<const Layer>>& value) override;
   void InputShape(Shape& value) override;
   void Type(std::string_view name, DType& value) override;
   void ChoiceIndex(std::string_view name, size_t& value,

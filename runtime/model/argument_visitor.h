@@ -84,7 +84,11 @@ class ArgumentVisitor {
   // A layer that the layer wraps. Null stands for none.
   virtual void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
                        bool required) = 0;
-  // The shape of one example of a model's input: `batch_shape`, or one of its older names.
+  // A list of such layers.
+  virtual void WrappedList(std::string_view name,
+                           std::vector<std::shared_ptr<const Layer>>& value) = 0;
+  // The shape of one example of a model's input: `batch_shape`, or one of its older names. It may
+  // contain kAnyLength (any_length.h).
   virtual void InputShape(Shape& value) = 0;
   virtual void Type(std::string_view name, DType& value) = 0;
   // One of `names`, where "null" stands for the value null. `value` is its index.

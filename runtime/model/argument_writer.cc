@@ -87,10 +87,14 @@ void ArgumentWriter::Constraint(std::string_view name, optimizer::Constraint& va
 void ArgumentWriter::Wrapped(std::string_view name, std::shared_ptr<const Layer>& value, bool) {
   At(name) = value == nullptr ? Json() : WriteLayer(*value);
 }
+void ArgumentWriter::WrappedList(std::string_view name,
+                                 std::vector<std::shared_ptr<const Layer>>& value) {
+  Json list = Json::array();
+  for (const auto& layer : value) list.push_back(WriteLayer(*layer));
+  At(name) = std::move(list);
+}
 void ArgumentWriter::InputShape(Shape& value) {
-  Json dims = Json::array({nullptr});
-  for (int64_t dim : value.dims()) dims.push_back(dim);
-  At("batch_shape") = std::move(dims);
+  At("batch_shape") = BatchShape(value);
 }
 void ArgumentWriter::Type(std::string_view name, DType& value) {
   At(name) = std::string(tfjob::Name(value));

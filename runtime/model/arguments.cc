@@ -60,11 +60,15 @@ StatusOr<std::vector<int64_t>> Integers(const JsonField& field, size_t begin) {
   return values;
 }
 
-// Returns the list's elements, starting at index `begin`, as the shape of one example.
+// Returns the list's elements from `begin` on as the shape of one example. Null is kAnyLength.
 StatusOr<Shape> ExampleShape(const JsonField& field, size_t begin) {
-  ASSIGN_OR_RETURN(std::vector<int64_t> dims, Integers(field, begin));
-  for (int64_t dim : dims) {
-    if (dim < 1) return field.Mismatch("dimensions of at least 1 (only the batch may be null)");
+  std::vector<int64_t> dims;
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  for (size_t i = begin; i < elements.size(); ++i) {
+    ASSIGN_OR_RETURN(const int64_t dim, elements[i].IntOr(kAnyLength));
+    if (elements[i].present() && dim < 1)
+      return field.Mismatch("dimensions of at least 1, or null for any length");
+    dims.push_back(dim);
   }
   return Shape(std::move(dims));
 }

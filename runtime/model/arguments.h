@@ -14,6 +14,9 @@
 
 namespace tfjob::model {
 
+// Stands for a length that a model does not state, see any_length.h.
+inline constexpr int64_t kAnyLength = -1;
+
 // A class and its arguments, written in one of these forms:
 //   Dense
 //   {Dense: {units: 10}}
@@ -46,7 +49,8 @@ class Arguments {
   Status Read(std::string_view name, bool& into);
   Status Read(std::string_view name, std::optional<int64_t>& into);
   Status Read(std::string_view name, std::vector<int64_t>& into);
-  // Reads a list whose first element, the batch size, is null, and stores the rest as the shape.
+  // Reads a list whose first element, the batch size, is null, and stores the rest as the shape. It
+  // may contain kAnyLength (any_length.h).
   Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
   Status ReadShape(std::string_view name, std::optional<Shape>& into);
 

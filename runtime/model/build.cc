@@ -107,7 +107,7 @@ MetricFetch FetchOf(const Model& model, size_t output, const Objective& objectiv
   return {.name = Prefix(model, output, "_") + std::string(Name(metric)),
           .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum"),
           .metric = metric,
-          .sums = SumsOf(metric, objective.labels.shape.num_elements())};
+          .sums = SumsOf(metric, objective.labels.shape.num_elements(), objective.masked)};
 }
 
 // Returns the loss of one of several outputs, before weighting, as a metric. It is a mean, like an
@@ -159,11 +159,13 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
 }
 
 void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
-                const std::vector<Output>& predictions) {
+                const std::vector<Output>& predictions, const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
+    const Output mask = objective.masked ? masks[i] : Output();
     for (Metric metric : objective.metrics) {
-      const Output sums = MetricSums(b, metric, objective.loss, predictions[i], feeds.labels[i]);
+      const Output sums =
+          MetricSums(b, metric, objective.loss, predictions[i], feeds.labels[i], mask);
       if (!b.ok()) return;
       b.AddFetch(FetchOf(model, i, objective, metric).fetch, sums);
     }
@@ -229,13 +231,14 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// Limitation: metrics do not support masks.
-Status ExpectNoMaskedMetrics(const Model& model, const BuildOptions& options,
-                             const std::vector<Output>& masks) {
+// The metrics of an output with a mask have other sums, so that the caller must know of the mask.
+Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
+                        const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
-    if (!masks[i].valid() || options.objectives[i].metrics.empty()) continue;
-    return Unimplemented("the output of ", Describe(LayerOf(model, model.outputs[i])),
-                         " has a mask, which metrics do not use yet; leave its metrics out");
+    const Objective& objective = options.objectives[i];
+    if (objective.metrics.empty() || masks[i].valid() == objective.masked) continue;
+    return Internal("the output of ", Describe(LayerOf(model, model.outputs[i])), " has ",
+                    objective.masked ? "no mask" : "a mask, which FindMasks has not found");
   }
   return OkStatus();
 }
@@ -286,6 +289,22 @@ std::string ContributionName(Change change, const std::string& variable) {
   return StrCat(change == Change::kAssign ? "assignments/" : "gradients/", variable);
 }
 
+void FindMasks(const Model& model, BuildOptions& options) {
+  const auto unmeasured = [](const Objective& objective) { return objective.metrics.empty(); };
+  if (std::ranges::all_of(options.objectives, unmeasured)) return;
+  BuildOptions prediction = options;
+  prediction.mode = Mode::kPredict;
+  prediction.batch_size = 1;
+  Builder b;
+  const Feeds feeds = AddFeeds(b, model, prediction);
+  const auto variables = Variables(model, options.features);
+  ENFORCE(variables.ok(), "inputs that the model accepts");
+  LayerCall call{.b = b, .inputs = feeds.features, .variables = ReadVariables(b, *variables)};
+  Forward(model, call);
+  for (size_t i = 0; i < options.objectives.size() && b.ok(); ++i)
+    options.objectives[i].masked = (*call.output_masks)[i].valid();
+}
+
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options) {
   std::vector<MetricFetch> metrics;
   const size_t outputs = options.objectives.size();
@@ -318,10 +337,10 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
     b.AddFetch(PredictionName(model, i), predictions[i]);
   if (options.mode != Mode::kPredict && b.ok()) {
     const std::vector<Output>& masks = *call.output_masks;
-    RETURN_IF_ERROR(ExpectNoMaskedMetrics(model, options, masks));
+    RETURN_IF_ERROR(ExpectFoundMasks(model, options, masks));
     const Output penalty = TotalPenalty(b, built.variables, call);
     const Output loss = AddLoss(b, model, options, feeds, predictions, masks, penalty);
-    AddMetrics(b, model, options, feeds, predictions);
+    AddMetrics(b, model, options, feeds, predictions, masks);
     built.metrics = MetricsOf(model, options);
     if (options.mode == Mode::kTrain && b.ok()) {
       for (const LayerCall::Assignment& assignment : call.assignments) {

@@ -47,6 +47,8 @@ struct Objective {
   // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean then still
   // divides by the number of places, not by the sum of the weights.
   std::optional<Shape> sample_weights = {};
+  // The prediction has a mask, which the metrics that are means use. See FindMasks.
+  bool masked = false;
 };
 
 struct BuildOptions {
@@ -96,8 +98,11 @@ struct MetricFetch {
   Metric metric = Metric::kAccuracy;
   int64_t sums = 1;  // the number of sums
 };
-// Returns the metrics of all objectives, in order. If there are several outputs, the metrics follow
-// the unweighted losses of the outputs: "OUTPUT_loss", as in Keras.
+// Sets Objective::masked for the outputs that have a mask, if any output has metrics. Requires
+// inputs that the model accepts.
+void FindMasks(const Model& model, BuildOptions& options);
+// Returns the metrics of all objectives, in order. Before them, the losses of the outputs, not
+// weighted, if there are several: "OUTPUT_loss", as in Keras.
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
 struct BuiltGraph {

@@ -209,20 +209,42 @@ Status ReadTensors(const JsonField& field, const Layer& layer, std::vector<Histo
   return OkStatus();
 }
 
+// Refuses all arguments but the mask, which the caller reads if the layer takes one.
 Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version version) {
   ASSIGN_OR_RETURN(const auto members, field.Members());
-  for (const auto& [name, member] : members)
-    if (!ChangesNothing(name, member, version)) return Refuse(member, layer);
+  for (const auto& [name, member] : members) {
+    const bool read = version == Version::kKeras3 && name == "mask" && layer.config.takes_mask();
+    if (!read && !ChangesNothing(name, member, version)) return Refuse(member, layer);
+  }
+  return OkStatus();
+}
+
+// Reads the argument `mask`: a tensor for the only input, or a list with a tensor or null for each.
+Status ReadMasks(const JsonField& field, const Layer& layer, CallForm& call) {
+  if (!field.present() || !layer.config.takes_mask()) return OkStatus();
+  std::vector<JsonField> elements = {field};
+  if (field.value()->is_array()) {
+    ASSIGN_OR_RETURN(elements, field.Elements());
+  }
+  if (elements.size() != call.inputs.size()) return field.Mismatch("as many masks as inputs");
+  for (const JsonField& element : elements) {
+    call.masks.emplace_back();
+    if (!element.present()) continue;
+    const JsonField history = HistoryOf(element, Version::kKeras3);
+    if (!history.present()) return Refuse(element, layer);
+    ASSIGN_OR_RETURN(call.masks.back(), ReadHistory(history));
+  }
   return OkStatus();
 }
 
 // Reads {args: [tensors, or lists of them], kwargs: {…}}.
-StatusOr<std::vector<History>> ReadInputs(const JsonField& node, const Layer& layer) {
-  std::vector<History> inputs;
+StatusOr<CallForm> ReadInputs(const JsonField& node, const Layer& layer) {
+  CallForm call;
   ASSIGN_OR_RETURN(const std::vector<JsonField> args, node["args"].Elements());
-  for (const JsonField& arg : args) RETURN_IF_ERROR(ReadTensors(arg, layer, inputs));
+  for (const JsonField& arg : args) RETURN_IF_ERROR(ReadTensors(arg, layer, call.inputs));
   RETURN_IF_ERROR(ExpectNoArguments(node["kwargs"], layer, Version::kKeras3));
-  return inputs;
+  RETURN_IF_ERROR(ReadMasks(node["kwargs"]["mask"], layer, call));
+  return call;
 }
 
 // Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or a single one.
@@ -232,15 +254,15 @@ StatusOr<std::vector<JsonField>> OldElements(const JsonField& node) {
   return node.Elements();
 }
 
-StatusOr<std::vector<History>> ReadOldInputs(const JsonField& node, const Layer& layer) {
-  std::vector<History> inputs;
+StatusOr<CallForm> ReadOldInputs(const JsonField& node, const Layer& layer) {
+  CallForm call;
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
   for (const JsonField& element : elements) {
     ASSIGN_OR_RETURN(History input, ReadHistory(element));
-    inputs.push_back(std::move(input));
+    call.inputs.push_back(std::move(input));
     RETURN_IF_ERROR(ExpectNoArguments(element[3], layer, Version::kTfKeras2));
   }
-  return inputs;
+  return call;
 }
 
 StatusOr<Given> ReadGiven(const JsonField& node) {
@@ -285,12 +307,9 @@ StatusOr<History> ReadHistory(const JsonField& field) {
 }
 
 StatusOr<CallForm> ReadCall(const JsonField& node, const Layer& layer) {
+  if (!layer.config.takes_arguments())
+    return node.IsObject() ? ReadInputs(node, layer) : ReadOldInputs(node, layer);
   CallForm call;
-  if (!layer.config.takes_arguments()) {
-    ASSIGN_OR_RETURN(call.inputs,
-                     node.IsObject() ? ReadInputs(node, layer) : ReadOldInputs(node, layer));
-    return call;
-  }
   ASSIGN_OR_RETURN(const Given given, ReadGiven(node));
   CallReader reader(layer, given);
   call.config = layer.config.Called(reader);

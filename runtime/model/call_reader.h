@@ -28,7 +28,9 @@ StatusOr<History> ReadHistory(const JsonField& field);
 // The arguments of one call.
 struct CallForm {
   std::vector<History> inputs;
-  // The layer with the arguments of this call, if it takes arguments besides its inputs.
+  // The masks of the inputs, if they are given: as many as there are inputs.
+  std::vector<std::optional<History>> masks = {};
+  // The layer with the arguments of this call, if it takes others than its inputs.
   std::optional<LayerConfig> config;
 };
 

@@ -85,23 +85,26 @@ class CallWriter : public CallVisitor {
   Json args_ = Json::array(), kwargs_ = Json::object();
 };
 
+// Writes several values as a list, and one alone.
+Json OneOrList(std::vector<Json> values) {
+  if (values.size() == 1) return std::move(values[0]);
+  return Json(std::move(values));
+}
+
 }  // namespace
 
-Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors) {
+Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors,
+               std::vector<Json> masks) {
   const LayerConfig& config = ConfigOf(model, call);
   if (config.takes_arguments()) {
     CallWriter writer(tensors, config.As<layers::Operation>() != nullptr);
     config.Called(writer);
     return std::move(writer).Written();
   }
-  // Several inputs form one argument, a list.
-  Json args = Json::array();
-  if (tensors.size() == 1) {
-    args.push_back(std::move(tensors[0]));
-  } else {
-    args.push_back(Json(std::move(tensors)));
-  }
-  return {{"args", std::move(args)}, {"kwargs", Json::object()}};
+  Json args = Json::array(), kwargs = Json::object();
+  args.push_back(OneOrList(std::move(tensors)));
+  if (!masks.empty()) kwargs["mask"] = OneOrList(std::move(masks));
+  return {{"args", std::move(args)}, {"kwargs", std::move(kwargs)}};
 }
 
 }  // namespace tfjob::model

@@ -8,7 +8,9 @@
 
 namespace tfjob::model {
 
-// Returns Keras 3's element of `inbound_nodes`. `tensors` are the call's inputs in Keras' form.
-Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors);
+// Returns Keras 3's element of `inbound_nodes`. `tensors` are the call's inputs in Keras' form,
+// and `masks` its masks, null for those that it lacks.
+Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors,
+               std::vector<Json> masks);
 
 }  // namespace tfjob::model

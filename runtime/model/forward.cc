@@ -53,6 +53,9 @@ class ForwardPass {
       part.inputs.push_back(At(values_, input));
       part.masks.push_back(At(masks_, input));
     }
+    for (size_t i = 0; i < at.masks.size(); ++i) {
+      if (at.masks[i].call >= 0) part.masks[i] = At(values_, at.masks[i]);
+    }
     const size_t first = VariablesOf(at, part);
     const graph::NameScope scope(whole_.b, layer.name);
     values_.push_back(ConfigOf(model_, at).Apply(part));

@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/call_reader.h"
 #include "runtime/model/call_writer.h"
 #include "runtime/model/keras_layer.h"
@@ -28,13 +29,6 @@ struct Node {
 int NumberAtEnds(const Layer& layer) {
   const auto* nested = layer.config.As<NestedModel>();
   return nested != nullptr && !nested->model->sequential ? 1 : 0;
-}
-
-// Returns the types of the inputs, all of which are InputLayers.
-std::vector<TensorType> InputTypesOf(const Model& model) {
-  std::vector<TensorType> in;
-  for (const std::optional<TensorType>& stated : StatedInputs(model)) in.push_back(*stated);
-  return in;
 }
 
 // Reads a file's functional model.
@@ -129,7 +123,7 @@ class FunctionalReader {
   Status Connect() {
     std::vector<std::vector<int>> users(nodes_.size());
     std::vector<size_t> missing(nodes_.size());
-    std::vector<std::vector<int>> inputs(nodes_.size());
+    std::vector<std::vector<int>> inputs(nodes_.size()), masks(nodes_.size());
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (size_t n = 0; n < nodes_.size(); ++n) {
       for (const History& history : nodes_[n].form.inputs) {
@@ -137,7 +131,14 @@ class FunctionalReader {
         inputs[n].push_back(from);
         users[static_cast<size_t>(from)].push_back(static_cast<int>(n));
       }
-      missing[n] = inputs[n].size();
+      for (const std::optional<History>& history : nodes_[n].form.masks) {
+        masks[n].push_back(-1);
+        if (!history) continue;
+        ASSIGN_OR_RETURN(masks[n].back(), NodeOf(*history, first_number_, config_["layers"]));
+        users[static_cast<size_t>(masks[n].back())].push_back(static_cast<int>(n));
+      }
+      missing[n] = inputs[n].size() + static_cast<size_t>(std::ranges::count_if(
+                                          masks[n], [](int from) { return from >= 0; }));
       if (missing[n] == 0) ready.push(static_cast<int>(n));
     }
     call_of_.assign(nodes_.size(), -1);
@@ -145,17 +146,25 @@ class FunctionalReader {
       const auto n = static_cast<size_t>(ready.top());
       ready.pop();
       call_of_[n] = static_cast<int>(model_.calls.size());
-      Call call{.layer = nodes_[n].layer, .config = nodes_[n].form.config};
-      for (size_t i = 0; i < inputs[n].size(); ++i) {
-        call.inputs.push_back({call_of_[static_cast<size_t>(inputs[n][i])],
-                               static_cast<int>(nodes_[n].form.inputs[i].tensor)});
-      }
-      model_.calls.push_back(std::move(call));
+      AddCall(nodes_[n], inputs[n], masks[n]);
       for (int user : users[n]) {
         if (--missing[static_cast<size_t>(user)] == 0) ready.push(user);
       }
     }
     return ExpectNoCircle();
+  }
+
+  // Adds the call of a node. `inputs` and `masks` are the nodes of its inputs and masks.
+  void AddCall(const Node& node, const std::vector<int>& inputs, const std::vector<int>& masks) {
+    const auto value = [this](int from, const History& history) {
+      return ValueRef{call_of_[static_cast<size_t>(from)], static_cast<int>(history.tensor)};
+    };
+    Call call{.layer = node.layer, .config = node.form.config};
+    for (size_t i = 0; i < inputs.size(); ++i)
+      call.inputs.push_back(value(inputs[i], node.form.inputs[i]));
+    for (size_t i = 0; i < masks.size(); ++i)
+      call.masks.push_back(masks[i] < 0 ? ValueRef() : value(masks[i], *node.form.masks[i]));
+    model_.calls.push_back(std::move(call));
   }
 
   Status ExpectNoCircle() const {
@@ -207,7 +216,11 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    RETURN_IF_ERROR(OutputTypes(model_, InputTypesOf(model_)).status());
+    // With unstated lengths, the data decide.
+    if (!HasAnyLength(model_)) {
+      ASSIGN_OR_RETURN(const std::vector<TensorType> in, ExampleInputs(model_));
+      RETURN_IF_ERROR(OutputTypes(model_, in).status());
+    }
     return std::move(model_);
   }
 
@@ -241,8 +254,8 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  const auto types = CallTypes(model, InputTypesOf(model));
-  ENFORCE(types.ok(), "the types of a functional model were checked when it was made");
+  // Only fails if no example of the unstated lengths fits.
+  const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;
   for (const Layer& layer : model.layers) {
@@ -252,18 +265,23 @@ Json WriteFunctional(const Model& model) {
   }
   for (const Call& call : model.calls) {
     if (call.inputs.empty()) continue;
-    std::vector<Json> tensors;
-    for (const ValueRef& input : call.inputs) {
-      const TensorType& type =
-          (*types)[static_cast<size_t>(input.call)][static_cast<size_t>(input.output)];
-      tensors.push_back({{"class_name", "__keras_tensor__"},
-                         {"config",
-                          {{"shape", BatchShape(type.shape)},
-                           {"dtype", std::string(Name(type.dtype))},
-                           {"keras_history", WriteHistory(model, numbers, input)}}}});
-    }
+    const auto written = [&](const ValueRef& value) -> Json {
+      if (value.call < 0) return nullptr;
+      // Keras reads only the history.
+      TensorType type{DType::kFloat32, {}};
+      if (types.ok())
+        type = (*types)[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
+      return {{"class_name", "__keras_tensor__"},
+              {"config",
+               {{"shape", BatchShape(type.shape)},
+                {"dtype", std::string(Name(type.dtype))},
+                {"keras_history", WriteHistory(model, numbers, value)}}}};
+    };
+    std::vector<Json> tensors, masks;
+    for (const ValueRef& input : call.inputs) tensors.push_back(written(input));
+    for (const ValueRef& mask : call.masks) masks.push_back(written(mask));
     layers[static_cast<size_t>(call.layer)]["inbound_nodes"].push_back(
-        WriteCall(model, call, std::move(tensors)));
+        WriteCall(model, call, std::move(tensors), std::move(masks)));
   }
   Json inputs = Json::array(), outputs = Json::array();
   for (int call : model.inputs) inputs.push_back(WriteHistory(model, numbers, {call}));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/argument_reader.h"
 #include "runtime/model/argument_writer.h"
 #include "runtime/model/keras.h"
@@ -184,7 +185,7 @@ StatusOr<Layer> ReadLayer(const JsonField& field, LayerNames& names) {
 
 Json BatchShape(const Shape& example) {
   Json dims = Json::array({nullptr});
-  for (int64_t dim : example.dims()) dims.push_back(dim);
+  for (int64_t dim : example.dims()) dims.push_back(dim == kAnyLength ? Json() : Json(dim));
   return dims;
 }
 

@@ -337,5 +337,36 @@ TEST(Summary, ListsLayersAndParameters) {
             "Parameters: 7850\n");
 }
 
+TEST(Layers, AnRnnHasTheVariablesOfItsCells) {
+  const StatusOr<Model> model = FromYaml(
+      "- RNN: {cell: {StackedRNNCells: {cells: [{LSTMCell: {units: 3}}, {LSTMCell: {units: 2}},\n"
+      "    {GRUCell: {units: 5, use_bias: false}}]}}, return_sequences: true}");
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::string names;
+  const auto variables = Variables(*model, Features({7, 4}));
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  for (const VariableSpec& variable : *variables)
+    names +=
+        variable.name.substr(sizeof("rnn/stacked_rnn_cells")) + variable.shape.ToString() + " ";
+  EXPECT_EQ(names,
+            "lstm_cell/kernel[4,12] lstm_cell/recurrent_kernel[3,12] lstm_cell/bias[12] "
+            "lstm_cell_1/kernel[3,8] lstm_cell_1/recurrent_kernel[2,8] lstm_cell_1/bias[8] "
+            "gru_cell/kernel[2,15] gru_cell/recurrent_kernel[5,15] ");
+  const Json written = WriteKerasJson(*model);
+  EXPECT_EQ(WriteKerasJson(*ReadKerasJson(PrintJson(written), "again")), written);
+}
+
+TEST(Layers, CellsBelongInAnRnn) {
+  const auto fit = [](const std::string& yaml) {
+    return std::string(Message(OutputTypes(*FromYaml(yaml), Features({7, 4})).status()));
+  };
+  EXPECT_EQ(fit("- LSTMCell: {units: 3}"),
+            "layer lstm_cell (LSTMCell) does not fit after the data: LSTMCell computes a single "
+            "step; pass it to an RNN layer");
+  EXPECT_EQ(fit("- RNN: {cell: {Dense: {units: 3}}}"),
+            "layer rnn (RNN) does not fit after the data: expected a SimpleRNNCell, LSTMCell or "
+            "GRUCell, or StackedRNNCells of these, got layer dense (Dense)");
+}
+
 }  // namespace
 }  // namespace tfjob::model

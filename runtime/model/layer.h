@@ -17,7 +17,9 @@
 //   kAnyDType = true    a class with OutputShape that takes values of any type
 //   kSupportsMasking = true
 //                       a class whose first output has the mask of the first input, unless Apply
-//                       sets the masks itself. The outputs of any other class have no masks
+//                       sets the masks itself. The outputs of any other class have none
+//   kTakesMask = true   a class without CallArguments whose calls take `mask`: the masks of its
+//                       inputs
 //   CallArguments(visitor)
 //                       lists the arguments of a call (call_arguments.h), for a class that takes
 //                       arguments besides its inputs
@@ -118,6 +120,8 @@ class LayerConfig {
   }
   // Returns whether a call takes arguments besides its inputs.
   bool takes_arguments() const { return held_->takes_arguments(); }
+  // Returns whether a call takes the masks of its inputs as `mask`.
+  bool takes_mask() const { return held_->takes_mask(); }
   // Returns a copy with the arguments of one call, which the visitor may have changed.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
@@ -138,6 +142,7 @@ class LayerConfig {
     virtual std::string_view class_name() const = 0;
     virtual std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const = 0;
     virtual bool takes_arguments() const = 0;
+    virtual bool takes_mask() const = 0;
     virtual std::shared_ptr<const Any> Called(CallVisitor& visitor) const = 0;
     virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
     virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
@@ -176,6 +181,11 @@ class LayerConfig::Holder final : public LayerConfig::Any {
 
   bool takes_arguments() const override {
     return requires(L called, CallVisitor& visitor) { called.CallArguments(visitor); };
+  }
+
+  bool takes_mask() const override {
+    if constexpr (requires { L::kTakesMask; }) return L::kTakesMask;
+    return false;
   }
 
   std::shared_ptr<const Any> Called(CallVisitor& visitor) const override {

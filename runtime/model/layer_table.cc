@@ -18,6 +18,7 @@
 #include "runtime/model/layers/pooling.h"
 #include "runtime/model/layers/recurrent.h"
 #include "runtime/model/layers/resize.h"
+#include "runtime/model/layers/rnn.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/layers/vector_normalization.h"
 #include "runtime/model/layers/wrappers.h"
@@ -89,7 +90,8 @@ Layers ImageLayers() {
 
 Layers RecurrentLayers() {
   using namespace layers;  // NOLINT
-  return {SimpleRNN{}, LSTM{}, GRU{}, Bidirectional{}, TimeDistributed{}};
+  return {SimpleRNN{}, LSTM{},     GRU{},     Bidirectional{}, TimeDistributed{},
+          RNN{},       LSTMCell{}, GRUCell{}, SimpleRNNCell{}, StackedRNNCells{}};
 }
 
 // One layer of each class, with default arguments.

@@ -7,6 +7,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/losses/losses.h"
+#include "runtime/model/mask.h"
 #include "runtime/model/metric_counts.h"
 
 namespace tfjob::model {
@@ -17,7 +18,7 @@ using graph::Output;
 using losses::LabelsLike;
 using losses::MeanOfLast;
 
-// In the order of Metric, up to the losses.
+// In the order of Metric::Kind, up to kLoss.
 constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "binary_accuracy",
                                           "categorical_accuracy",
@@ -34,31 +35,28 @@ constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "true_negatives",
                                           "false_positives",
                                           "false_negatives"};
-constexpr int kFirstLoss = static_cast<int>(Metric::kSparseCategoricalCrossentropy);
-static_assert(std::size(kOwnNames) == kFirstLoss);
+static_assert(std::size(kOwnNames) == static_cast<size_t>(Metric::kLoss));
 // Keras' default for the top-k metrics.
 constexpr double kTopK = 5;
 
-bool IsLoss(Metric metric) {
-  return static_cast<int>(metric) >= kFirstLoss;
-}
-LossKind LossOf(Metric metric) {
-  return static_cast<LossKind>(static_cast<int>(metric) - kFirstLoss);
+bool IsCount(Metric metric) {
+  return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
 }
 
-bool IsCount(Metric metric) {
-  return metric >= Metric::kPrecision && metric <= Metric::kFalseNegatives;
+bool UsesMask(Metric metric) {
+  return !IsCount(metric) && metric.kind != Metric::kR2Score &&
+         metric.kind != Metric::kRootMeanSquaredError;
 }
 
 // Returns the metric that kAccuracy stands for.
 Metric Resolve(Metric metric, int64_t last_axis, bool classes) {
-  if (metric != Metric::kAccuracy) return metric;
+  if (metric.kind != Metric::kAccuracy) return metric;
   if (classes) return Metric::kSparseCategoricalAccuracy;
   return last_axis == 1 ? Metric::kBinaryAccuracy : Metric::kCategoricalAccuracy;
 }
 
 LabelForm FormOfMetric(Metric metric, bool classes) {
-  switch (metric) {
+  switch (metric.kind) {
     case Metric::kSparseCategoricalAccuracy:
     case Metric::kSparseTopKCategoricalAccuracy:
       return LabelForm::kClasses;
@@ -68,8 +66,10 @@ LabelForm FormOfMetric(Metric metric, bool classes) {
       return LabelForm::kRows;
     case Metric::kPerplexity:
       return classes ? LabelForm::kClasses : LabelForm::kRows;
+    case Metric::kLoss:
+      return FormOf(metric.loss);
     default:
-      return IsLoss(metric) ? FormOf(LossOf(metric)) : LabelForm::kValues;
+      return LabelForm::kValues;
   }
 }
 
@@ -107,7 +107,7 @@ Output TopK(Builder& b, Output p, Output y) {
 
 // Returns one value per place of a metric that is a mean, or a function of one.
 Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
-  switch (metric) {
+  switch (metric.kind) {
     case Metric::kBinaryAccuracy:
       return BinaryAccuracy(b, p, y);
     case Metric::kCategoricalAccuracy:
@@ -121,13 +121,13 @@ Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
     default:
       break;
   }
-  Loss own{.kind = LossOf(metric), .from_logits = loss.from_logits};
-  if (metric == Metric::kPerplexity) {
+  Loss own{.kind = metric.loss, .from_logits = loss.from_logits};
+  if (metric.kind == Metric::kPerplexity) {
     own.kind = b.dtype(y) == DType::kInt64 ? LossKind::kSparseCategoricalCrossentropy
                                            : LossKind::kCategoricalCrossentropy;
   }
   const Output values = LossValues(b, own, p, y);
-  return metric == Metric::kCosineSimilarity ? Neg(b, values) : values;
+  return metric == LossKind::kCosineSimilarity ? Neg(b, values) : values;
 }
 
 // Adds up the values, each divided by the number of places of an example.
@@ -143,17 +143,25 @@ Output SumOfValues(Builder& b, Output values) {
 }  // namespace
 
 StatusOr<Metric> ParseMetric(std::string_view name) {
-  std::vector<std::string> known;
-  for (int i = 0; i < kMetricCount; ++i) {
-    const auto metric = static_cast<Metric>(i);
-    if (Name(metric) == name) return metric;
-    known.emplace_back(Name(metric));
+  for (size_t i = 0; i < std::size(kOwnNames); ++i) {
+    if (kOwnNames[i] == name) return static_cast<Metric::Kind>(i);
   }
-  return InvalidArgument("metric ", name, " is not supported", DidYouMean(name, known));
+  if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok()) return Metric(*loss);
+  const std::vector<std::string_view> names = MetricNames();
+  return InvalidArgument("metric ", name, " is not supported",
+                         DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
 }
 
 std::string_view Name(Metric metric) {
-  return IsLoss(metric) ? Name(LossOf(metric)) : kOwnNames[static_cast<size_t>(metric)];
+  return metric.kind == Metric::kLoss ? Name(metric.loss)
+                                      : kOwnNames[static_cast<size_t>(metric.kind)];
+}
+
+std::vector<std::string_view> MetricNames() {
+  std::vector<std::string_view> names(std::begin(kOwnNames), std::end(kOwnNames));
+  for (int loss = 0; loss <= static_cast<int>(LossKind::kCategoricalHinge); ++loss)
+    names.push_back(Name(static_cast<LossKind>(loss)));
+  return names;
 }
 
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
@@ -161,35 +169,43 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
   const std::string what = StrCat("metric ", Name(metric));
   const bool classes = label_dtype == DType::kInt64;
   const int64_t last = output.rank() == 0 ? 1 : output.dim(-1);
-  if (metric == Metric::kR2Score && output.rank() != 1) {
+  if (metric.kind == Metric::kR2Score && output.rank() != 1) {
     return InvalidArgument(what, " expects an output of one axis, got shape ", output.ToString());
   }
   return CheckLabels(what, FormOfMetric(Resolve(metric, last, classes), classes), output,
                      label_dtype, label_shape);
 }
 
-int64_t SumsOf(Metric metric, int64_t elements) {
-  if (metric == Metric::kR2Score) return 3 * elements;
+int64_t SumsOf(Metric metric, int64_t elements, bool masked) {
+  if (masked && UsesMask(metric)) return 2;
+  if (metric.kind == Metric::kR2Score) return 3 * elements;
   return IsCount(metric) ? counts::SumsOf(metric) : 1;
 }
 
-Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels) {
+Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels,
+                  Output mask) {
   if (!b.ok()) return {};
-  if (metric == Metric::kR2Score || IsCount(metric))
+  if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction));
   const Shape& shape = b.shape(prediction);
   const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
   metric = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
-  return SumOfValues(b, Values(b, metric, loss, prediction, labels));
+  const Output values = Values(b, metric, loss, prediction, labels);
+  if (!mask.valid() || !UsesMask(metric) || !b.ok()) return SumOfValues(b, values);
+  const Output kept = Cast(b, mask, b.dtype(values));
+  const Output sums[] = {SumOfValues(b, Mul(b, values, AlongSteps(b, kept, values))),
+                         SumOfValues(b, kept)};
+  return Concat(b, {Reshape(b, sums[0], {1}), Reshape(b, sums[1], {1})}, 0);
 }
 
 double MetricValue(Metric metric, std::span<const double> sums, int64_t examples) {
   if (examples == 0 || sums.empty()) return 0;
-  if (metric == Metric::kR2Score || IsCount(metric))
+  if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Value(metric, sums, static_cast<double>(examples));
-  const double mean = sums[0] / static_cast<double>(examples);
-  if (metric == Metric::kPerplexity) return std::exp(mean);
-  return metric == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
+  const double count = sums.size() > 1 ? sums[1] : static_cast<double>(examples);
+  const double mean = count == 0 ? 0 : sums[0] / count;
+  if (metric.kind == Metric::kPerplexity) return std::exp(mean);
+  return metric.kind == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
 }
 
 }  // namespace tfjob::model

@@ -5,76 +5,76 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "runtime/model/loss.h"
 
 namespace tfjob::model {
 
-// Most metrics are means over all places (loss.h): the accuracies, the losses, and kPerplexity and
-// kRootMeanSquaredError, which are functions of such a mean. kAccuracy is kBinaryAccuracy if the
-// output has one element, and otherwise kSparseCategoricalAccuracy or kCategoricalAccuracy,
-// depending on the form of the labels. The top-k metrics are 1 where fewer than 5 scores exceed the
-// score of the label's class, and otherwise 0. kCosineSimilarity is the negative of the loss of the
-// same name.
+// A metric, or the mean of a loss. Most metrics are means over all places (loss.h): the accuracies,
+// the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
+// kAccuracy is kBinaryAccuracy if the output has one element, and otherwise
+// kSparseCategoricalAccuracy or kCategoricalAccuracy, by the form of the labels. The top-k metrics
+// say whether fewer than 5 scores are above that of the label's class. As a metric, the cosine
+// similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
 // An element counts as positive if it is above 0.5. kAuc is the area under the ROC curve, by the
-// trapezoid rule, at 200 evenly distributed thresholds.
-enum class Metric {
-  kAccuracy,
-  kBinaryAccuracy,
-  kCategoricalAccuracy,
-  kSparseCategoricalAccuracy,
-  kTopKCategoricalAccuracy,
-  kSparseTopKCategoricalAccuracy,
-  kPerplexity,  // exp of the mean cross-entropy, sparse or not depending on the form of the labels
-  kRootMeanSquaredError,
-  kR2Score,  // 1 - residual / variance, the mean over the elements of the output
-  kPrecision,
-  kRecall,
-  kAuc,
-  kTruePositives,
-  kTrueNegatives,
-  kFalsePositives,
-  kFalseNegatives,
-  // The losses, in the order of LossKind.
-  kSparseCategoricalCrossentropy,
-  kCategoricalCrossentropy,
-  kClippedCrossentropy,
-  kBinaryCrossentropy,
-  kBinaryFocalCrossentropy,
-  kCategoricalFocalCrossentropy,
-  kMeanSquaredError,
-  kMeanAbsoluteError,
-  kMeanAbsolutePercentageError,
-  kMeanSquaredLogarithmicError,
-  kHuber,
-  kLogCosh,
-  kPoisson,
-  kKlDivergence,
-  kCosineSimilarity,
-  kHinge,
-  kSquaredHinge,
-  kCategoricalHinge,
+// trapezoid rule, at 200 thresholds that are evenly distributed.
+struct Metric {
+  enum class Kind {
+    kAccuracy,
+    kBinaryAccuracy,
+    kCategoricalAccuracy,
+    kSparseCategoricalAccuracy,
+    kTopKCategoricalAccuracy,
+    kSparseTopKCategoricalAccuracy,
+    kPerplexity,  // exp of the mean cross-entropy, sparse or not by the form of the labels
+    kRootMeanSquaredError,
+    kR2Score,  // 1 - residual / variance, the mean over the elements of the output
+    kPrecision,
+    kRecall,
+    kAuc,
+    kTruePositives,
+    kTrueNegatives,
+    kFalsePositives,
+    kFalseNegatives,
+    kLoss,  // the mean of `loss`, with its default arguments
+  };
+  using enum Kind;
+
+  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most kinds are a whole metric
+  Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
+
+  Kind kind;
+  LossKind loss = {};
+
+  bool operator==(const Metric&) const = default;
 };
-inline constexpr int kMetricCount = static_cast<int>(Metric::kCategoricalHinge) + 1;
 
 // Parses a name such as "accuracy". For any other name, returns InvalidArgument with a message that
 // suggests or lists names.
 StatusOr<Metric> ParseMetric(std::string_view name);
 std::string_view Name(Metric metric);
+// Returns the names of all metrics.
+std::vector<std::string_view> MetricNames();
 
 // Checks that the metric fits the output and the labels, like CheckLoss.
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Returns the number of sums. `elements` is the number of elements of one example's output.
-int64_t SumsOf(Metric metric, int64_t elements);
+// Returns the number of sums. `elements` is the number of elements of one example's output;
+// `masked` says that the output has a mask.
+int64_t SumsOf(Metric metric, int64_t elements, bool masked = false);
 
 // Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
 // the output's loss.
+//
+// If the output has a mask, a mean is one over the places that count, as in Keras, and has two
+// sums: that of the values and that of the mask. As in Keras, the other metrics ignore the mask:
+// kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
 graph::Output MetricSums(graph::Builder& b, Metric metric, const Loss& loss,
-                         graph::Output prediction, graph::Output labels);
+                         graph::Output prediction, graph::Output labels, graph::Output mask = {});
 
 // Returns the metric's value. `sums` are the totals of SumsOf(metric) sums over `examples`
 // examples. Returns 0 if there are no examples, or where Keras replaces the result of a division by

@@ -80,21 +80,21 @@ double R2(std::span<const double> sums, double examples) {
 }  // namespace
 
 int64_t SumsOf(Metric metric) {
-  if (metric == Metric::kAuc) return 2 * kThresholds + 2;
-  return metric == Metric::kPrecision || metric == Metric::kRecall ? 2 : 1;
+  if (metric.kind == Metric::kAuc) return 2 * kThresholds + 2;
+  return metric.kind == Metric::kPrecision || metric.kind == Metric::kRecall ? 2 : 1;
 }
 
 Output Sums(Builder& b, Metric metric, Output p, Output y) {
-  if (metric == Metric::kR2Score) return R2Sums(b, p, y);
-  // As in Keras, every label except 0 is positive.
-  const Output yes = metric == Metric::kAuc
+  if (metric.kind == Metric::kR2Score) return R2Sums(b, p, y);
+  // As in Keras, every label but 0 is positive.
+  const Output yes = metric.kind == Metric::kAuc
                          ? y
                          : OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));
-  if (metric == Metric::kAuc) return AucSums(b, p, yes);
+  if (metric.kind == Metric::kAuc) return AucSums(b, p, yes);
   const Output positive = Cast(b, Greater(b, p, losses::Number(b, p, 0.5)), b.dtype(p));
   const Output no = OneMinus(b, yes), negative = OneMinus(b, positive);
   const Output true_positives = CountBoth(b, yes, positive);
-  switch (metric) {
+  switch (metric.kind) {
     case Metric::kTruePositives:
       return true_positives;
     case Metric::kTrueNegatives:
@@ -107,14 +107,14 @@ Output Sums(Builder& b, Metric metric, Output p, Output y) {
       break;
   }
   const Output wrong =
-      metric == Metric::kPrecision ? CountBoth(b, no, positive) : CountBoth(b, yes, negative);
+      metric.kind == Metric::kPrecision ? CountBoth(b, no, positive) : CountBoth(b, yes, negative);
   return Concat(b, {Vector(b, true_positives), Vector(b, wrong)}, 0);
 }
 
 double Value(Metric metric, std::span<const double> sums, double examples) {
-  if (metric == Metric::kR2Score) return R2(sums, examples);
-  if (metric == Metric::kAuc) return AreaUnderCurve(sums);
-  const bool ratio = metric == Metric::kPrecision || metric == Metric::kRecall;
+  if (metric.kind == Metric::kR2Score) return R2(sums, examples);
+  if (metric.kind == Metric::kAuc) return AreaUnderCurve(sums);
+  const bool ratio = metric.kind == Metric::kPrecision || metric.kind == Metric::kRecall;
   return ratio ? Quotient(sums[0], sums[0] + sums[1]) : sums[0];
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/model/any_length.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
 
@@ -52,12 +53,32 @@ std::string GiversOf(const Model& model, const Call& call) {
   return givers;
 }
 
-// Rejects a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
+// Refuses masks that are no bool values with the first axes of their inputs.
+Status CheckMasks(const Model& model, const Types& types, const Call& call,
+                  std::span<const TensorType> in) {
+  for (size_t i = 0; i < call.masks.size(); ++i) {
+    const ValueRef& mask = call.masks[i];
+    if (mask.call < 0) continue;
+    RETURN_IF_ERROR(CheckOutput(model, types, mask));
+    const TensorType& type = TypeOf(types, mask);
+    const std::vector<int64_t>&dims = type.shape.dims(), &wanted = in[i].shape.dims();
+    const bool fits = type.dtype == DType::kBool && dims.size() <= wanted.size() &&
+                      std::equal(dims.begin(), dims.end(), wanted.begin());
+    if (fits) continue;
+    return InvalidArgument(Describe(LayerOf(model, call)), ": expected as mask a bool with the ",
+                           "first axes of ", in[i].ToString(), ", got ", type.ToString(), " from ",
+                           Describe(LayerOf(model, mask)));
+  }
+  return OkStatus();
+}
+
+// Refuses a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
 // be absurdly large or overflow.
 Status CheckSize(const Shape& shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t elements = 1;
   for (int64_t dim : shape.dims()) {
+    if (dim < 0) return InvalidArgument("shape ", shape.ToString(), " has an unknown length");
     const bool overflow = __builtin_mul_overflow(elements, dim, &elements);
     if (overflow || elements > kMaxElements) {
       return InvalidArgument("shape ", shape.ToString(), " is too large: more than 2^40 elements");
@@ -111,8 +132,8 @@ StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& cal
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);
   StatusOr<std::vector<TensorType>> types = ConfigOf(model, call).OutputTypes(in);
-  if (types.ok() && first && layer.stated_input && *layer.stated_input != in[0].shape) {
-    types = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
+  if (types.ok() && first && layer.stated_input && !FitsStated(*layer.stated_input, in[0].shape)) {
+    types = InvalidArgument("expected examples of shape ", StatedText(*layer.stated_input),
                             ", as its input shape says, got ", in[0].shape.ToString());
   }
   if (!types.ok()) {
@@ -225,9 +246,10 @@ StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
   for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
     const Call& at = model.calls[static_cast<size_t>(call)];
     for (const ValueRef& input : at.inputs) RETURN_IF_ERROR(CheckOutput(model, types, input));
+    const std::vector<TensorType> before = InputTypes(model, types, call, in);
+    RETURN_IF_ERROR(CheckMasks(model, types, at, before));
     ASSIGN_OR_RETURN(std::vector<TensorType> after,
-                     TypesAfter(model, at, !called[static_cast<size_t>(at.layer)],
-                                InputTypes(model, types, call, in)));
+                     TypesAfter(model, at, !called[static_cast<size_t>(at.layer)], before));
     if (model.sequential && after.size() != 1) {
       return InvalidArgument(Describe(LayerOf(model, at)), " has ", after.size(),
                              " outputs; a layer of a Sequential model has one");

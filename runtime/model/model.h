@@ -36,7 +36,10 @@ struct ValueRef {
 struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
-  // The layer with the arguments of this call, if it takes arguments besides its inputs.
+  // The masks that the file gives for the inputs, bool with the first axes of the inputs. An input
+  // without one, which has `call` -1, or beyond the list's end, has the mask of its value.
+  std::vector<ValueRef> masks = {};
+  // The layer with the arguments of this call, if it takes others than its inputs.
   std::optional<LayerConfig> config = {};
 };
 

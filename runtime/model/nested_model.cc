@@ -36,7 +36,7 @@ Effort EffortOf(const Model& model) {
   }
   for (const Call& call : model.calls) {
     const int64_t calls = per_call[static_cast<size_t>(call.layer)];
-    const auto inputs = static_cast<int64_t>(call.inputs.size());
+    const auto inputs = static_cast<int64_t>(call.inputs.size() + call.masks.size());
     whole.calls = std::min(whole.calls + calls + inputs, kMostCalls + 1);
   }
   return whole;

@@ -10,6 +10,7 @@ namespace tfjob::model {
 // The names of its variables begin with the names of its own layers: "dense/kernel".
 struct NestedModel {
   static constexpr std::string_view kClass = "Functional";
+  static constexpr bool kTakesMask = true;
   std::shared_ptr<const Model> model;
 
   void Arguments(ArgumentVisitor&) {}  // keras_layer.cc reads and writes it

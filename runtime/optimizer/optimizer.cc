@@ -1,5 +1,7 @@
 #include "runtime/optimizer/optimizer.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -84,11 +86,30 @@ Optimizer Optimizer::Default(Kind kind) {
   return optimizer;
 }
 
+namespace {
+
+bool Matches(const RE2& pattern, std::string_view text) {
+  return pattern.ok() && RE2::PartialMatch({text.data(), text.size()}, pattern);
+}
+
+Status CheckPatterns(const std::vector<std::string>& patterns) {
+  for (const std::string& text : patterns) {
+    const RE2 pattern(text, RE2::Quiet);
+    if (pattern.ok()) continue;
+    return InvalidArgument("optimizer: exclude_from_weight_decay: ", text,
+                           " is no regular expression: ", pattern.error());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 Status Validate(const Optimizer& o) {
   for (const HyperParameter& parameter : internal::HyperParameters()) {
     if (internal::Uses(o, parameter)) RETURN_IF_ERROR(Check(o, parameter));
   }
   RETURN_IF_ERROR(Annotate(Validate(o.schedule), "optimizer"));
+  RETURN_IF_ERROR(CheckPatterns(o.exclude_from_weight_decay));
   if (o.kind == Kind::kSgd && o.nesterov && o.momentum == 0) {
     return InvalidArgument("optimizer: nesterov needs a momentum above 0");
   }
@@ -109,8 +130,10 @@ Status Validate(const Optimizer& o) {
 
 Optimizer ForVariable(const Optimizer& optimizer, std::string_view variable) {
   Optimizer own = optimizer;
+  const std::string_view last = variable.substr(variable.rfind('/') + 1);
   for (const std::string& text : optimizer.exclude_from_weight_decay) {
-    if (variable.find(text) != std::string_view::npos) own.weight_decay = 0;
+    const RE2 pattern(text, RE2::Quiet);
+    if (Matches(pattern, variable) || Matches(pattern, last)) own.weight_decay = 0;
   }
   own.exclude_from_weight_decay.clear();
   return own;

@@ -98,7 +98,8 @@ struct Optimizer {
   double beta = 0;
 
   double weight_decay = 0;  // 0: none
-  // No weight decay for the variables whose name ("dense_1/bias") contains one of these texts.
+  // No weight decay for the variables in whose name ("dense_1/bias"), or in the last part of it
+  // ("bias", Keras' name), one of these regular expressions is found. Their syntax is RE2's.
   std::vector<std::string> exclude_from_weight_decay;
   bool use_ema = false;
   double ema_momentum = 0.99;
@@ -115,7 +116,8 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
-// Returns InvalidArgument if a hyper-parameter that the kind uses is invalid. The message gives its
+// Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
+// invalid. The message gives its
 // Keras name, its value and what is allowed.
 Status Validate(const Optimizer& optimizer);
 

@@ -400,6 +400,16 @@ TEST(OptimizerTest, ExcludesVariablesFromWeightDecay) {
   EXPECT_EQ(ForVariable(adamw, "dense/kernel").weight_decay, 0.004);
   EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
   EXPECT_EQ(ForVariable(adamw, "norm/gamma").weight_decay, 0);
+  // As in Keras, a regular expression is searched for in "bias" and the like.
+  adamw.exclude_from_weight_decay = {"^(bias|b.ta)$"};
+  EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
+  EXPECT_EQ(ForVariable(adamw, "norm/beta").weight_decay, 0);
+  EXPECT_EQ(ForVariable(adamw, "dense/bias_2").weight_decay, 0.004);
+  adamw.exclude_from_weight_decay = {"bias("};
+  EXPECT_EQ(
+      Message(Validate(adamw)),
+      "optimizer: exclude_from_weight_decay: bias( is no regular expression: missing ): bias(");
+  adamw.exclude_from_weight_decay = {"bias"};
   const auto read = FromAttributes(ToAttributes(ForVariable(adamw, "dense/bias")));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->weight_decay, 0) << "not the default";

@@ -7,6 +7,7 @@ namespace tfjob::strategy {
 Status DefineVariables(ModelDefinition& definition) {
   ASSIGN_OR_RETURN(definition.variables,
                    model::Variables(definition.model, definition.build.features));
+  model::FindMasks(definition.model, definition.build);
   definition.state.variables.clear();
   for (const model::VariableSpec& spec : definition.variables) {
     // A variable that is not trained has no slots. It changes only if its layer assigns it.

@@ -22,8 +22,9 @@ struct ModelDefinition {
   int64_t seed = 0;
 };
 
-// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument, with
-// a message that names the layers, if layers do not fit together.
+// Fills `variables` and `state.variables` from the model and `build`, and finds the masks of the
+// outputs (model::FindMasks). Returns InvalidArgument if
+// layers do not fit together, with a message that names them.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0.

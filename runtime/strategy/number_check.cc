@@ -23,6 +23,11 @@ bool FiniteBytes(DType dtype, const void* data, size_t count, ThreadPool* pool) 
 
 // Skips the padding between rows, which may contain anything.
 bool FiniteRows(const variables::Variable& variable, ThreadPool* pool) {
+  if (!variable.runtime().immediate()) {
+    const Tensor value = variable.ToTensor();
+    return FiniteBytes(value.dtype(), value.bytes().data(),
+                       static_cast<size_t>(value.num_elements()), pool);
+  }
   const size_t size = SizeOf(variable.dtype());
   const size_t count = variable.num_bytes() / size;
   if (variable.dense()) return FiniteBytes(variable.dtype(), variable.data(), count, pool);
@@ -33,6 +38,20 @@ bool FiniteRows(const variables::Variable& variable, ThreadPool* pool) {
     if (!FiniteBytes(variable.dtype(), row, cols, nullptr)) return false;
   }
   return true;
+}
+
+bool FiniteRow(const variables::Variable& variable, int64_t index) {
+  const size_t size = SizeOf(variable.dtype());
+  const auto cols = static_cast<size_t>(variable.shape().dim(-1));
+  const auto row = static_cast<size_t>(index);
+  if (!variable.runtime().immediate()) {
+    Tensor value(variable.dtype(), {variable.shape().dim(-1)});
+    return variable.CopyOut(row * cols * size, value.bytes()).ok() &&
+           FiniteBytes(variable.dtype(), value.bytes().data(), cols, nullptr);
+  }
+  const size_t stride = static_cast<size_t>(variable.row_stride()) * size;
+  return FiniteBytes(variable.dtype(),
+                     static_cast<const std::byte*>(variable.data()) + row * stride, cols, nullptr);
 }
 
 constexpr char kAdvice[] =
@@ -72,12 +91,9 @@ void NumberCheck::Updated(size_t v, const variables::Variable& variable) {
 void NumberCheck::UpdatedRows(size_t v, const variables::Variable& variable,
                               std::span<const int64_t> indices) {
   if (!enabled() || first_ < variables_.size()) return;
-  const auto cols = static_cast<size_t>(variable.shape().dim(-1));
-  const int64_t stride = variable.row_stride() * static_cast<int64_t>(SizeOf(variable.dtype()));
   for (const int64_t index : indices) {
     if (index < 0) return;
-    const auto* row = static_cast<const std::byte*>(variable.data()) + index * stride;
-    if (FiniteBytes(variable.dtype(), row, cols, nullptr)) continue;
+    if (FiniteRow(variable, index)) continue;
     first_ = v;
     updated_ = true;
     return;

@@ -20,7 +20,8 @@ namespace tfjob::strategy {
 // damaged, and not the data, so the run would never end.
 inline constexpr int kMaxSkippedInARow = 100;
 
-// Owned by one thread. Allocates only for an error.
+// Owned by one thread. Allocates only for an error, or to copy variables from a device that is not
+// immediate.
 class NumberCheck {
  public:
   // `task` begins the error message, as in "worker 1"; it may be empty. `variables`, and `pool`

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "runtime/exec/device.h"
 #include "runtime/state/run_failure.h"
 
 namespace tfjob::strategy {
@@ -77,7 +78,9 @@ TEST(NumberCheck, ContinueChecksNothing) {
 }
 
 TEST(NumberCheck, LooksAtUpdatedVariablesButNotAtTheirPadding) {
-  variables::Variable matrix("b", DType::kFloat32, {3, 4}, variables::Kind::kTrainable, 6);
+  variables::VariableStore store([](DType, const Shape&) { return int64_t{6}; });
+  variables::Variable& matrix =
+      **store.Create("b", DType::kFloat32, {3, 4}, variables::Kind::kTrainable);
   auto* values = static_cast<float*>(matrix.data());
   const auto judge = [&] {
     NumberCheck check(OnNonFinite::kFail, "", Variables(), nullptr);
@@ -95,8 +98,11 @@ TEST(NumberCheck, LooksAtUpdatedVariablesButNotAtTheirPadding) {
   }
 }
 
-TEST(NumberCheck, ChecksTheRowsThatAnUpdateHasChanged) {
-  variables::VariableStore store([](DType, const Shape& shape) { return shape.dim(-1) + 3; });
+class NumberCheckOnDevice : public testing::TestWithParam<const char*> {};
+
+TEST_P(NumberCheckOnDevice, ChecksTheRowsThatAnUpdateHasChanged) {
+  variables::VariableStore store([](DType, const Shape& shape) { return shape.dim(-1) + 3; },
+                                 exec::DeviceByName(GetParam())->runtime);
   variables::Variable* table =
       *store.Create("a", DType::kFloat32, {4, 2}, variables::Kind::kTrainable);
   ASSERT_TRUE(table->FromTensor(Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, kNaN, 7, 8})).ok());
@@ -110,7 +116,16 @@ TEST(NumberCheck, ChecksTheRowsThatAnUpdateHasChanged) {
   EXPECT_EQ(verdict({0, -1, -1}), "");
   EXPECT_TRUE(
       verdict({0, 2, -1}).starts_with("step 7: a contains NaN or infinity after its update"));
+  check.Begin();
+  check.Updated(0, *table);
+  EXPECT_FALSE(check.Verdict(1, 7).ok());
+  ASSERT_TRUE(table->FromTensor(Tensor(DType::kFloat32, {4, 2})).ok());
+  check.Begin();
+  check.Updated(0, *table);
+  EXPECT_TRUE(check.Verdict(1, 7).ok());
 }
+
+INSTANTIATE_TEST_SUITE_P(, NumberCheckOnDevice, testing::Values("cpu", "fake"));
 
 }  // namespace
 }  // namespace tfjob::strategy

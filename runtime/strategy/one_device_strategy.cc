@@ -101,7 +101,7 @@ class OneDevice : public Strategy {
   OneDevice(rpc::Identity self, StrategyOptions options)
       : self_(std::move(self)),
         options_(std::move(options)),
-        store_(options_.device.row_stride),
+        store_(options_.device.row_stride, options_.device.runtime),
         check_(options_.on_non_finite, "", options_.definition.state.variables,
                options_.device.pool),
         programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/!check_.skips(),

@@ -22,7 +22,7 @@ class ParameterServerStrategy : public Strategy {
  public:
   explicit ParameterServerStrategy(ParameterServerOptions options)
       : options_(std::move(options.common)),
-        store_(options_.device.row_stride),
+        store_(options_.device.row_stride, options_.device.runtime),
         check_(options_.on_non_finite, rpc::TaskName(options.identity),
                options_.definition.state.variables, options_.device.pool),
         sends_early_(!check_.skips() && !options.max_staleness),

@@ -29,7 +29,7 @@ ModelDefinition TwoLayers(optimizer::Kind kind) {
   definition.build.batch_size = 8;
   definition.build.features = model::Features({2});
   definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
-                                  .metrics = {model::Metric::kMeanSquaredError},
+                                  .metrics = {model::LossKind::kMeanSquaredError},
                                   .labels = {DType::kFloat32, {}}}};
   definition.state.optimizer = optimizer::Optimizer::Default(kind);
   definition.state.optimizer.learning_rate = 0.05;

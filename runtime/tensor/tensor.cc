@@ -31,6 +31,12 @@ std::byte* Aligned(void* memory) {
 Buffer::Buffer(size_t bytes, Contents contents)
     : memory_(Allocate(bytes, contents)), data_(Aligned(memory_)), size_(bytes) {}
 
+Buffer::Buffer(std::shared_ptr<void> memory, size_t bytes)
+    : memory_(nullptr),
+      other_(std::move(memory)),
+      data_(static_cast<std::byte*>(other_.get())),
+      size_(bytes) {}
+
 Buffer::~Buffer() {
   std::free(memory_);
 }
@@ -40,6 +46,14 @@ Tensor::Tensor(DType dtype, Shape shape, Buffer::Contents contents)
       shape_(std::move(shape)),
       elements_(shape_.num_elements()),
       buffer_(std::make_shared<Buffer>(static_cast<size_t>(elements_) * SizeOf(dtype), contents)) {}
+
+Tensor::Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer)
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      elements_(shape_.num_elements()),
+      buffer_(std::move(buffer)) {
+  ENFORCE(buffer_->size() == num_bytes(), "a buffer of the tensor's size");
+}
 
 Tensor Tensor::Clone() const {
   Tensor copy(dtype_, shape_, Buffer::Contents::kUndefined);

@@ -21,6 +21,8 @@ class Buffer {
     kUndefined,  // for a caller that writes every byte before it reads one
   };
   explicit Buffer(size_t bytes, Contents contents = Contents::kZero);
+  // Uses other memory of the host, which must have the same alignment.
+  Buffer(std::shared_ptr<void> memory, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -30,7 +32,8 @@ class Buffer {
   size_t size() const { return size_; }
 
  private:
-  void* const memory_;  // as allocated
+  void* const memory_;  // as allocated; null if `other_` holds it
+  const std::shared_ptr<void> other_;
   std::byte* const data_;
   const size_t size_;
 };
@@ -42,6 +45,8 @@ class Tensor {
   Tensor(DType dtype, Shape shape) : Tensor(dtype, std::move(shape), Buffer::Contents::kZero) {}
   // With kUndefined, the caller must write every element before it reads one.
   Tensor(DType dtype, Shape shape, Buffer::Contents contents);
+  // Shares a buffer, which must have the size of the tensor.
+  Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer);
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
     Tensor tensor(DTypeOf<T>::value, std::move(shape));

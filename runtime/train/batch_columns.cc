@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/model/any_length.h"
 
 namespace tfjob::train {
 namespace {
@@ -15,20 +16,6 @@ StatusOr<const data::Array*> FindArray(const data::Dataset& dataset, Split split
   return InvalidArgument(KeyOf(split), ": the data provide no ", name,
                          ", which the model needs; a model with several inputs or outputs takes "
                          "data of the formats npz and synthetic");
-}
-
-bool DifferByLastOne(const Shape& longer, const Shape& shorter) {
-  std::vector<int64_t> dims = shorter.dims();
-  dims.push_back(1);
-  return longer.dims() == dims;
-}
-
-// Returns the shape that an input requires of an array. As in Keras, a last axis of size 1 may be
-// missing in the data or in the model.
-Shape InputShape(const Shape& array, const std::optional<graph::TensorType>& stated) {
-  if (!stated) return array;
-  const bool fits = DifferByLastOne(stated->shape, array) || DifferByLastOne(array, stated->shape);
-  return fits ? stated->shape : array;
 }
 
 // Returns InvalidArgument if an input has the name of another feed of a graph.
@@ -88,6 +75,13 @@ Status CheckLabels(const config::TrainingConfig& config, Split split, const data
                          array.file, " has labels of shape ", array.example_shape().ToString());
 }
 
+// Returns whether `longer` is the shape with another axis of 1 at its end.
+bool IsFollowedByOne(const Shape& shape, const Shape& longer) {
+  std::vector<int64_t> dims = shape.dims();
+  dims.push_back(1);
+  return longer.dims() == dims;
+}
+
 StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig& config,
                                                    Split split, const std::string& labels,
                                                    const std::string& name, const Shape& output,
@@ -100,7 +94,7 @@ StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig&
   }
   if (array != nullptr) {
     data::Column column = data::FloatColumn(dataset, name);
-    if (column.shape == Shape{1} || DifferByLastOne(column.shape, model::PlacesOf(output)))
+    if (column.shape == Shape{1} || IsFollowedByOne(model::PlacesOf(output), column.shape))
       column.shape = model::PlacesOf(column.shape);
     return column;
   }
@@ -170,8 +164,9 @@ StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split spl
   for (size_t i = 0; i < inputs.size(); ++i) {
     RETURN_IF_ERROR(CheckInputName(inputs[i]));
     ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, inputs[i]));
+    const Shape shape = array->example_shape();
     in.push_back({stated[i] ? stated[i]->dtype : DType::kFloat32,
-                  InputShape(array->example_shape(), stated[i])});
+                  stated[i] ? model::TakenAs(stated[i]->shape, shape) : shape});
     const double scale = in.back().dtype == DType::kFloat32 ? SourceOf(config, split).scale : 1;
     columns.inputs.push_back({.name = inputs[i],
                               .array = inputs[i],

@@ -98,8 +98,9 @@ Status Chief::Prepare() {
   }
   if (Evaluates()) {
     ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
-    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, trainer_.definition(), dataset,
-                                                     exec::CpuDevice(context_.pool())));
+    ASSIGN_OR_RETURN(const exec::Device device, context_.device());
+    ASSIGN_OR_RETURN(evaluation_,
+                     Evaluation::Create(config, trainer_.definition(), dataset, device));
   }
   return PrepareModelDirectory();
 }

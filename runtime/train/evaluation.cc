@@ -12,10 +12,16 @@
 namespace tfjob::train {
 namespace {
 
-// The shapes of the model's variables follow from the training data.
-Status ExpectEqualInputs(const std::vector<graph::TensorType>& training,
-                         const std::vector<graph::TensorType>& evaluation) {
-  for (size_t i = 0; i < training.size(); ++i) {
+// The variables of the model have the shapes that the training data need. Lengths that do not
+// matter to them may differ.
+Status ExpectEqualVariables(const model::Model& model,
+                            const std::vector<graph::TensorType>& training,
+                            const std::vector<graph::TensorType>& evaluation) {
+  ASSIGN_OR_RETURN(const auto expected, model::Variables(model, training));
+  ASSIGN_OR_RETURN(const auto needed, model::Variables(model, evaluation));
+  const bool equal = std::ranges::equal(
+      expected, needed, [](const auto& x, const auto& y) { return x.shape == y.shape; });
+  for (size_t i = 0; i < training.size() && !equal; ++i) {
     if (training[i] == evaluation[i]) continue;
     return InvalidArgument("data.eval: its examples have the shape ",
                            evaluation[i].shape.ToString(), ", but the model expects ",
@@ -30,7 +36,7 @@ struct Evaluation::State {
   State(int64_t steps, strategy::ModelDefinition model, const exec::Device& device)
       : definition(std::move(model)),
         max_batches(steps),
-        store(device.row_stride),
+        store(device.row_stride, device.runtime),
         programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
 
   const strategy::ModelDefinition definition;
@@ -50,7 +56,8 @@ StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
                    ColumnsOf(config, Split::kEval, definition.model, *dataset));
   strategy::ModelDefinition own = definition;
   columns.Describe(own.build);
-  RETURN_IF_ERROR(ExpectEqualInputs(definition.build.features, own.build.features));
+  RETURN_IF_ERROR(
+      ExpectEqualVariables(definition.model, definition.build.features, own.build.features));
   ASSIGN_OR_RETURN(const data::PipelineOptions options, EvaluationPipeline(config, own, *dataset));
   auto state = std::make_unique<State>(config.eval.steps, std::move(own), device);
   RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));

@@ -66,8 +66,8 @@ class Evaluator {
       return InvalidArgument("model_dir: an evaluator needs the folder of the checkpoints");
     ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, Split::kEval, *dataset, 1));
-    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, definition, dataset,
-                                                     exec::CpuDevice(context_.pool())));
+    ASSIGN_OR_RETURN(const exec::Device device, context_.device());
+    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, definition, dataset, device));
     RETURN_IF_ERROR(Annotate(MakeDirectories(folder_ + "/eval"), "model_dir"));
     SummaryOptions summaries{
         .folder = folder_ + "/eval",

@@ -2,6 +2,7 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/philox.h"
+#include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 #include "runtime/train/job_definition.h"
 
@@ -117,6 +118,10 @@ StatusOr<std::vector<graph::TensorType>> StatedTypes(const model::Model& model, 
       return InvalidArgument(KeyOf(split),
                              ".format: synthetic data need the shapes of the model's ",
                              "inputs; begin model.layers with an InputLayer");
+    }
+    if (model::HasAnyLength(stated->shape)) {
+      return InvalidArgument(KeyOf(split), ".format: synthetic data need the lengths of the ",
+                             "model's inputs; replace null in its InputLayers by numbers");
     }
     types.push_back(*stated);
   }

@@ -14,6 +14,7 @@
 #include "runtime/base/stop.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
+#include "runtime/exec/device.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/train/progress_board.h"
@@ -42,7 +43,9 @@ struct TaskOptions {
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
-  // Time between the request to stop and the moment when the process is killed.
+  // The device that computes (exec::DeviceByName). For developers: users have only the CPU.
+  std::string device = "cpu";
+  // Time between the request to stop and the end of the process by force.
   Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
   FileSystem* files = &RealFileSystem();
@@ -75,6 +78,8 @@ class TaskContext {
   ProgressBoard& board() { return board_; }
   // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
+  // Returns the device for programs. Each call may return a device with memory of its own.
+  StatusOr<exec::Device> device() { return exec::DeviceByName(options_.device, pool()); }
 
   // Starts the task's server on its port, with the progress service and `streams`. Returns null if
   // the task has no address.

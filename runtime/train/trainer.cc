@@ -80,10 +80,15 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); }};
+  ASSIGN_OR_RETURN(exec::Device device, context_.device());
+  if (!device.runtime->immediate()) {
+    kTrainLog.Warning("computes on a device for tests: much slower than the CPU",
+                      {{"device", device.name}});
+  }
   return strategy::MakeStrategy(
       std::move(task),
       {.definition = *definition_,
-       .device = exec::CpuDevice(context_.pool()),
+       .device = std::move(device),
        .on_non_finite = context_.config().on_non_finite,
        .replica = rank_,
        .provide_state = [this](const state::Snapshot* into) { return ProvideState(into); }});

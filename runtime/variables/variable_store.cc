@@ -1,7 +1,6 @@
 #include "runtime/variables/variable_store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace tfjob::variables {
@@ -42,7 +41,8 @@ std::string_view Name(Kind kind) {
   return "unknown";
 }
 
-Variable::Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride)
+Variable::Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride,
+                   std::shared_ptr<device::DeviceRuntime> runtime, device::Memory memory)
     : name_(std::move(name)),
       dtype_(dtype),
       shape_(std::move(shape)),
@@ -50,7 +50,8 @@ Variable::Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_
       rows_(Rows(shape_)),
       cols_(Cols(shape_)),
       row_stride_(row_stride),
-      memory_(dtype, row_stride_ == cols_ ? shape_ : Shape({rows_, row_stride_})) {
+      runtime_(std::move(runtime)),
+      memory_(std::move(memory)) {
   ENFORCE(row_stride_ >= cols_, "a row stride of at least a row");
 }
 
@@ -60,13 +61,15 @@ Variable::~Variable() {
 
 Tensor Variable::Memory() {
   BeforeWrite();
-  if (memory_.shape() == shape_) return memory_;
-  return Tensor(dtype_, shape_, Buffer::Contents::kUndefined);
+  if (row_stride_ != cols_ || !runtime_->immediate())
+    return Tensor(dtype_, shape_, Buffer::Contents::kUndefined);
+  return Tensor(dtype_, shape_, std::make_shared<Buffer>(memory_, num_bytes()));
 }
 
 std::shared_ptr<ValueCopy> Variable::BeginCopy(Tensor to) {
   BeforeWrite();
   copy_ = std::make_shared<ValueCopy>(*this, std::move(to));
+  if (!runtime_->immediate()) copy_->Finish();
   return copy_;
 }
 
@@ -84,42 +87,39 @@ Status Variable::CheckRange(size_t offset, size_t size) const {
 
 // Splits the bytes [offset, offset + size) of the dense value into pieces that are contiguous in
 // memory. Calls move(done, at, count) for each piece, where `done` is the number of bytes before
-// the piece, `at` is the piece's offset in memory, and `count` is its size in bytes.
+// the piece, `at` is the piece's offset in memory, and `count` is its size in bytes. Returns the
+// first error of a call.
 template <typename Move>
-void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
-  if (size == 0) return;
-  if (dense()) {
-    move(size_t{0}, offset, size);
-    return;
-  }
+Status Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
+  if (size == 0) return OkStatus();
+  if (dense()) return move(size_t{0}, offset, size);
   const size_t row_bytes = static_cast<size_t>(cols_) * SizeOf(dtype_);
   const size_t stride_bytes = static_cast<size_t>(row_stride_) * SizeOf(dtype_);
   for (size_t done = 0; done < size;) {
     const size_t row = (offset + done) / row_bytes;
     const size_t within = (offset + done) % row_bytes;
     const size_t piece = std::min(size - done, row_bytes - within);
-    move(done, row * stride_bytes + within, piece);
+    RETURN_IF_ERROR(move(done, row * stride_bytes + within, piece));
     done += piece;
   }
+  return OkStatus();
 }
 
 Status Variable::CopyOut(size_t offset, std::span<std::byte> part) const {
   RETURN_IF_ERROR(CheckRange(offset, part.size()));
-  const std::byte* from = memory_.bytes().data();
-  ForEachPiece(offset, part.size(), [&](size_t into, size_t at, size_t size) {
-    std::memcpy(part.data() + into, from + at, size);
+  const auto* const from = static_cast<const std::byte*>(memory_.get());
+  return ForEachPiece(offset, part.size(), [&](size_t into, size_t at, size_t size) {
+    return runtime_->Read(part.data() + into, from + at, size);
   });
-  return OkStatus();
 }
 
 Status Variable::CopyIn(size_t offset, std::span<const std::byte> part) {
   RETURN_IF_ERROR(CheckRange(offset, part.size()));
   BeforeWrite();
-  std::byte* to = memory_.bytes().data();
-  ForEachPiece(offset, part.size(), [&](size_t from, size_t at, size_t size) {
-    std::memcpy(to + at, part.data() + from, size);
+  auto* const to = static_cast<std::byte*>(memory_.get());
+  return ForEachPiece(offset, part.size(), [&](size_t from, size_t at, size_t size) {
+    return runtime_->Write(to + at, part.data() + from, size);
   });
-  return OkStatus();
 }
 
 Status Variable::CheckSize(size_t size) const {
@@ -142,7 +142,9 @@ Status Variable::CopyIn(std::span<const std::byte> dense) {
 
 Tensor Variable::ToTensor() const {
   Tensor value(dtype_, shape_);
-  ENFORCE(CopyOut(value.bytes()).ok(), "a tensor of the variable's own shape fits");
+  ENFORCE(CopyOut(value.bytes()).ok(),
+          "a tensor of the variable's own shape fits, on a device "
+          "that works");
   return value;
 }
 
@@ -174,8 +176,12 @@ StatusOr<Variable*> VariableStore::Create(std::string_view name, DType dtype, Sh
   if (Find(name) != nullptr)
     return AlreadyExists("variable ", name, " already exists; rename one of the two");
   const int64_t row_stride = row_stride_(dtype, shape);
-  variables_.push_back(
-      std::make_unique<Variable>(std::string(name), dtype, std::move(shape), kind, row_stride));
+  const size_t bytes = static_cast<size_t>(Rows(shape) * row_stride) * SizeOf(dtype);
+  ASSIGN_OR_RETURN(device::Memory memory,
+                   runtime_->Allocate(device::MemoryKind::kDevice, bytes, Buffer::Contents::kZero,
+                                      StrCat("variable ", name)));
+  variables_.push_back(std::make_unique<Variable>(std::string(name), dtype, std::move(shape), kind,
+                                                  row_stride, runtime_, std::move(memory)));
   Variable* variable = variables_.back().get();
   by_name_.emplace(variable->name(), variable);
   return variable;

@@ -1,10 +1,10 @@
 // Holds all variables of a task. Maps a variable's name to its memory, type, kind and version, and
 // keeps the order of creation.
 //
-// The store owns the memory, which never moves and exists as long as the store. Programs hold
-// pointers into it. A variable may have padding between its rows (row_stride). Messages and
-// checkpoints contain only dense values, without padding. CopyOut and CopyIn convert between the
-// two forms.
+// The store owns the memory, which comes from a device, never moves and lives as long as the store.
+// Programs hold pointers into it. A variable may have padding between its rows (row_stride).
+// Messages and checkpoints contain only dense values, without padding. CopyOut and CopyIn convert
+// between the two forms, and copy from and to the device.
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
 // owner of the store (a strategy or an evaluation) must ensure this. Any thread may read `version`
@@ -19,9 +19,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/device/cpu_runtime.h"
+#include "runtime/device/device_runtime.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 #include "runtime/tensor/tensor.h"
@@ -34,7 +37,9 @@ std::string_view Name(Kind kind);  // "trainable", "moving statistic", "slot", "
 
 class Variable {
  public:
-  Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride);
+  // `memory` is for rows of `row_stride` elements, and belongs to `runtime`.
+  Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride,
+           std::shared_ptr<device::DeviceRuntime> runtime, device::Memory memory);
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
   // Finishes a copy in progress.
@@ -50,8 +55,10 @@ class Variable {
   // the last dimension. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
-  void* data() { return memory_.bytes().data(); }
-  const void* data() const { return memory_.bytes().data(); }
+  // Returns the address of the memory. The host may access it only if the device is immediate.
+  void* data() { return memory_.get(); }
+  const void* data() const { return memory_.get(); }
+  const device::DeviceRuntime& runtime() const { return *runtime_; }
 
   // Returns the size of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
@@ -70,15 +77,16 @@ class Variable {
   Status FromTensor(const Tensor& value);
 
   // Returns the variable's memory as a tensor, so that a new value can be put into it directly:
-  // FromTensor of this tensor then copies nothing. If the rows have padding, returns a new tensor,
-  // whose content is undefined. Finishes a copy in progress.
+  // FromTensor of this tensor then copies nothing. If the rows have padding, or the host cannot
+  // access the memory, returns a new tensor, whose content is undefined. Finishes a copy in
+  // progress.
   Tensor Memory();
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
-  // at once. The caller that wants the copy calls Finish, on any thread; until then, the content of
-  // `to` is undefined. Later writes to the variable do not change the copy: they help to finish it,
-  // and wait until it is finished. A variable has at most one copy in progress; BeginCopy finishes
-  // an earlier one.
+  // at once. Whoever wants the copy calls Finish, on any thread; until then, the content of `to` is
+  // undefined. Later writes to the variable do not change the copy: they wait until it is finished,
+  // and help to do so. A variable has at most one copy in progress; this finishes an earlier one.
+  // If the device is not immediate, the copy is finished when this returns.
   std::shared_ptr<ValueCopy> BeginCopy(Tensor to);
   // Finishes the copy in progress, if there is one. CopyIn and FromTensor call this.
   void BeforeWrite();
@@ -94,7 +102,7 @@ class Variable {
   Status CheckSize(size_t size) const;
   Status CheckRange(size_t offset, size_t size) const;
   template <typename Move>
-  void ForEachPiece(size_t offset, size_t size, Move move) const;
+  Status ForEachPiece(size_t offset, size_t size, Move move) const;
 
   std::string name_;
   DType dtype_;
@@ -103,8 +111,9 @@ class Variable {
   int64_t rows_;
   int64_t cols_;
   int64_t row_stride_;
-  Tensor memory_;                    // with the padding
-  std::shared_ptr<ValueCopy> copy_;  // the copy begun since the last write; null: none
+  std::shared_ptr<device::DeviceRuntime> runtime_;
+  device::Memory memory_;            // with the padding
+  std::shared_ptr<ValueCopy> copy_;  // since the last write; null: none
   std::atomic<int64_t> version_{0};
 };
 
@@ -114,10 +123,14 @@ int64_t DenseRowStride(DType dtype, const Shape& shape);
 
 class VariableStore {
  public:
-  explicit VariableStore(RowStrideFunction row_stride = DenseRowStride) : row_stride_(row_stride) {}
+  // The variables get their memory from `runtime`: that of the device on which programs use them.
+  explicit VariableStore(RowStrideFunction row_stride = DenseRowStride,
+                         std::shared_ptr<device::DeviceRuntime> runtime = device::CpuRuntime())
+      : row_stride_(row_stride), runtime_(std::move(runtime)) {}
 
-  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, and InvalidArgument if
-  // the name is empty, if a dimension is below 0, or if there are more than 2^40 elements.
+  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, InvalidArgument if the
+  // name is empty, if a dimension is below 0, or if there are more than 2^40 elements, and
+  // ResourceExhausted if the device has too little memory.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
   // Returns null if there is no such variable. The pointer stays valid as long as the store exists.
@@ -133,6 +146,7 @@ class VariableStore {
 
  private:
   RowStrideFunction row_stride_;
+  std::shared_ptr<device::DeviceRuntime> runtime_;
   std::vector<std::unique_ptr<Variable>> variables_;
   std::map<std::string, Variable*, std::less<>> by_name_;
 };

@@ -2,7 +2,8 @@
 """Checks which rooms depend on which. Compares the table in docs/architecture.md with the includes
 in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects dependencies
 that these lists do not allow. Also checks that the rooms that tests/simulation/training simulates
-take threads, locks, waits and time from runtime/base.
+take threads, locks, waits and time from runtime/base, and that no room above runtime/exec includes
+what belongs to one device.
 
   tests/contract/rooms.py            reports each difference
   tests/contract/rooms.py --update   first copies the table into the BUILD files
@@ -30,6 +31,10 @@ OF_THE_SYSTEM = re.compile(
     r"|counting_semaphore|binary_semaphore|latch|barrier)\b"
     r"|\b(steady_clock|system_clock|high_resolution_clock)::now\b|\b(sleep_for|sleep_until|usleep|nanosleep)\b")
 DOUBLES = {"runtime/ps/client/scripted_server.h", "runtime/ps/slow_connector.h"}  # for tests with real threads
+
+# What belongs to one device, and the room above which nobody may include it.
+OF_A_DEVICE = re.compile(r"^runtime/(kernels/|device/(cpu|fake)_|exec/fake_device)")
+EXEC = "runtime/exec"
 
 
 def rooms():
@@ -78,6 +83,22 @@ def uses_of_the_system():
                 yield f"{path}:{number}: {found.group()}: use Thread, Mutex, CondVar, SteadyNow or RealClock of runtime/base"
 
 
+def uses_of_a_device(table):
+    """Yields each include of a kernel's or a device's header in a room that depends on runtime/exec."""
+    above, before = {EXEC}, set()
+    while above != before:
+        before = set(above)
+        above |= {room for room, (includes, _) in table.items() if includes & above}
+    tracked = subprocess.check_output(["git", "ls-files", "--cached", "--others", "--exclude-standard", *sorted(above - {EXEC})],
+                                      cwd=ROOT, text=True)
+    for path in tracked.split():
+        if not path.endswith((".h", ".cc")) or not (ROOT / path).exists() or OF_TESTS.search(path):
+            continue
+        for include in INCLUDE.findall((ROOT / path).read_text()):
+            if OF_A_DEVICE.match(include):
+                yield f"{path}: includes {include}: above {EXEC}, code must not know the device; use exec/device.h"
+
+
 def users(table, room):
     """Returns the labels of the packages that may include this room according to the table. If
     there are none, returns the label of the room in the folder above."""
@@ -124,7 +145,7 @@ def main():
     found = list(differences(table, names))
     for line in found:
         print(f"docs/architecture.md, Directions: {line}", file=sys.stderr)
-    uses = list(uses_of_the_system())
+    uses = list(uses_of_the_system()) + list(uses_of_a_device(table))
     for line in uses:
         print(line, file=sys.stderr)
     sys.exit(bool(found or uses))

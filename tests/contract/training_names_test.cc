@@ -30,7 +30,7 @@ TEST(TrainingNames, LossesAreTheModels) {
 TEST(TrainingNames, MetricsAreTheModels) {
   for (const std::string& name : Choices("metrics"))
     EXPECT_TRUE(model::ParseMetric(name).ok()) << name;
-  EXPECT_EQ(Choices("metrics").size(), static_cast<size_t>(model::kMetricCount));
+  EXPECT_EQ(Choices("metrics").size(), model::MetricNames().size());
 }
 
 TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {

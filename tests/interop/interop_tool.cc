@@ -207,7 +207,8 @@ StatusOr<Json> ComputeLoss(const Json& request) {
   return Json{{"values", results[0]}, {"gradient", results[1]}};
 }
 
-// {"metric": name, "batches": [[prediction, labels], …]} → the metric's value over all batches
+// {"metric": name, "batches": [[prediction, labels, mask or nothing more], …]} → the metric's value
+// over all batches
 StatusOr<Json> ComputeMetric(const Json& request) {
   ASSIGN_OR_RETURN(const model::Metric metric,
                    model::ParseMetric(request["metric"].get<std::string>()));
@@ -218,8 +219,10 @@ StatusOr<Json> ComputeMetric(const Json& request) {
     ASSIGN_OR_RETURN(const auto results,
                      RunOn(prediction, ToTensor(batch[1]),
                            [&](graph::Builder& b, graph::Output p, graph::Output y) {
+                             const graph::Output mask =
+                                 batch.size() > 2 ? Const(b, ToTensor(batch[2])) : graph::Output();
                              return std::vector<graph::Output>{
-                                 model::MetricSums(b, metric, model::Loss(), p, y)};
+                                 model::MetricSums(b, metric, model::Loss(), p, y, mask)};
                            }));
     totals.resize(results[0].size());
     for (size_t i = 0; i < totals.size(); ++i) totals[i] += static_cast<double>(results[0][i]);

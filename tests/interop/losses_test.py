@@ -82,6 +82,19 @@ METRICS += [
 ]
 
 
+# Of an output with a mask.
+MASKED = [
+    (keras.metrics.BinaryAccuracy, "binary_accuracy", PROBABILITIES, ONES),
+    (keras.metrics.SparseCategoricalAccuracy, "sparse_categorical_accuracy", PROBABILITIES, CLASSES),
+    (keras.metrics.MeanSquaredError, "mean_squared_error", SCORES, OTHERS),
+    (keras.metrics.CosineSimilarity, "cosine_similarity", SCORES, OTHERS),
+    (keras.metrics.CategoricalCrossentropy, "categorical_crossentropy", PROBABILITIES, ROWS),
+    (keras.metrics.RootMeanSquaredError, "root_mean_squared_error", SCORES, OTHERS),
+    (keras.metrics.Precision, "precision", PROBABILITIES, ONES),
+    (keras.metrics.AUC, "auc", PROBABILITIES, ONES),
+]
+
+
 class Losses(unittest.TestCase):
     def test_values_and_gradients_equal_keras(self):
         for name, arguments, prediction, labels in LOSSES:
@@ -108,5 +121,18 @@ class Metrics(unittest.TestCase):
                 for part in (slice(0, 4), slice(4, None)):
                     metric.update_state(labels[part], prediction[part])
                     batches.append([as_json(prediction[part]), as_json(labels[part])])
+                got = tool("metric", {"metric": name, "batches": batches})
+                self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)
+
+    def test_masks_of_outputs_count_as_in_keras(self):
+        mask = RNG.random(STEPS[:-1]) > 0.4
+        for make, name, prediction, labels in MASKED:
+            with self.subTest(metric=name):
+                metric, batches = make(), []
+                for part in (slice(0, 4), slice(4, None)):
+                    output = tf.constant(prediction[part])
+                    output._keras_mask = tf.constant(mask[part])
+                    metric.update_state(labels[part], output)
+                    batches.append([as_json(prediction[part]), as_json(labels[part]), as_json(mask[part])])
                 got = tool("metric", {"metric": name, "batches": batches})
                 self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)

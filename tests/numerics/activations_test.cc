@@ -12,6 +12,7 @@
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/activation.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 namespace {
@@ -84,8 +85,8 @@ Results Evaluated(ActivationKind kind, std::vector<double> points) {
   b.AddFetch("gradient", graph::Gradients(b, graph::Sum(b, y, {}), std::span(&x, 1))[0]);
   auto graph = std::move(b).Finish();
   EXPECT_TRUE(graph.ok()) << graph.status();
-  variables::VariableStore store;
-  auto program = exec::Compile(*graph, store, exec::CpuDevice());
+  variables::VariableStore store = TestStore();
+  auto program = exec::Compile(*graph, store, TestDevice());
   EXPECT_TRUE(program.ok()) << program.status();
   const exec::Feed feeds[] = {exec::Feed::Of(std::span<const double>(points))};
   EXPECT_EQ((*program)->Run(feeds), OkStatus());

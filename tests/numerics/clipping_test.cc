@@ -7,6 +7,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
 #include "runtime/model/layers/dense.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 namespace {
@@ -47,13 +48,13 @@ class ClippingTest : public testing::Test {
     const Model model = Sequential("m", {{.name = "dense", .config = Dense{.units = 1}}});
     const StatusOr<BuiltGraph> built = Build(model, options);
     EXPECT_TRUE(built.ok()) << built.status();
-    variables::VariableStore store;
+    variables::VariableStore store = TestStore();
     for (const VariableSpec& variable : built->variables) {
       EXPECT_TRUE(
           store.Create(variable.name, variable.dtype, variable.shape, variables::Kind::kTrainable)
               .ok());
     }
-    auto program = exec::Compile(built->graph, store, exec::CpuDevice());
+    auto program = exec::Compile(built->graph, store, TestDevice());
     EXPECT_TRUE(program.ok()) << program.status();
     const Values label = {-0.5f};
     const int64_t step = 0, seed = 0;

@@ -7,6 +7,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/metric.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 namespace {
@@ -26,8 +27,8 @@ std::vector<float> Compute(
   b.AddFetch("result", compute(b, prediction, labels));
   StatusOr<graph::Graph> graph = std::move(b).Finish();
   EXPECT_TRUE(graph.ok()) << graph.status();
-  variables::VariableStore store(exec::CpuDevice().row_stride);
-  auto program = exec::Compile(*graph, store, exec::CpuDevice());
+  variables::VariableStore store(TestDevice().row_stride, TestDevice().runtime);
+  auto program = exec::Compile(*graph, store, TestDevice());
   EXPECT_TRUE(program.ok()) << program.status();
   const std::vector<int64_t> numbers(y.begin(), y.end());
   const std::vector<exec::Feed> feeds = {exec::Feed::Of(std::span<const float>(p)),
@@ -273,7 +274,7 @@ TEST(Metrics, AreFunctionsOfMeans) {
   EXPECT_NEAR(Measure(Metric::kRootMeanSquaredError, p, y, 2), std::sqrt(squares), 1e-6);
   EXPECT_NEAR(Measure(Metric::kPerplexity, p, y, 2), std::exp(entropy), 1e-5);
   EXPECT_NEAR(Measure(Metric::kR2Score, p, y, 2), variance, 1e-5);
-  EXPECT_GT(Measure(Metric::kCosineSimilarity, p, y, 2), 0.5) << "not the negative of the loss";
+  EXPECT_GT(Measure(LossKind::kCosineSimilarity, p, y, 2), 0.5) << "not the negative of the loss";
   EXPECT_EQ(MetricValue(Metric::kPerplexity, {}, 0), 0) << "no examples";
 }
 

@@ -162,6 +162,29 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
+// As in Keras 3.
+TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
+  const Values x = Sequences(kPad);
+  Values product, least;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool counts = Counts(i / kColumns / kSteps, i / kColumns % kSteps);
+    product.push_back(counts ? 3 * x[i] : 3);
+    least.push_back(counts ? std::min(x[i], 3.0f) : 3);
+  }
+  const Values three(x.size(), 3);
+  ExpectNear(Predict(Merged(layers::Multiply{}, std::nullopt), {x, three}), Means(product, false));
+  ExpectNear(Predict(Merged(layers::Minimum{}, std::nullopt), {x, three}), Means(least, false));
+}
+
+TEST(Masks, WhereNoStepCountsTheProductIsZero) {
+  const Values x = Sequences(kPad);
+  Values squares = Sequences(0);
+  squares[1] = kPad;
+  for (float& value : squares) value *= value;
+  const Model model = Merged(layers::Multiply{}, kPad);
+  ExpectNear(Predict(model, {x, x}), Means(squares, true));
+}
+
 TEST(Masks, JoinedStepsKeepTheirMasks) {
   const Values x = Sequences(kPad);
   const Values got =
@@ -211,6 +234,28 @@ TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   const OneRun run(Chained({kMasking}), Mode::kEval, {x});
   EXPECT_NEAR(run.Get(kLoss)[0], sum / count, 1e-5);
   EXPECT_NEAR(run.Get(kLossSum)[0], sum / count * kBatch, 1e-5);
+}
+
+// As in Keras, where the root of the mean squared error ignores the mask.
+TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
+  const Values x = Sequences(kPad);
+  double sum = 0, count = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    // Masking has set the others to 0, the label of every step.
+    if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
+    sum += double(x[i]) * x[i];
+    count += 1;
+  }
+  const OneRun run(Chained({kMasking}), Mode::kEval, {x}, 0,
+                   {LossKind::kMeanSquaredError, Metric::kRootMeanSquaredError});
+  const auto value = [&](Metric metric, const std::string& fetch) {
+    const Values sums = run.Get(fetch);
+    EXPECT_EQ(static_cast<int64_t>(sums.size()), SumsOf(metric, 1, true));
+    return MetricValue(metric, std::vector<double>(sums.begin(), sums.end()), kBatch);
+  };
+  EXPECT_NEAR(value(LossKind::kMeanSquaredError, "mean_squared_error_sum"), sum / count, 1e-5);
+  EXPECT_NEAR(value(Metric::kRootMeanSquaredError, "root_mean_squared_error_sum"),
+              std::sqrt(sum / double(x.size())), 1e-5);
 }
 
 TEST(Masks, SoftmaxNeedsAMaskOfItsInputsShape) {

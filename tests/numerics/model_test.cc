@@ -11,6 +11,7 @@
 #include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/shape.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 namespace {
@@ -150,7 +151,7 @@ std::vector<Case> Cases(const Examples& examples) {
 
 // The program of a graph, and a store with the model's variables.
 struct TrainedModel {
-  variables::VariableStore store;
+  variables::VariableStore store = TestStore();
   BuiltGraph built;
   std::unique_ptr<exec::Program> program;
 
@@ -166,7 +167,7 @@ struct TrainedModel {
     Compile();
   }
   void Compile() {
-    auto compiled = exec::Compile(built.graph, store, exec::CpuDevice());
+    auto compiled = exec::Compile(built.graph, store, TestDevice());
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     program = *std::move(compiled);
   }
@@ -209,10 +210,11 @@ BuildOptions OptionsFor(const Case& c, Mode mode) {
   return {.mode = mode,
           .batch_size = kBatch,
           .features = Features({kIn}),
-          .objectives = {{.loss = c.loss,
-                          .metrics = {squares ? Metric::kMeanSquaredError : Metric::kAccuracy},
-                          .labels = {c.labels.dtype(),
-                                     Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))}}}};
+          .objectives = {
+              {.loss = c.loss,
+               .metrics = {squares ? Metric(LossKind::kMeanSquaredError) : Metric::kAccuracy},
+               .labels = {c.labels.dtype(),
+                          Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))}}}};
 }
 
 Net NetOf(const Case& c, const TrainedModel& run) {

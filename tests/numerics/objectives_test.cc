@@ -7,6 +7,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
 #include "runtime/model/layers/activations.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 namespace {
@@ -22,7 +23,7 @@ class EvalRun {
     const StatusOr<BuiltGraph> built = Build(model, options);
     EXPECT_TRUE(built.ok()) << built.status();
     if (!built.ok()) return;
-    auto program = exec::Compile(built->graph, store_, exec::CpuDevice());
+    auto program = exec::Compile(built->graph, store_, TestDevice());
     EXPECT_TRUE(program.ok()) << program.status();
     program_ = *std::move(program);
     std::vector<exec::Feed> fed;
@@ -34,7 +35,7 @@ class EvalRun {
   }
 
  private:
-  variables::VariableStore store_;
+  variables::VariableStore store_ = TestStore();
   std::unique_ptr<exec::Program> program_;
 };
 
@@ -160,7 +161,7 @@ TEST(Objectives, LossesOfSeveralOutputsAreReportedAndAddedUpByWeight) {
                           .labels = {DType::kFloat32, {2}}};
   options.objectives = {squares, squares};
   options.objectives[0].weight = 0.5;
-  options.objectives[1].metrics = {Metric::kMeanSquaredError};
+  options.objectives[1].metrics = {LossKind::kMeanSquaredError};
   std::vector<std::string> names;
   for (const MetricFetch& metric : MetricsOf(model, options)) names.push_back(metric.name);
   EXPECT_EQ(names, std::vector<std::string>({"a_loss", "b_loss", "b_mean_squared_error"}));

@@ -10,6 +10,7 @@
 
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
+#include "tests/numerics/test_device.h"
 
 namespace tfjob::model {
 
@@ -19,14 +20,17 @@ inline constexpr int64_t kBatch = 6;
 // Runs a model of layers on one batch. The variables keep their initial values.
 class OneRun {
  public:
-  OneRun(const Model& model, Mode mode, std::vector<Values> inputs, int64_t step = 0) {
+  OneRun(const Model& model, Mode mode, std::vector<Values> inputs, int64_t step = 0,
+         std::vector<Metric> metrics = {}) {
     BuildOptions options{.mode = mode, .batch_size = kBatch};
     for (const Values& input : inputs)
       options.features.push_back({DType::kFloat32, {static_cast<int64_t>(input.size()) / kBatch}});
     const auto outputs = OutputTypes(model, options.features);
     EXPECT_TRUE(outputs.ok()) << outputs.status();
     options.objectives = {{.loss = {.kind = LossKind::kMeanSquaredError},
+                           .metrics = std::move(metrics),
                            .labels = {DType::kFloat32, (*outputs)[0].shape}}};
+    FindMasks(model, options);
     StatusOr<BuiltGraph> built = Build(model, options);
     EXPECT_TRUE(built.ok()) << built.status();
     for (const VariableSpec& spec : built->variables) {
@@ -36,7 +40,7 @@ class OneRun {
               ->FromTensor(InitialValue(spec.initializer, spec.dtype, spec.shape, 1, spec.name))
               .ok());
     }
-    auto program = exec::Compile(built->graph, store_, exec::CpuDevice());
+    auto program = exec::Compile(built->graph, store_, TestDevice());
     EXPECT_TRUE(program.ok()) << program.status();
     program_ = *std::move(program);
     const Values labels(static_cast<size_t>(kBatch * (*outputs)[0].shape.num_elements()));
@@ -57,7 +61,7 @@ class OneRun {
   }
 
  private:
-  variables::VariableStore store_;
+  variables::VariableStore store_ = TestStore();
   std::unique_ptr<exec::Program> program_;
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/normalization.h"
+#include "runtime/model/layers/rnn.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/layers/wrappers.h"
 #include "tests/numerics/one_run.h"
@@ -237,6 +238,54 @@ TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   };
   EXPECT_NE(loss(plain, 0), loss(dropping, 0));
   EXPECT_NE(loss(dropping, 0), loss(dropping, 1));
+}
+
+template <layers::CellKind kKind>
+std::shared_ptr<const Layer> CellOf(const std::string& name,
+                                    const layers::RecurrentArguments& arguments) {
+  return std::make_shared<const Layer>(
+      Layer{.name = name, .config = layers::Cell<kKind>{arguments}});
+}
+
+TEST(Rnn, OneCellIsTheLayerOfItsKind) {
+  for (const bool masked : {false, true}) {
+    auto layer = Made<layers::LSTM>();
+    layer.arguments.go_backwards = masked;
+    const layers::RNN rnn{.cell = CellOf<layers::CellKind::kLSTM>("lstm_cell", layer.arguments),
+                          .return_sequences = true,
+                          .go_backwards = masked};
+    const Values x = masked ? Padded() : Sequences();
+    EXPECT_EQ(OneRun(Chained(rnn, masked), Mode::kPredict, {x}).Get(kPrediction),
+              OneRun(Chained(layer, masked), Mode::kPredict, {x}).Get(kPrediction));
+  }
+}
+
+// Each variable has one value in all its elements, since random ones would depend on its name.
+TEST(Rnn, StackedCellsAreLayersInAChain) {
+  auto first = Made<layers::LSTM>();
+  auto second = Made<layers::GRU>();
+  const auto fill = [](layers::RecurrentArguments& arguments, double value) {
+    const auto constant = [](double number) {
+      return Initializer{.kind = Initializer::Kind::kConstant, .value = number};
+    };
+    arguments.kernel_initializer = constant(value);
+    arguments.recurrent_initializer = constant(0.7 * value);
+    arguments.bias_initializer = constant(-0.3 * value);
+  };
+  fill(first.arguments, 0.2);
+  fill(second.arguments, -0.4);
+  const layers::StackedRNNCells stack{{CellOf<layers::CellKind::kLSTM>("a", first.arguments),
+                                       CellOf<layers::CellKind::kGRU>("b", second.arguments)}};
+  for (const bool masked : {false, true}) {
+    const layers::RNN rnn{
+        .cell = std::make_shared<const Layer>(Layer{.name = "stack", .config = stack}),
+        .return_sequences = true};
+    std::vector<Layer> chain = Chained(first, masked).layers;
+    chain.push_back({.name = "layer_3", .config = second});
+    const Values x = masked ? Padded() : Sequences();
+    EXPECT_EQ(OneRun(Chained(rnn, masked), Mode::kPredict, {x}).Get(kPrediction),
+              OneRun(Sequential("m", chain), Mode::kPredict, {x}).Get(kPrediction));
+  }
 }
 
 TEST(Wrappers, BidirectionalJoinsBothDirections) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/model/keras.h"
+#include "runtime/model/layers/rnn.h"
 #include "runtime/model/nested_model.h"
 
 namespace tfjob::keras {
@@ -30,15 +31,29 @@ struct Part {
   std::string_view name;
 };
 
+// Returns the place of a cell in an RNN's StackedRNNCells. As for layers, Keras counts those of
+// each class.
+std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) {
+  const auto cells = rnn.config.As<model::layers::RNN>()->Cells();
+  if (index >= cells.size()) return std::nullopt;
+  const std::string_view class_name = cells[index]->config.class_name();
+  const auto number = std::count_if(
+      cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(index),
+      [&](const model::Layer* cell) { return cell->config.class_name() == class_name; });
+  return StrCat("cells/", model::SnakeCase(class_name), number == 0 ? "" : StrCat("_", number));
+}
+
 // Returns the attribute of a Keras object that holds one of its parts; nullopt if it is unknown.
-std::optional<std::string> AttributeOf(const Part& part) {
+std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& part) {
   static const std::map<std::string_view, std::string> kAttention = {
+      {"gate", "gate_dense"},
       {"query", "query_dense"},
       {"key", "key_dense"},
       {"value", "value_dense"},
       {"attention_output", "output_dense"}};
   if (part.level == 0 && part.owner == "TimeDistributed") return "layer";
   if (part.level == 0 && part.owner == "RNN") return "cell";
+  if (part.level == 1 && part.owner == "RNN") return StackedCellOf(layer, part.index);
   if (part.level == 0 && part.owner == "Bidirectional")
     return part.index == 0 ? "forward_layer" : "backward_layer";
   if (part.name.ends_with("_cell")) return "cell";
@@ -65,8 +80,8 @@ Status AddObject(const model::Layer& layer, int level, std::string path, const s
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string& part = parts[i];
-    const std::optional<std::string> attribute =
-        AttributeOf({.owner = layer.config.class_name(), .level = level, .index = i, .name = part});
+    const std::optional<std::string> attribute = AttributeOf(
+        layer, {.owner = layer.config.class_name(), .level = level, .index = i, .name = part});
     if (!attribute) {
       return Unimplemented(model::Describe(layer), ": its part ", part,
                            " has no known place in Keras' weights files");

@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // the type that Read returns; nullopt: not supported by Read
+  std::optional<DType> dtype;  // the type that `read` returns; nullopt: it refuses the tensor
   Shape shape;
 };
 
@@ -26,8 +26,8 @@ struct Weights {
   // variable of the model, by its name in the file.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
-  // Whether tensors that belong to no variable are to be expected: a checkpoint also contains the
-  // state of the optimizer.
+  // The file may have tensors that belong to no variable: a checkpoint also contains the state of
+  // the optimizer.
   bool contains_others = false;
 };
 

@@ -1,6 +1,8 @@
 #include "runtime/model/layers/merge.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
@@ -45,7 +47,39 @@ graph::Output AnyMask(const LayerCall& call) {
   return any;
 }
 
-// Joins the masks in the same way as the inputs: each element has the mask of its step.
+// An input with its mask, of the same rank, which may be invalid.
+struct Operand {
+  graph::Output x, mask;
+};
+
+// As in Keras 3, a step that does not count is a factor of 1; where no step counts, the product
+// is 0.
+graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
+  graph::Output product, any = operands[0].mask;
+  for (const Operand& operand : operands) {
+    graph::Output x = operand.x;
+    if (operand.mask.valid()) x = Select(b, operand.mask, x, Scalar(b, b.dtype(x), 1));
+    product = product.valid() ? graph::Mul(b, product, x) : x;
+    any = any.valid() && operand.mask.valid() ? Or(b, any, operand.mask) : graph::Output();
+  }
+  return any.valid() ? Select(b, any, product, Scalar(b, b.dtype(product), 0)) : product;
+}
+
+// As in Keras 3, a step that does not count takes the value of the inputs before it, or, if these
+// do not count, of the next one.
+graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Operand>& operands) {
+  graph::Output extreme = operands[0].x, any = operands[0].mask;
+  for (const Operand& operand : std::span(operands).subspan(1)) {
+    graph::Output x = operand.x;
+    if (operand.mask.valid()) x = Select(b, operand.mask, x, extreme);
+    if (any.valid()) extreme = Select(b, any, extreme, x);
+    any = any.valid() && operand.mask.valid() ? Or(b, any, operand.mask) : graph::Output();
+    extreme = Combined(b, kind, extreme, x);
+  }
+  return extreme;
+}
+
+// Joins the masks as the inputs are joined: each element has the mask of its step.
 graph::Output JoinedMask(const LayerCall& call, int64_t axis) {
   graph::Builder& b = call.b;
   std::vector<graph::Output> masks;
@@ -81,9 +115,19 @@ graph::Output Merged(MergeKind kind, LayerCall& call) {
   call.output_masks = {AnyMask(call)};
   int rank = 0;
   for (const graph::Output input : call.inputs) rank = std::max(rank, b.shape(input).rank());
-  graph::Output merged = WithRank(b, call.x(), rank);
-  for (size_t i = 1; i < call.inputs.size(); ++i)
-    merged = Combined(b, kind, merged, WithRank(b, call.inputs[i], rank));
+  std::vector<Operand> operands;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const graph::Output x = call.inputs[i];
+    const graph::Output mask = call.mask(i);
+    operands.push_back(
+        {WithRank(b, x, rank), mask.valid() ? WithRank(b, AlongSteps(b, mask, x), rank) : mask});
+  }
+  if (!b.ok()) return {};
+  if (kind == MergeKind::kMultiply) return Product(b, operands);
+  if (kind == MergeKind::kMaximum || kind == MergeKind::kMinimum) return Extreme(b, kind, operands);
+  graph::Output merged = operands[0].x;
+  for (const Operand& operand : std::span(operands).subspan(1))
+    merged = Combined(b, kind, merged, operand.x);
   if (kind != MergeKind::kAverage || !merged.valid()) return merged;
   return graph::Div(b, merged,
                     graph::Scalar(b, b.dtype(merged), static_cast<double>(call.inputs.size())));

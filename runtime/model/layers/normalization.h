@@ -13,6 +13,7 @@ namespace tfjob::model::layers {
 struct BatchNormalization {
   static constexpr std::string_view kClass = "BatchNormalization";
   static constexpr bool kSupportsMasking = true;
+  static constexpr bool kTakesMask = true;
   int64_t axis = -1;  // the batch is axis 0
   double momentum = 0.99;
   double epsilon = 1e-3;

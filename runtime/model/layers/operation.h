@@ -22,6 +22,7 @@ struct Operation {
   std::vector<int64_t> newshape;
   int64_t sections = 1;
   DType dtype = DType::kFloat32;
+  std::string type_name;     // of ZerosLike and OnesLike; empty: the value's type
   double low = 0, high = 0;  // of Clip
   double slope = 0.2;        // of LeakyRelu
   bool approximate = true;   // of Gelu

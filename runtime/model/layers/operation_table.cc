@@ -121,10 +121,6 @@ Outputs SoftmaxAlong(const OperationCall& call) {
   return {kLogarithm ? Log(call.b, y) : y};
 }
 
-void ReductionArguments(Operation& operation, ArgumentVisitor& visitor) {
-  visitor.OptionalAxes("axis", operation.axes);
-  visitor.Flag("keepdims", operation.keepdims);
-}
 void ExtremeArguments(Operation& operation, ArgumentVisitor& visitor) {
   ReductionArguments(operation, visitor);
   visitor.Only("initial", "null");
@@ -424,7 +420,17 @@ class Indexing {
 }  // namespace
 
 std::span<const OperationKind> AllOperations() {
-  return kOperations;
+  static const auto* const all = [] {
+    auto* list = new std::vector<OperationKind>(std::begin(kOperations), std::end(kOperations));
+    for (const OperationKind& kind : LogicalOperations()) list->push_back(kind);
+    return list;
+  }();
+  return *all;
+}
+
+void ReductionArguments(Operation& operation, ArgumentVisitor& visitor) {
+  visitor.OptionalAxes("axis", operation.axes);
+  visitor.Flag("keepdims", operation.keepdims);
 }
 
 Output GetItem(Builder& b, Output x, const std::vector<KeyPart>& key) {

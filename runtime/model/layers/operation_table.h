@@ -31,8 +31,13 @@ struct OperationKind {
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 
+// Returns those of logical_operations.cc.
+std::span<const OperationKind> LogicalOperations();
+// Returns those of all files.
 std::span<const OperationKind> AllOperations();
 
+// Lists `axis` and `keepdims` of a reduction.
+void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
 // Returns x[key].
 graph::Output GetItem(graph::Builder& b, graph::Output x, const std::vector<KeyPart>& key);
 

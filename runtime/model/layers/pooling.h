@@ -30,6 +30,7 @@ struct GlobalPooling {
       kKind == PoolingKind::kMax
           ? (kRank == 1 ? "GlobalMaxPooling1D" : "GlobalMaxPooling2D")
           : (kRank == 1 ? "GlobalAveragePooling1D" : "GlobalAveragePooling2D");
+  static constexpr bool kTakesMask = kKind == PoolingKind::kAverage && kRank == 1;
   bool keepdims = false;
 
   void Arguments(ArgumentVisitor& visitor);

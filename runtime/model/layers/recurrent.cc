@@ -37,7 +37,7 @@ int RecurrentArguments::gates() const {
   return 0;
 }
 
-void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
+void RecurrentArguments::VisitCell(ArgumentVisitor& visitor) {
   visitor.Integer("units", units, {.least = 1, .expected = kPositive.expected, .required = true});
   visitor.Activation("activation", activation, /*required=*/false);
   if (kind != CellKind::kSimpleRNN)
@@ -54,14 +54,19 @@ void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
   visitor.Number("dropout", dropout, kDropoutRate);
   visitor.Number("recurrent_dropout", recurrent_dropout, kDropoutRate);
   visitor.Optional("seed", seed);
+  visitor.Ignored("implementation");  // how Keras computes the same
+}
+
+void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
+  VisitCell(visitor);
   visitor.Flag("return_sequences", return_sequences);
   visitor.Flag("return_state", return_state);
   visitor.Flag("go_backwards", go_backwards);
   visitor.Only("stateful", "false");
   visitor.Flag("zero_output_for_mask", zero_output_for_mask);
   visitor.Retired("time_major", "false");
-  // These select how Keras computes the same result.
-  for (const char* name : {"unroll", "implementation", "use_cudnn"}) visitor.Ignored(name);
+  // How Keras computes the same.
+  for (const char* name : {"unroll", "use_cudnn"}) visitor.Ignored(name);
 }
 
 void RecurrentInputs::Visit(CallVisitor& visitor) {

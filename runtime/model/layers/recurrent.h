@@ -33,7 +33,10 @@ struct RecurrentArguments {
   // The output of a masked step is 0, instead of the last step's.
   bool zero_output_for_mask = false;
 
+  // Lists the arguments of the layer.
   void Visit(ArgumentVisitor& visitor);
+  // Lists only those of its cell.
+  void VisitCell(ArgumentVisitor& visitor);
   int gates() const;
   int states() const { return kind == CellKind::kLSTM ? 2 : 1; }
 };

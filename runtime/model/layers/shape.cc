@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/any_length.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -37,8 +38,8 @@ void InputLayer::Arguments(ArgumentVisitor& visitor) {
 
 StatusOr<std::vector<TensorType>> InputLayer::OutputTypes(std::span<const TensorType> in) const {
   RETURN_IF_ERROR(ExpectOneInput(in, /*any_dtype=*/true));
-  if (in[0].shape != shape) {
-    return InvalidArgument("expected examples of shape ", shape.ToString(), ", got ",
+  if (!FitsStated(shape, in[0].shape)) {
+    return InvalidArgument("expected examples of shape ", StatedText(shape), ", got ",
                            in[0].shape.ToString());
   }
   if (in[0].dtype == dtype) return std::vector{in[0]};

@@ -17,7 +17,7 @@ struct TimeDistributed {
   static constexpr std::string_view kClass = "TimeDistributed";
   static constexpr bool kSupportsMasking = true;
   std::shared_ptr<const Layer> layer;
-  // The arguments of a call: the sequences and, if given, the mask.
+  // The arguments of a call: the sequences and, if it is given, the mask.
   int input = 0, mask = kNoInput;
 
   void Arguments(ArgumentVisitor& visitor) { visitor.Wrapped("layer", layer, /*required=*/true); }

@@ -1,0 +1,14 @@
+// Makes the host's processors a device. All kinds of memory are host memory, and every operation
+// runs at once, on the thread that submits it.
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/device_runtime.h"
+
+namespace tfjob::device {
+
+// Returns the same object every time. It exists as long as the process.
+std::shared_ptr<DeviceRuntime> CpuRuntime();
+
+}  // namespace tfjob::device

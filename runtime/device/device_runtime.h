@@ -1,0 +1,97 @@
+// Defines the interface to a device: its memory, its streams and events, and captured sequences of
+// operations. An operation is a copy or a kernel. Kernels are not part of this interface: a kernel
+// submits its work to the stream that it is given (kernels/kernel.h).
+//
+// The operations of one stream run in the order in which they were submitted, at any later time.
+// Operations of different streams run in any order, unless an event orders them: an operation that
+// is submitted to a stream after Wait(stream, event) runs after everything that the event covers.
+// An event covers the operations that were submitted to its stream before Record, and what those
+// had to wait for. The host knows that operations have run once it has synchronised with an event
+// that covers them.
+//
+// Threads: an object of these classes may be used by one thread at a time, and a DeviceRuntime by
+// any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::device {
+
+enum class MemoryKind {
+  kHost,    // ordinary memory of the host; asynchronous operations may not use it
+  kPinned,  // host memory for copies to and from the device. The host may not write it while an
+            // operation may read it, and may not access it while an operation may write it.
+  kDevice,  // only operations may access it, unless the runtime is immediate
+};
+std::string_view Name(MemoryKind kind);  // "host", "pinned", "device"
+
+// Memory of a device, aligned to 64 bytes. Dropping the last reference frees it. No operation that
+// uses the memory may be left then.
+using Memory = std::shared_ptr<void>;
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
+// Operations that were captured from a stream.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+};
+
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+
+  // Returns whether every operation has run when the call that submits it returns, and the host may
+  // access all memory. Programs on such a device need no copies of their inputs and outputs.
+  virtual bool immediate() const = 0;
+
+  // Allocates memory. `name` is for error messages. Returns ResourceExhausted if there is not so
+  // much memory.
+  virtual StatusOr<Memory> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
+                                    std::string_view name) = 0;
+
+  virtual StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
+  virtual StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
+
+  // Copies between pinned and device memory, or within either. The ranges must not overlap.
+  virtual void Copy(void* to, const void* from, size_t bytes, Stream& stream) = 0;
+
+  // Makes the event cover what the stream contains now. An event that was never recorded covers
+  // no operation.
+  virtual void Record(Event& event, Stream& stream) = 0;
+  virtual void Wait(Stream& stream, const Event& event) = 0;
+
+  // Returns when all operations have run that the event covers, or all that were submitted to the
+  // device. Returns the error of the device if it has failed.
+  virtual Status Synchronize(const Event& event) = 0;
+  virtual Status Synchronize() = 0;
+
+  // Copy between any memory of the host and device memory. Wait for all operations that were
+  // submitted before, and return when the copy is complete. For rare copies, such as those of a
+  // checkpoint.
+  virtual Status Read(void* to, const void* from, size_t bytes) = 0;
+  virtual Status Write(void* to, const void* from, size_t bytes) = 0;
+
+  // Between these calls, operations that are submitted to the stream do not run, but become the
+  // sequence. Meanwhile the stream must not record or wait for an event, and nobody may allocate
+  // memory or synchronise with the device. Return Unimplemented on an immediate device.
+  virtual Status BeginCapture(Stream& stream) = 0;
+  virtual StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) = 0;
+  // Submits the operations of a sequence again, with the same addresses.
+  virtual void Replay(const Sequence& sequence, Stream& stream) = 0;
+};
+
+}  // namespace tfjob::device

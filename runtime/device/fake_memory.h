@@ -1,0 +1,68 @@
+// Memory of the fake device. The address of device memory is one that the host cannot access, not
+// even while an operation runs, because its content is stored elsewhere. The host's address of
+// pinned memory is a second view of its content, which is locked while operations use it.
+// Addresses are never used again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/device/device_runtime.h"
+
+namespace tfjob::device {
+
+// Prints the message and aborts the process: the caller breaks the rules of the device.
+[[noreturn]] void Defect(const std::string& message);
+
+// Says on stderr which block the host has touched at `address`; nothing if it is in none.
+void OnFakeFault(const void* address);
+
+struct Block {
+  std::byte* address = nullptr;  // as the host and operands know it
+  std::byte* storage = nullptr;  // where operations access the content
+  size_t bytes = 0;
+  size_t mapped = 0;  // bytes after `address`
+  MemoryKind kind = MemoryKind::kDevice;
+  std::string name;
+  bool freed = false;
+  int readers = 0, writers = 0;     // operations for which the host has not waited
+  std::unique_ptr<Buffer> content;  // of device memory
+};
+
+// Not thread-safe.
+class FakeMemory {
+ public:
+  explicit FakeMemory(size_t limit);
+  ~FakeMemory();
+  FakeMemory(const FakeMemory&) = delete;
+  FakeMemory& operator=(const FakeMemory&) = delete;
+
+  // `kind` must not be kHost. Fills undefined memory with bytes 0xff, which are NaN.
+  StatusOr<void*> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
+                           std::string_view name);
+  // A defect if an operation may still use the memory.
+  void Free(void* address);
+
+  // Returns the block that contains the range. A defect if there is none, or it has been freed;
+  // `user` names the operation in its message.
+  Block& Get(const void* address, size_t bytes, const std::string& user);
+
+  // Adds an operation (`count` 1) to those that use the block, or removes it (-1).
+  static void Use(Block& block, bool writes, int count);
+
+ private:
+  friend void OnFakeFault(const void* address);
+
+  Block* Find(const void* address);
+
+  const size_t limit_;
+  size_t used_ = 0;
+  std::map<const std::byte*, Block> blocks_;  // by address
+  FakeMemory* next_ = nullptr;                // in the list of all, for the handler of faults
+};
+
+}  // namespace tfjob::device

@@ -1,0 +1,120 @@
+// Implements a device that the host cannot look into, for tests and for developers. It runs its
+// operations on the host's processors, but late, and in any order that streams and events allow,
+// which is drawn from a seed: the same calls with the same seed run in the same order. It needs no
+// hardware, and holds programs to the rules of device_runtime.h. The process ends with a message if
+//   - the host touches device memory, or pinned memory that an operation may use;
+//   - an operation uses memory of the host, or memory that has been freed, or bytes beyond it;
+//   - two operations use the same memory, at least one writes it, and no stream or event orders
+//     them;
+//   - memory is freed while an operation may use it;
+//   - a stream that captures is told to do what a sequence cannot contain.
+//
+// Operations run on a thread that submits an operation or synchronises. Only one runs at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/device/device_runtime.h"
+
+namespace tfjob::device {
+
+class FakeMemory;
+class FakeStream;
+class FakeEvent;
+
+// A range of memory that an operation uses.
+struct Access {
+  const void* address = nullptr;
+  size_t bytes = 0;
+  bool writes = false;
+};
+
+// `run` gets the addresses at which it can access the content of each range, in the same order.
+// It must not call the runtime.
+struct Operation {
+  std::string name;
+  std::vector<Access> accesses;
+  std::function<void(std::span<void* const> storage)> run;
+};
+
+struct FakeOptions {
+  uint64_t seed = 1;
+  size_t memory_bytes = size_t{1} << 40;  // device and pinned memory
+};
+
+// Thread-safe.
+class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_this<FakeRuntime> {
+ public:
+  static std::shared_ptr<FakeRuntime> Create(FakeOptions options = {});
+  ~FakeRuntime() override;
+
+  // Submits an operation to a stream of this device.
+  void Submit(Operation operation, Stream& stream);
+
+  bool immediate() const override { return false; }
+  StatusOr<Memory> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
+                            std::string_view name) override;
+  StatusOr<std::unique_ptr<Stream>> NewStream() override;
+  StatusOr<std::unique_ptr<Event>> NewEvent() override;
+  void Copy(void* to, const void* from, size_t bytes, Stream& stream) override;
+  void Record(Event& event, Stream& stream) override;
+  void Wait(Stream& stream, const Event& event) override;
+  Status Synchronize(const Event& event) override;
+  Status Synchronize() override;
+  Status Read(void* to, const void* from, size_t bytes) override;
+  Status Write(void* to, const void* from, size_t bytes) override;
+  Status BeginCapture(Stream& stream) override;
+  StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) override;
+  void Replay(const Sequence& sequence, Stream& stream) override;
+
+ private:
+  friend class FakeStream;
+
+  // How many operations of each stream, by the stream's number, have run or must have run.
+  using Clock = std::vector<uint64_t>;
+  // An operation for which the host has not waited.
+  struct Submitted {
+    std::shared_ptr<const Operation> operation;
+    size_t stream = 0;
+    Clock before;  // what must have run
+    uint64_t number = 0;
+  };
+
+  explicit FakeRuntime(FakeOptions options);
+
+  static void Merge(Clock& to, const Clock& from);
+  static bool Covers(const Clock& clock, const Clock& other);
+  static bool Covers(const Clock& clock, size_t stream, uint64_t number);
+
+  FakeStream& Own(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SubmitLocked(std::shared_ptr<const Operation> operation, FakeStream& stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckOrder(const Submitted& submitted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitLocked(const Clock& clock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Retire(size_t stream);
+  void RefuseWhileCapturing(std::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Mutex mutex_;
+  uint64_t random_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<FakeMemory> memory_ ABSL_PT_GUARDED_BY(mutex_);
+  std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // by stream; not yet run
+  std::vector<Submitted> unknown_ ABSL_GUARDED_BY(mutex_);  // the host does not know that they ran
+  std::vector<size_t> free_streams_ ABSL_GUARDED_BY(mutex_);
+  Clock submitted_ ABSL_GUARDED_BY(mutex_);
+  Clock done_ ABSL_GUARDED_BY(mutex_);
+  Clock host_ ABSL_GUARDED_BY(mutex_);  // what the host has waited for
+  int capturing_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tfjob::device

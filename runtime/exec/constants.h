@@ -1,0 +1,16 @@
+// Places a plan's constants where the kernels of a device can read them.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/device/device_runtime.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::exec {
+
+// Returns the memory of each constant: its own if the device is immediate, otherwise a copy.
+StatusOr<std::vector<device::Memory>> PlaceConstants(const std::vector<Tensor>& constants,
+                                                     device::DeviceRuntime& runtime);
+
+}  // namespace tfjob::exec

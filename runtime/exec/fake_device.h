@@ -1,0 +1,14 @@
+// Defines the fake device (device/fake_runtime.h): the kernels for CPUs, run late, on memory that
+// the host cannot touch. It computes the same numbers as the CPU, more slowly.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/exec/device.h"
+
+namespace tfjob::exec {
+
+// Every call makes a device with memory of its own. `seed` chooses the order of its operations.
+Device FakeDevice(uint64_t seed, ThreadPool* pool = nullptr);
+
+}  // namespace tfjob::exec

@@ -1,0 +1,14 @@
+// Lists the tensors that take the most memory of a program, for messages.
+#pragma once
+
+#include <string>
+
+#include "runtime/exec/plan.h"
+
+namespace tfjob::exec {
+
+// Returns the five largest tensors that the plan keeps in the arena, largest first: "dense/MatMul
+// float32[32,512] (65536 bytes), …". Not all of them need live at once.
+std::string LargestTensors(const Plan& plan);
+
+}  // namespace tfjob::exec

@@ -1,0 +1,125 @@
+#include "runtime/exec/run_slot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/exec/memory_plan.h"
+
+namespace tfjob::exec {
+namespace {
+
+size_t BytesOf(const Port& port) {
+  return static_cast<size_t>(port.type.shape.num_elements()) * SizeOf(port.type.dtype);
+}
+
+std::byte* At(const device::Memory& memory, size_t offset) {
+  return static_cast<std::byte*>(memory.get()) + offset;
+}
+
+}  // namespace
+
+RunSlot::RunSlot(Program::State& state, ThreadPool* pool)
+    : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {}
+
+RunSlot::~RunSlot() {
+  // An event that covers no operation costs no time. An error was for the run's Wait.
+  if (!ended_.empty()) static_cast<void>(runtime_.Synchronize(*ended_.back()));
+}
+
+StatusOr<std::unique_ptr<RunSlot>> RunSlot::Create(Program::State& state, ThreadPool* pool) {
+  std::unique_ptr<RunSlot> slot(new RunSlot(state, pool));
+  RETURN_IF_ERROR(slot->Allocate());
+  RETURN_IF_ERROR(slot->Capture());
+  return slot;
+}
+
+Status RunSlot::Allocate() {
+  using device::MemoryKind;
+  constexpr auto kUndefined = Buffer::Contents::kUndefined;
+  for (const Port& feed : s_.feeds) {
+    feed_offsets_.push_back(feed_bytes_);
+    feed_bytes_ += Aligned(BytesOf(feed));
+  }
+  ASSIGN_OR_RETURN(staged_,
+                   runtime_.Allocate(MemoryKind::kPinned, feed_bytes_, kUndefined, "feeds"));
+  ASSIGN_OR_RETURN(fed_, runtime_.Allocate(MemoryKind::kDevice, feed_bytes_, kUndefined, "feeds"));
+  for (size_t i = 0; i < s_.fetches.size(); ++i) {
+    const Value& value = s_.plan.fetches[i].value;
+    if (value.home == Home::kConstant) {
+      const Tensor& constant = s_.plan.constants[static_cast<size_t>(value.index)];
+      fetched_.push_back(constant.bytes().data());
+      continue;
+    }
+    ASSIGN_OR_RETURN(
+        results_.emplace_back(),
+        runtime_.Allocate(MemoryKind::kPinned, BytesOf(s_.fetches[i]), Buffer::Contents::kZero,
+                          StrCat("fetch ", s_.fetches[i].name)));
+    fetched_.push_back(At(results_.back(), 0));
+  }
+  ASSIGN_OR_RETURN(copied_, runtime_.NewEvent());
+  for (size_t i = 0; i < s_.segments.size(); ++i) {
+    ASSIGN_OR_RETURN(ended_.emplace_back(), runtime_.NewEvent());
+  }
+  return OkStatus();
+}
+
+Status RunSlot::Capture() {
+  for (const FedInput& fed : s_.fed_inputs) {
+    s_.steps[static_cast<size_t>(fed.step)].inputs[static_cast<size_t>(fed.input)] =
+        At(fed_, feed_offsets_[static_cast<size_t>(fed.feed)]);
+  }
+  for (size_t i = 0; i < s_.segments.size(); ++i) {
+    RETURN_IF_ERROR(runtime_.BeginCapture(*s_.compute));
+    SubmitSegment(i);
+    ASSIGN_OR_RETURN(sequences_.emplace_back(), runtime_.EndCapture(*s_.compute));
+  }
+  return OkStatus();
+}
+
+void RunSlot::SubmitSegment(size_t number) {
+  const Segment& segment = s_.segments[number];
+  for (int i = segment.begin; i < segment.end; ++i) {
+    Step& step = s_.steps[static_cast<size_t>(i)];
+    stream_.BeginStep(i);
+    step.kernel->Run(step.inputs.data(), step.outputs.data(), s_.workspace, stream_);
+  }
+  for (size_t i = 0; i < s_.fetches.size(); ++i) {
+    if (s_.plan.fetches[i].value.home == Home::kConstant) continue;
+    const bool here = std::ranges::count(segment.announced, static_cast<int>(i)) > 0;
+    const bool at_end = number + 1 == s_.segments.size() &&
+                        std::ranges::none_of(s_.segments, [i](const Segment& other) {
+                          return std::ranges::count(other.announced, static_cast<int>(i)) > 0;
+                        });
+    if (!here && !at_end) continue;
+    stream_.Copy(const_cast<std::byte*>(fetched_[i]), s_.fetched[i], BytesOf(s_.fetches[i]));
+  }
+}
+
+void RunSlot::Start(std::span<const Feed> feeds) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const std::span<const std::byte> bytes = feeds[i].bytes;
+    if (!bytes.empty()) std::memcpy(At(staged_, feed_offsets_[i]), bytes.data(), bytes.size());
+  }
+  runtime_.Copy(fed_.get(), staged_.get(), feed_bytes_, *s_.copies);
+  runtime_.Record(*copied_, *s_.copies);
+  runtime_.Wait(*s_.compute, *copied_);
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    runtime_.Replay(*sequences_[i], *s_.compute);
+    runtime_.Record(*ended_[i], *s_.compute);
+  }
+}
+
+Status RunSlot::Wait(absl::FunctionRef<void(int)> on_ready) {
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    RETURN_IF_ERROR(runtime_.Synchronize(*ended_[i]));
+    for (const int fetch : s_.segments[i].announced) {
+      if (stream_.ok()) on_ready(fetch);
+    }
+  }
+  if (stream_.ok()) return OkStatus();
+  const auto step = static_cast<size_t>(stream_.failed_step());
+  return Annotate(stream_.TakeStatus(), s_.plan.steps[step].name);
+}
+
+}  // namespace tfjob::exec

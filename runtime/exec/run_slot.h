@@ -1,0 +1,64 @@
+// Contains what one run of a program needs on a device that is not immediate: memory for its feeds
+// and fetches, and the program's segments as captured sequences, which read and write that memory.
+// A program has one slot for each run that may be in progress.
+//
+// The feeds go through pinned memory to the device on a stream of their own, so that they are
+// copied while an earlier run computes. The fetches come back in pinned memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/device/device_runtime.h"
+#include "runtime/exec/program.h"
+#include "runtime/exec/program_state.h"
+#include "runtime/kernels/stream.h"
+
+namespace tfjob::exec {
+
+class RunSlot {
+ public:
+  // Captures the segments. The state must be complete but for its slots, and must outlive the slot.
+  static StatusOr<std::unique_ptr<RunSlot>> Create(Program::State& state, ThreadPool* pool);
+  // Waits for a run that is in progress.
+  ~RunSlot();
+
+  // Copies the feeds, which must fit the program, and submits a run. No run of this slot may be in
+  // progress.
+  void Start(std::span<const Feed> feeds);
+  // Returns when the run has ended; calls on_ready(i) as soon as fetch i, which is announced, is
+  // ready. Returns the run's error.
+  Status Wait(absl::FunctionRef<void(int)> on_ready);
+
+  // Returns the address of a fetch of the last run that Wait has waited for.
+  const std::byte* fetched(int fetch) const { return fetched_[static_cast<size_t>(fetch)]; }
+
+ private:
+  RunSlot(Program::State& state, ThreadPool* pool);
+  Status Allocate();
+  Status Capture();
+  // Submits the kernels and the copies of the fetches.
+  void SubmitSegment(size_t number);
+
+  Program::State& s_;
+  device::DeviceRuntime& runtime_;
+  kernels::Stream stream_;  // collects the run's error
+  std::vector<size_t> feed_offsets_;
+  size_t feed_bytes_ = 0;
+  device::Memory staged_;  // the feeds in pinned memory
+  device::Memory fed_;     // the feeds in device memory
+  // The fetches in pinned memory. Each has its own, because the host reads a fetch that is
+  // announced while others are copied.
+  std::vector<device::Memory> results_;
+  std::vector<const std::byte*> fetched_;
+  std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
+  std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
+  std::unique_ptr<device::Event> copied_;                     // the feeds
+};
+
+}  // namespace tfjob::exec

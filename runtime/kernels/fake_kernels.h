@@ -1,0 +1,16 @@
+// Makes kernels for the fake device (device/fake_runtime.h) from kernels for CPUs.
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/fake_runtime.h"
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels {
+
+// Returns a table with the same ops. Its kernels submit the kernels of `table` as operations of the
+// device, and access only device memory. If a kernel fails, those that were submitted to the same
+// stream after it do not run.
+KernelTable FakeKernels(const KernelTable& table, std::shared_ptr<device::FakeRuntime> runtime);
+
+}  // namespace tfjob::kernels

@@ -1,0 +1,34 @@
+// Handles lengths that a model does not state: Keras' null in `batch_shape: [null, null, 3]`. They
+// are those of the data, and may differ between runs of a model, but not within one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/model/arguments.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+
+// Only the shapes that a model states for its inputs may contain kAnyLength (arguments.h).
+bool HasAnyLength(const Shape& stated);
+bool HasAnyLength(const Model& model);
+// Returns the shape as text, with "null" for any length.
+std::string StatedText(const Shape& stated);
+// Returns whether examples of this shape fit the stated one.
+bool FitsStated(const Shape& stated, const Shape& shape);
+// Returns the shape in which an input takes the examples of an array. As in Keras, a last axis of 1
+// may be missing in the data, or in the model. Returns `array` if it does not fit.
+Shape TakenAs(const Shape& stated, const Shape& array);
+
+// Returns the types of the model's inputs, each unstated length replaced by an example, with which
+// the layers fit together. Requires a model that states its inputs. If no example fits, returns the
+// error of CallTypes for one of them.
+StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
+
+// Returns the types after each call, as CallTypes (model.h) does. Lengths that follow from unstated
+// ones are kAnyLength. Requires a model that states its inputs. Returns the errors of
+// ExampleInputs.
+StatusOr<std::vector<std::vector<TensorType>>> StatedCallTypes(const Model& model);
+
+}  // namespace tfjob::model

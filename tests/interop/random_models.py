@@ -1,0 +1,327 @@
+"""Draws random models from tables of layers, options and functions of keras.ops.
+
+A layer that is added to LAYERS is drawn from then on. Keras decides what fits: a draw that it
+refuses is dropped. Equal seeds give equal models."""
+import json
+import random
+
+import keras
+
+L, ops = keras.layers, keras.ops
+
+# glu and threshold cannot be used by name: they take arguments, or change the shape.
+ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "celu", "elu", "exponential", "gelu", "hard_shrink",
+               "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "relu6",
+               "selu", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "squareplus",
+               "tanh_shrink"]
+INITIALIZERS = ["glorot_uniform", "he_normal", "lecun_uniform", "random_normal", "truncated_normal", "orthogonal",
+                "variance_scaling"]
+FLAG = [True, False]
+
+
+def sizes(*most):
+    """A window or stride per axis, or one number for all axes."""
+    return lambda r, shape: r.choice([r.randint(1, most[0]), [r.randint(1, m) for m in most]])
+
+
+def axes(r, shape):
+    """One axis of an example, or several; the batch is axis 0."""
+    rank = len(shape)
+    some = sorted(r.sample(range(1, rank), r.randint(1, rank - 1)))
+    return r.choice([-1, r.randint(1, rank - 1), some])
+
+
+def axis(r, shape):
+    return r.choice([-1, r.randint(1, len(shape) - 1)])
+
+
+def permutation(r, shape):
+    return tuple(r.sample(range(1, len(shape)), len(shape) - 1))
+
+
+def target(r, shape):
+    """Dimensions with as many elements as an example, one of which may be -1."""
+    size = 1
+    for dim in shape[1:]:
+        size *= dim or 4
+    first = r.choice([d for d in range(1, size + 1) if size % d == 0])
+    return r.choice([(size,), (-1,), (first, size // first), (first, -1), (-1, first)])
+
+
+KERNEL = {"use_bias": FLAG, "activation": ACTIVATIONS, "kernel_initializer": INITIALIZERS,
+          "bias_initializer": ["zeros", "ones", "random_uniform"]}
+RECURRENT = {"units": [1, 3], "activation": ["tanh", "sigmoid", "relu", "softsign"], "use_bias": FLAG,
+             "return_sequences": FLAG, "go_backwards": FLAG, "recurrent_initializer": ["orthogonal", "glorot_normal"],
+             "zero_output_for_mask": FLAG, "unroll": FLAG}
+GATED = {**RECURRENT, "recurrent_activation": ["sigmoid", "hard_sigmoid", "tanh"]}
+NORMALIZATION = {"epsilon": [1e-3, 0.1], "center": FLAG, "scale": FLAG}
+
+
+def conv(rank):
+    padding = ["valid", "same"] + (["causal"] if rank == 1 else [])
+    return {"filters": [2, 4], "kernel_size": sizes(*[3] * rank), "strides": sizes(*[2] * rank), "padding": padding,
+            "dilation_rate": [1, 1, 2], **KERNEL}
+
+
+def without(options, *names):
+    return {name: choices for name, choices in options.items() if name not in names}
+
+
+def depthwise(rank):
+    options = without(conv(rank), "filters", "kernel_initializer", "strides")
+    return {**options, "strides": [1, 1, 2], "depth_multiplier": [1, 2], "padding": ["valid", "same"]}
+
+
+def pooling(rank):
+    return {"pool_size": sizes(*[3] * rank), "strides": sizes(*[2] * rank), "padding": ["valid", "same"]}
+
+
+def margins(rank):
+    def draw(r, shape):
+        pairs = [[r.randint(0, 2), r.randint(0, 2)] for _ in range(rank)]
+        return r.choice([1, pairs[0] if rank == 1 else pairs, pairs[0] if rank == 1 else [a for a, _ in pairs]])
+    return draw
+
+
+# {class: (ranks of its input, with the batch; {argument: choices, or a function that draws one})}.
+# An argument that has no default must be drawn; REQUIRED lists those.
+LAYERS = {
+    "Dense": ((2, 3, 4), {"units": [1, 3, 4], **KERNEL}),
+    "EinsumDense": ((3,), {"equation": ["abc,cd->abd", "...b,bc->...c"], "output_shape": [(None, 4), (None, 2)],
+                           "bias_axes": [None, "d", "c"], "activation": ACTIVATIONS}),
+    "Identity": ((2, 3, 4), {}),
+    "Flatten": ((2, 3, 4), {}),
+    "Reshape": ((2, 3, 4), {"target_shape": target}),
+    "Permute": ((2, 3, 4), {"dims": permutation}),
+    "RepeatVector": ((2,), {"n": [1, 3]}),
+    "Activation": ((2, 3, 4), {"activation": ACTIVATIONS}),
+    "ActivityRegularization": ((2, 3, 4), {"l1": [0.0, 0.01], "l2": [0.0, 0.01]}),
+    "ReLU": ((2, 3, 4), {"max_value": [None, 0.5, 2.0], "negative_slope": [0.0, 0.2], "threshold": [0.0, 0.3]}),
+    "ELU": ((2, 3, 4), {"alpha": [1.0, 0.4]}),
+    "LeakyReLU": ((2, 3, 4), {"negative_slope": [0.3, 0.05]}),
+    "PReLU": ((2, 3, 4), {"shared_axes": [None, [1]], "alpha_initializer": ["zeros", "random_normal"]}),
+    "Softmax": ((2, 3, 4), {"axis": axes}),
+    "Masking": ((3,), {"mask_value": [0.0, 1.0]}),
+    "Rescaling": ((2, 3, 4), {"scale": [0.5, 2.0], "offset": [0.0, -0.3]}),
+    "Dropout": ((2, 3, 4), {"rate": [0.0]}),
+    "SpatialDropout1D": ((3,), {"rate": [0.0]}),
+    "SpatialDropout2D": ((4,), {"rate": [0.0]}),
+    "AlphaDropout": ((2, 3, 4), {"rate": [0.0]}),
+    "GaussianNoise": ((2, 3, 4), {"stddev": [0.0]}),
+    "GaussianDropout": ((2, 3, 4), {"rate": [0.0]}),
+    "BatchNormalization": ((2, 3, 4), {"axis": axis, "momentum": [0.99, 0.5], **NORMALIZATION}),
+    "LayerNormalization": ((2, 3, 4), {"axis": axes, **NORMALIZATION}),
+    "GroupNormalization": ((2, 3, 4), {"groups": [1, 2, -1], "axis": axis, **NORMALIZATION}),
+    "UnitNormalization": ((2, 3, 4), {"axis": axes}),
+    "RMSNormalization": ((2, 3, 4), {"axis": [-1], "epsilon": [1e-6, 0.01]}),
+    "Normalization": ((2, 3, 4), {"axis": [None], "mean": [0.1], "variance": [2.0], "invert": FLAG}),
+    "SimpleRNN": ((3,), RECURRENT),
+    "LSTM": ((3,), {**GATED, "unit_forget_bias": FLAG}),
+    "GRU": ((3,), {**GATED, "reset_after": FLAG}),
+    "Conv1D": ((3,), {**conv(1), "groups": [1, 1, 2]}),
+    "Conv2D": ((4,), {**conv(2), "groups": [1, 1, 2]}),
+    "DepthwiseConv1D": ((3,), depthwise(1)),
+    "DepthwiseConv2D": ((4,), depthwise(2)),
+    "SeparableConv1D": ((3,), {**depthwise(1), "filters": [2, 3]}),
+    "SeparableConv2D": ((4,), {**depthwise(2), "filters": [2, 3]}),
+    "Conv1DTranspose": ((3,), {**without(conv(1), "dilation_rate"), "padding": ["valid", "same"]}),
+    "Conv2DTranspose": ((4,), without(conv(2), "dilation_rate")),
+    "MaxPooling1D": ((3,), pooling(1)),
+    "MaxPooling2D": ((4,), pooling(2)),
+    "AveragePooling1D": ((3,), pooling(1)),
+    "AveragePooling2D": ((4,), pooling(2)),
+    "GlobalMaxPooling1D": ((3,), {"keepdims": FLAG}),
+    "GlobalMaxPooling2D": ((4,), {"keepdims": FLAG}),
+    "GlobalAveragePooling1D": ((3,), {"keepdims": FLAG}),
+    "GlobalAveragePooling2D": ((4,), {"keepdims": FLAG}),
+    "ZeroPadding1D": ((3,), {"padding": margins(1)}),
+    "ZeroPadding2D": ((4,), {"padding": margins(2)}),
+    "Cropping1D": ((3,), {"cropping": margins(1)}),
+    "Cropping2D": ((4,), {"cropping": margins(2)}),
+    "UpSampling1D": ((3,), {"size": [1, 2]}),
+    "UpSampling2D": ((4,), {"size": sizes(2, 2)}),
+}
+REQUIRED = {"units", "filters", "kernel_size", "rate", "stddev", "equation", "output_shape", "target_shape", "dims", "n",
+            "activation", "mean", "variance", "scale", "size"}
+# Layers of two values of equal shape.
+MERGES = {
+    "Add": {}, "Subtract": {}, "Multiply": {}, "Average": {}, "Maximum": {}, "Minimum": {},
+    "Concatenate": {"axis": axis}, "Dot": {"axes": axis, "normalize": FLAG},
+    "Attention": {"use_scale": FLAG, "score_mode": ["dot", "concat"]}, "AdditiveAttention": {"use_scale": FLAG},
+    "MultiHeadAttention": {"num_heads": [1, 2], "key_dim": [2, 3], "value_dim": [None, 2], "use_bias": FLAG,
+                           "use_gate": FLAG, "output_shape": [None, 3]},
+}
+# Drawn by functions below.
+OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
+          "StackedRNNCells"}
+
+# Functions of keras.ops of one value, of two values of equal shape, and of values of some ranks.
+UNARY = [
+    lambda r, x: -x, lambda r, x: ops.abs(x), lambda r, x: ops.square(x), lambda r, x: ops.sqrt(ops.square(x) + 1),
+    lambda r, x: ops.exp(ops.tanh(x)), lambda r, x: ops.log(ops.abs(x) + 2), lambda r, x: ops.tanh(x),
+    lambda r, x: ops.erf(x), lambda r, x: ops.rsqrt(ops.abs(x) + 1), lambda r, x: ops.clip(x, -0.5, 1),
+    lambda r, x: x * 2, lambda r, x: 1 - x, lambda r, x: x / 3, lambda r, x: x**2, lambda r, x: ops.power(ops.abs(x) + 1, 0.5),
+    lambda r, x: ops.relu(x), lambda r, x: ops.relu6(x), lambda r, x: ops.sigmoid(x), lambda r, x: ops.silu(x),
+    lambda r, x: ops.softplus(x), lambda r, x: ops.softsign(x), lambda r, x: ops.selu(x),
+    lambda r, x: ops.log_sigmoid(x), lambda r, x: ops.leaky_relu(x, 0.3),
+    lambda r, x: ops.gelu(x, approximate=r.choice(FLAG)), lambda r, x: ops.softmax(x, axis=r.randint(1, len(x.shape) - 1)),
+    lambda r, x: ops.where(x > 0.1, x, 0.5), lambda r, x: ops.where(ops.logical_not(x < 0), x, -x),
+    lambda r, x: ops.where(ops.not_equal(x, 0), x, 1.0), lambda r, x: ops.zeros_like(x) + x,
+    lambda r, x: ops.mean(x, axis=r.randint(1, len(x.shape) - 1), keepdims=r.choice(FLAG)),
+    lambda r, x: ops.sum(x, axis=-1, keepdims=True), lambda r, x: ops.max(x, axis=-1, keepdims=True),
+    lambda r, x: ops.min(x, axis=r.randint(1, len(x.shape) - 1), keepdims=True),
+    lambda r, x: ops.cast(ops.any(x > 0.5, axis=-1, keepdims=True), "float32") + x,
+    lambda r, x: ops.where(ops.all(x > -1, axis=-1, keepdims=True), x, 0.2),
+    lambda r, x: ops.expand_dims(x, r.randint(1, len(x.shape))), lambda r, x: ops.squeeze(ops.expand_dims(x, 1), 1),
+    lambda r, x: x[:, None], lambda r, x: x[..., :1], lambda r, x: x[:, -1], lambda r, x: x[:, 1::2],
+    lambda r, x: ops.split(x, 2, axis=-1)[1], lambda r, x: ops.transpose(x, (0, *permutation(r, x.shape))),
+    lambda r, x: ops.swapaxes(x, 1, -1),
+]
+BINARY = [
+    lambda r, x, y: x + y, lambda r, x, y: x - y, lambda r, x, y: x * y, lambda r, x, y: x / (ops.abs(y) + 1),
+    lambda r, x, y: ops.maximum(x, y), lambda r, x, y: ops.minimum(x, y),
+    lambda r, x, y: ops.where(ops.logical_and(x > 0, y > 0), x, y),
+    lambda r, x, y: ops.where(ops.logical_or(x > 0, y <= 0), x, y),
+    lambda r, x, y: ops.where(ops.logical_xor(x >= 0, y > 0), x, y),
+    lambda r, x, y: ops.stack([x, y], axis=1), lambda r, x, y: ops.concatenate([x, y], axis=-1),
+    lambda r, x, y: ops.matmul(x, ops.swapaxes(y, -1, -2)), lambda r, x, y: ops.einsum("abc,adc->abd", x, y),
+]
+
+
+def arguments(r, options, shape):
+    """Draws arguments. Half of those that have a default keep it."""
+    drawn = {}
+    for name, choices in options.items():
+        if name in REQUIRED or r.random() < 0.5:
+            drawn[name] = choices(r, shape) if callable(choices) else r.choice(choices)
+    return drawn
+
+
+class Drawing:
+    """One model. `most` is the number of its layers."""
+
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        self.layers = []
+        self.inputs, self.values, self.used = [], [], set()
+
+    def model(self):
+        for _ in range(self.r.choice([1, 1, 2])):
+            self.add_input()
+        most = self.r.randint(3, 9)
+        for _ in range(20 * most):
+            if len(self.layers) >= most:
+                break
+            self.grow()
+        outputs = [value for i, value in enumerate(self.values) if i not in self.used][-3:]
+        return keras.Model(self.inputs, outputs[0] if len(outputs) == 1 else outputs, name="drawn")
+
+    def add_input(self):
+        r = self.r
+        kind = r.choice(["row", "sequence", "sequence", "image", "ids", "ids"])
+        length = r.choice([None, 5])
+        if kind == "ids":
+            ids = keras.Input((length,), dtype=r.choice(["int32", "float32"]), name=f"ids_{len(self.inputs)}")
+            self.inputs.append(ids)
+            layer = L.Embedding(7, r.choice([2, 4]), mask_zero=r.choice(FLAG))
+            self.values.append(layer(ids))
+            return
+        shape = {"row": (r.choice([3, 4]),), "sequence": (length, r.choice([3, 4])),
+                 "image": (r.choice([None, 6]), r.choice([None, 5]), r.choice([2, 4]))}[kind]
+        self.inputs.append(keras.Input(shape, name=f"{kind}_{len(self.inputs)}"))
+        self.values.append(self.inputs[-1])
+
+    def grow(self):
+        """Adds one layer or function to a value, if Keras accepts it."""
+        unused = [i for i in range(len(self.values)) if i not in self.used]
+        at = self.r.choice(unused) if self.r.random() < 0.9 else self.r.randrange(len(self.values))
+        x = self.values[at]
+        way = self.r.choice([self.layer] * 6 + [self.merge] * 2 + [self.function, self.wrapper, self.nested, self.again])
+        try:
+            uses, made = way(at, x)
+        except Exception:  # Keras reports what does not fit by errors of every kind
+            return
+        made = [value for value in keras.tree.flatten(made) if len(value.shape) in (2, 3, 4)]
+        made = [value for value in made if all(dim is None or 0 < dim <= 64 for dim in value.shape[1:])]
+        if not made:
+            return
+        self.layers.append(way.__name__)
+        self.used.update(uses)
+        self.values.extend(made)
+
+    def draw_layer(self, shape, names=None):
+        fitting = names or [name for name, (ranks, _) in LAYERS.items() if len(shape) in ranks]
+        name = self.r.choice(fitting)
+        return getattr(L, name)(**arguments(self.r, LAYERS[name][1], shape))
+
+    def layer(self, at, x):
+        return {at}, self.draw_layer(x.shape)(x)
+
+    def partner(self, at, x):
+        """Returns another value of the same shape, or the same one."""
+        equal = [i for i, value in enumerate(self.values) if tuple(value.shape) == tuple(x.shape)]
+        return self.r.choice(equal)
+
+    def merge(self, at, x):
+        sequences = len(x.shape) == 3
+        name = self.r.choice([name for name in MERGES if sequences or "Attention" not in name])
+        other = self.partner(at, x)
+        y = self.values[other] if other != at else L.Dense(x.shape[-1])(x)
+        layer = getattr(L, name)(**arguments(self.r, MERGES[name], x.shape))
+        if name == "MultiHeadAttention":
+            return {at, other}, layer(x, y, use_causal_mask=self.r.choice(FLAG))
+        if "Attention" in name:
+            return {at, other}, layer([x, y], use_causal_mask=self.r.choice(FLAG))
+        return {at, other}, layer([x, y])
+
+    def function(self, at, x):
+        if self.r.random() < 0.7:
+            return {at}, self.r.choice(UNARY)(self.r, x)
+        other = self.partner(at, x)
+        return {at, other}, self.r.choice(BINARY)(self.r, x, self.values[other])
+
+    def cell(self, shape):
+        name = self.r.choice(["SimpleRNN", "LSTM", "GRU"])
+        options = without(LAYERS[name][1], "return_sequences", "go_backwards", "zero_output_for_mask", "unroll")
+        return getattr(L, f"{name}Cell")(**arguments(self.r, options, shape))
+
+    def cells(self, at, x):
+        cells = [self.cell(x.shape) for _ in range(self.r.choice([1, 1, 2, 3]))]
+        options = {name: FLAG for name in ("return_sequences", "go_backwards", "zero_output_for_mask")}
+        return {at}, L.RNN(cells[0] if len(cells) == 1 else cells, **arguments(self.r, options, x.shape))(x)
+
+    def wrapper(self, at, x):
+        if self.r.random() < 0.3:
+            return self.cells(at, x)
+        if self.r.random() < 0.5:
+            layer = self.draw_layer(x.shape, ["SimpleRNN", "LSTM", "GRU"])
+            return {at}, L.Bidirectional(layer, merge_mode=self.r.choice(["concat", "sum", "mul", "ave", None]))(x)
+        return {at}, L.TimeDistributed(self.draw_layer((None, *x.shape[2:])))(x)
+
+    def nested(self, at, x):
+        """A model of two layers, functional or sequential."""
+        if self.r.random() < 0.5:
+            first = self.draw_layer(x.shape)
+            second = self.draw_layer(first.compute_output_shape(x.shape))
+            return {at}, keras.Sequential([first, second])(x)
+        inner = keras.Input(x.shape[1:])
+        y = self.draw_layer(x.shape)(inner)
+        y = self.draw_layer(y.shape)(y)
+        return {at}, keras.Model(inner, y)(x)
+
+    def again(self, at, x):
+        """Calls a layer that was called before on another value."""
+        histories = [value._keras_history.operation for value in self.values]
+        shared = [op for op in histories if isinstance(op, L.Layer) and op.weights and not isinstance(op, L.Embedding)]
+        return {at}, self.r.choice(shared)(x)
+
+
+def draw(seed):
+    """Returns the model of this seed in Keras' floatx."""
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(seed)
+    return Drawing(seed).model()
+
+
+def describe(model):
+    return json.dumps(json.loads(model.to_json()))

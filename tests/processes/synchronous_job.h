@@ -1,0 +1,119 @@
+// Runs a synchronous job as processes that a test starts one by one. It trains a small net, and two
+// runs of it write the same checkpoint.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/rpc/server.h"
+#include "tests/processes/program.h"
+
+namespace tfjob::processes {
+
+inline constexpr int kSteps = 600;
+inline constexpr int kBatch = 8;
+inline constexpr char kTraining[] = R"(
+model:
+  layers:
+  - InputLayer: {batch_shape: [null, 6]}
+  - Dense: {units: 16, activation: tanh}
+  - Dense: {units: 1}
+loss: mean_squared_error
+data:
+  train:
+    {format: linear, weights: [1, -1, 3, 0.5, 2, -2], bias: 0.5, noise: 0.3, examples: 1200}
+  shuffle: false
+threads: 1
+seed: 7
+save_checkpoints_steps: 1000000000
+)";
+// A run of the job, in a folder of its own. Its tasks are started one by one.
+class SynchronousJob {
+ public:
+  // `optimizer` is its section of the training file. The tasks get `environment`, too.
+  SynchronousJob(std::string folder, const std::vector<cluster::Task>& tasks,
+                 const std::string& optimizer, std::map<std::string, std::string> environment = {})
+      : folder_(std::move(folder)), environment_(std::move(environment)) {
+    std::filesystem::remove_all(folder_);
+    EXPECT_TRUE(MakeDirectories(folder_).ok());
+    std::vector<std::unique_ptr<rpc::Server>> held;
+    for (const cluster::Task& task : tasks) {
+      held.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
+      if (config_.cluster.jobs.empty() || config_.cluster.jobs.back().name != task.type) {
+        config_.cluster.jobs.push_back({.name = task.type});
+      }
+      config_.cluster.jobs.back().addresses[task.index] = StrCat("127.0.0.1:", held.back()->port());
+    }
+    text_ =
+        StrCat(kTraining, optimizer, "\nmax_steps: ", kSteps, "\nmodel_dir: ", folder_, "/model\n");
+  }
+
+  void Start(const cluster::Task& task) {
+    config_.task = task;
+    // Small shards: each variable of several rows is on both servers.
+    Launch(StrCat(task.type, task.index), kBatch, "{mode: sync, shard_bytes: 64}",
+           {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
+  }
+  // Starts one task that takes the batches of `tasks` training tasks, instead of the job.
+  void StartSingle(int tasks) { Launch("single", kBatch * tasks, "{name: one_device}", {}); }
+
+  void AwaitEnd() {
+    for (auto& [name, program] : programs_) {
+      EXPECT_EQ(program->AwaitEnd(60s), 0) << name << "\n" << program->Output();
+    }
+  }
+
+  // Returns what a task has printed; `name` is as in "worker0".
+  std::string Output(const std::string& name) const { return programs_.at(name)->Output(); }
+  // Returns the contents of the last checkpoint's files, by name.
+  std::map<std::string, std::string> Files() const {
+    std::map<std::string, std::string> files;
+    const std::string prefix = io::CheckpointPrefix(folder_ + "/model", kSteps);
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/model")) {
+      const std::string path = entry.path().string();
+      if (path.starts_with(prefix)) files[path.substr(prefix.size())] = *ReadFile(path);
+    }
+    return files;
+  }
+  std::vector<float> Weights() const {
+    std::vector<float> weights;
+    auto reader = io::BundleReader::Open(io::CheckpointPrefix(folder_ + "/model", kSteps));
+    if (!reader.ok()) return weights;
+    for (const char* name : {"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"}) {
+      const Tensor tensor = *(*reader)->Read(name);
+      const auto values = tensor.data<float>();
+      weights.insert(weights.end(), values.begin(), values.end());
+    }
+    return weights;
+  }
+
+ private:
+  void Launch(const std::string& name, int batch, const std::string& strategy,
+              std::map<std::string, std::string> environment) {
+    environment.insert(environment_.begin(), environment_.end());
+    const std::string file = StrCat(folder_, "/", name, ".yaml");
+    const std::string text = StrCat(text_, "batch_size: ", batch, "\nstrategy: ", strategy, "\n");
+    ASSERT_TRUE(WriteFileAtomically(file, text).ok());
+    programs_[name] = std::make_unique<Program>(Runfile("runtime/cmd/tfjob-trainer"),
+                                                std::vector{StrCat("--config=", file)}, environment,
+                                                StrCat(folder_, "/", name, ".log"));
+  }
+
+  const std::string folder_;
+  const std::map<std::string, std::string> environment_;
+  std::string text_;
+  cluster::TfConfig config_;
+  std::map<std::string, std::unique_ptr<Program>> programs_;
+};
+
+}  // namespace tfjob::processes
