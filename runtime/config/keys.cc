@@ -223,6 +223,12 @@ void AddStrategyKeys(std::vector<Key>& keys) {
        .binding = Bind<&C::strategy, &S::shard_bytes>(),
        .doc = "Variables larger than this are split across the servers. 0: no variable is split.",
        .minimum = 0});
+  keys.push_back({.path = "strategy.table_bytes",
+                  .type = KeyType::kBytes,
+                  .binding = Bind<&C::strategy, &S::table_bytes>(),
+                  .doc = "Tables (`Embedding`) larger than this stay on the parameter servers: "
+                         "tasks read the rows of each batch. 0: tasks read every table whole.",
+                  .minimum = 0});
 }
 
 void AddModeKeys(std::vector<Key>& keys) {

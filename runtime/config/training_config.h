@@ -123,6 +123,7 @@ struct StrategyConfig {
   int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
   int64_t shard_bytes = 32 << 20;        // variables above this are split across servers; 0: never
+  int64_t table_bytes = 4 << 20;         // tables above this are read by rows; 0: never
   std::optional<int64_t> max_staleness;  // asynchronous; unset: unlimited
   // Synchronous: how long the others wait for a worker, in median steps and at least in seconds. A
   // factor of 0 means without limit.

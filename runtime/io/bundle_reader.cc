@@ -1,18 +1,14 @@
 #include "runtime/io/bundle_reader.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <vector>
 
 #include "runtime/base/file.h"
-#include "runtime/base/thread_pool.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/crc32c.h"
+#include "runtime/io/data_file.h"
 #include "runtime/io/table_reader.h"
 #include "runtime/io/tensor_bundle.pb.h"
 
@@ -57,66 +53,6 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& val
                      .masked_crc = proto.crc32c(),
                      .partitioned = proto.slices_size() > 0};
 }
-
-// The number of bytes read at once, small enough that their checksum is computed while they are in
-// the cache.
-constexpr size_t kChunk = 256 << 10;
-// The minimum number of bytes for a thread to read.
-constexpr size_t kShare = 4 << 20;
-
-class DataFile {
- public:
-  static StatusOr<std::unique_ptr<DataFile>> Open(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return ErrnoStatus(errno, StrCat("open ", path));
-    return std::unique_ptr<DataFile>(new DataFile(path, fd));
-  }
-  ~DataFile() { close(fd_); }
-  DataFile(const DataFile&) = delete;
-  DataFile& operator=(const DataFile&) = delete;
-
-  // Fills `bytes` from the file, starting at byte `offset`. Returns their checksum.
-  StatusOr<uint32_t> Read(int64_t offset, std::span<std::byte> bytes) const {
-    uint32_t crc = 0;
-    while (!bytes.empty()) {
-      const ssize_t count = pread(fd_, bytes.data(), std::min(bytes.size(), kChunk), offset);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return ErrnoStatus(errno, StrCat("read ", path_));
-      if (count == 0) {
-        return DataLoss(path_, " ends before byte ", offset + static_cast<int64_t>(bytes.size()));
-      }
-      crc = ExtendCrc32c(crc, bytes.first(static_cast<size_t>(count)));
-      bytes = bytes.subspan(static_cast<size_t>(count));
-      offset += count;
-    }
-    return crc;
-  }
-
-  // Like Read, but uses the threads of the pool.
-  StatusOr<uint32_t> Read(int64_t offset, std::span<std::byte> bytes, ThreadPool& pool) const {
-    const size_t count = (bytes.size() + kShare - 1) / kShare;
-    const auto share = [&](size_t i) {
-      return bytes.subspan(i * kShare, std::min(kShare, bytes.size() - i * kShare));
-    };
-    std::vector<StatusOr<uint32_t>> read(count, uint32_t{0});
-    pool.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        read[i] = Read(offset + static_cast<int64_t>(i * kShare), share(i));
-    });
-    uint32_t crc = 0;
-    for (size_t i = 0; i < count; ++i) {
-      RETURN_IF_ERROR(read[i].status());
-      crc = JoinCrc32c(crc, *read[i], share(i).size());
-    }
-    return crc;
-  }
-
- private:
-  DataFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-
-  const std::string path_;
-  const int fd_;
-};
 
 // Returns the string in a tensor of one string: its length as a varint, the masked checksum of the
 // length, and the text. The tensor's checksum covers the length as an integer of 4 bytes, the
@@ -233,7 +169,7 @@ StatusOr<std::string> BundleReader::ReadString(const std::string& name) const {
     return DataLoss("checkpoint ", prefix_, ": ", name, " has ", entry.size, " bytes");
   std::string bytes(static_cast<size_t>(entry.size), '\0');
   ASSIGN_OR_RETURN(const auto file, DataFile::Open(DataFileName(prefix_, entry.shard, shards_)));
-  RETURN_IF_ERROR(file->Read(entry.offset, std::as_writable_bytes(std::span(bytes))).status());
+  RETURN_IF_ERROR(file->Read(entry.offset, std::as_writable_bytes(std::span(bytes))));
   std::optional<std::string> text = ParseString(bytes, entry.masked_crc);
   if (text) return *std::move(text);
   return DataLoss("checkpoint ", prefix_, ": the string ", name, " is damaged");
@@ -279,13 +215,22 @@ Status BundleReader::ReadInto(const std::string& name, Tensor to, ThreadPool* po
                            to.shape().ToString());
   }
   ASSIGN_OR_RETURN(const auto file, DataFile::Open(DataFileName(prefix_, entry.shard, shards_)));
-  ASSIGN_OR_RETURN(const uint32_t crc, pool == nullptr
-                                           ? file->Read(entry.offset, to.bytes())
-                                           : file->Read(entry.offset, to.bytes(), *pool));
+  ASSIGN_OR_RETURN(const uint32_t crc, file->ReadWithChecksum(entry.offset, to.bytes(), pool));
   if (MaskCrc(crc) != entry.masked_crc) {
     return DataLoss("checkpoint ", prefix_, ": the checksum of ", name, " is wrong");
   }
   return OkStatus();
+}
+
+StatusOr<StoredTensor> BundleReader::Store(const std::string& name) const {
+  ASSIGN_OR_RETURN(const auto found, FindTensor(name));
+  const auto& [entry, dtype] = found;
+  ASSIGN_OR_RETURN(auto file, DataFile::Open(DataFileName(prefix_, entry.shard, shards_)));
+  ASSIGN_OR_RETURN(const uint32_t crc, file->Checksum(entry.offset, entry.size));
+  if (MaskCrc(crc) != entry.masked_crc) {
+    return DataLoss("checkpoint ", prefix_, ": the checksum of ", name, " is wrong");
+  }
+  return StoredTensor(std::move(file), dtype, entry.shape, entry.offset);
 }
 
 }  // namespace tfjob::io

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/io/stored_tensor.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob {
@@ -50,6 +51,9 @@ class BundleReader {
   // that is null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's.
   // After an error, the content of `to` is undefined.
   Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
+  // Returns the tensor without reading it into memory, once its checksum has been verified piece by
+  // piece. Returns the errors of Read.
+  StatusOr<StoredTensor> Store(const std::string& name) const;
   // Returns a tensor that is a single string of at most 64 MiB. Returns the errors of Read.
   StatusOr<std::string> ReadString(const std::string& name) const;
 

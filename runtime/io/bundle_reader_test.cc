@@ -83,7 +83,34 @@ TEST_F(BundleReaderTest, FindsDamageInEveryThreadsShare) {
   }
 }
 
-// The file may be truncated after the index was checked.
+TEST_F(BundleReaderTest, ReadsRowsOfAMatrixThatStaysInTheFile) {
+  Tensor matrix(DType::kFloat32, {100, 3});
+  for (size_t i = 0; i < 300; ++i) matrix.data<float>()[i] = static_cast<float>(i);
+  auto writer = *BundleWriter::Create(prefix_);
+  ASSERT_EQ(writer->Add("before", Tensor::Of<float>({2}, {1, 2})), OkStatus());
+  ASSERT_EQ(writer->Add("matrix", matrix), OkStatus());
+  ASSERT_EQ(writer->Finish(), OkStatus());
+  const StatusOr<StoredTensor> stored = (*BundleReader::Open(prefix_))->Store("matrix");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_EQ(stored->shape(), (Shape{100, 3}));
+  std::filesystem::remove_all(folder_);  // another process keeps only the newest checkpoints
+  std::vector<float> rows(9, -1);
+  const auto bytes = std::as_writable_bytes(std::span(rows));
+  ASSERT_EQ(stored->ReadRows(std::vector<int64_t>{0, 99, -1}, bytes), OkStatus());
+  EXPECT_EQ(rows, (std::vector<float>{0, 1, 2, 297, 298, 299, -1, -1, -1}));
+  EXPECT_EQ(Message(stored->ReadRows(std::vector<int64_t>{1, 2, 100}, bytes)),
+            "row 100: expected 0 to 99");
+}
+
+TEST_F(BundleReaderTest, StoresNoTensorThatIsDamaged) {
+  Damage(5 << 20);
+  const auto reader = *BundleReader::Open(prefix_);
+  EXPECT_EQ(Message(reader->Store("large").status()),
+            StrCat("checkpoint ", prefix_, ": the checksum of large is wrong"));
+  EXPECT_TRUE(absl::IsNotFound(reader->Store("after").status()));
+}
+
+// The file may be cut after the index was checked.
 TEST_F(BundleReaderTest, NamesAFileThatEndsTooSoon) {
   const auto reader = *BundleReader::Open(prefix_);
   std::filesystem::resize_file(DataFileName(prefix_, 0, 1), 5 << 20);

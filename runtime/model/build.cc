@@ -268,6 +268,15 @@ Status CheckObjectives(const Model& model, const BuildOptions& options) {
   return OkStatus();
 }
 
+Status Separate(const std::vector<std::string>& tables, BuiltGraph& built) {
+  if (tables.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(graph::SeparatedGraph separated, graph::SeparateTables(built.graph, tables));
+  built.graph = std::move(separated.graph);
+  built.table_ids = std::move(separated.ids);
+  built.tables = std::move(separated.tables);
+  return OkStatus();
+}
+
 }  // namespace
 
 std::string LabelsName(const Model& model, size_t output) {
@@ -352,7 +361,17 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
     }
   }
   ASSIGN_OR_RETURN(built.graph, std::move(b).Finish());
+  RETURN_IF_ERROR(Separate(options.tables, built));
   return built;
+}
+
+std::vector<std::string> SeparableTables(const BuiltGraph& built) {
+  std::vector<std::string> tables = graph::SeparableTables(built.graph);
+  std::erase_if(tables, [&](const std::string& table) {
+    const auto found = std::ranges::find(built.contributions, table, &Contribution::variable);
+    return found != built.contributions.end() && found->change != Change::kGradientRows;
+  });
+  return tables;
 }
 
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,

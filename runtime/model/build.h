@@ -9,6 +9,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/table_rows.h"
 #include "runtime/model/loss.h"
 #include "runtime/model/metric.h"
 #include "runtime/model/model.h"
@@ -65,6 +66,9 @@ struct BuildOptions {
   optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
   // kTrain: whether gradients of tables may be kGradientRows. If not, all gradients are dense.
   bool gradient_rows = true;
+  // Variables that are not where the graph runs: it is fed the rows that it reads of them. They
+  // must be among SeparableTables, and `optimizer` must not be set.
+  std::vector<std::string> tables = {};
 };
 
 // Return the names of the feeds of an output's labels and sample weights, and of the fetch of its
@@ -115,11 +119,19 @@ struct BuiltGraph {
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum
+  // What the graph must be fed of BuildOptions::tables, and the graph that computes the numbers of
+  // these rows.
+  std::vector<graph::RowTable> tables;
+  graph::Graph table_ids;
 };
 
 // Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels do not fit
 // together. The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
+
+// Returns the tables, such as the embeddings of an Embedding layer, that BuildOptions::tables may
+// name: this graph reads only rows of them, and contributes only rows to them, if anything.
+std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
 // Builds a graph that only applies contributions, which are fed by the names of their fetches. Its
 // other feed is kStep.

@@ -66,10 +66,11 @@ Json ToJson(const Definition& definition) {
     json["clipping"] = {{"kind", static_cast<int>(clipping.kind)}, {"limit", clipping.limit}};
   }
   if (!definition.row_gradients.empty()) json["row_gradients"] = definition.row_gradients;
+  if (!definition.tables.empty()) json["tables"] = definition.tables;
   return json;
 }
 
-StatusOr<std::vector<int>> ParseRowGradients(const JsonField& json) {
+StatusOr<std::vector<int>> ParseIndices(const JsonField& json) {
   std::vector<int> variables;
   if (!json.present()) return variables;
   ASSIGN_OR_RETURN(auto elements, json.Elements());
@@ -123,7 +124,8 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
   result.placement = static_cast<Placement>(placement);
   ASSIGN_OR_RETURN(result.max_shard_bytes, root["max_shard_bytes"].Int());
-  ASSIGN_OR_RETURN(result.row_gradients, ParseRowGradients(root["row_gradients"]));
+  ASSIGN_OR_RETURN(result.row_gradients, ParseIndices(root["row_gradients"]));
+  ASSIGN_OR_RETURN(result.tables, ParseIndices(root["tables"]));
   RETURN_IF_ERROR(Validate(result));
   return result;
 }
@@ -232,26 +234,54 @@ Status ValidateSizes(const Definition& definition) {
                          " shards: expected 0 or at least ", LeastShardBytes(definition));
 }
 
-Status ValidateRowGradients(const Definition& definition) {
-  const std::vector<state::Variable>& variables = definition.state.variables;
+Status ValidateIndices(const std::string& name, const std::vector<int>& indices, size_t limit) {
   int last = -1;
-  for (const int index : definition.row_gradients) {
-    if (index <= last || index >= static_cast<int>(variables.size())) {
-      return InvalidArgument("row_gradients: expected ascending indices below ", variables.size(),
-                             ", got ", index);
+  for (const int index : indices) {
+    if (index <= last || index >= static_cast<int>(limit)) {
+      return InvalidArgument(name, ": expected ascending indices below ", limit, ", got ", index);
     }
     last = index;
+  }
+  return OkStatus();
+}
+
+Status ValidateRowBytes(const Definition& definition, const state::Variable& variable) {
+  if (RowBytes(variable) <= definition.max_shard_bytes) return OkStatus();
+  return InvalidArgument("strategy.shard_bytes: ", definition.max_shard_bytes,
+                         " is less than a row of ", variable.name,
+                         ", which cannot be split: expected 0 or at least ", RowBytes(variable));
+}
+
+Status ValidateRowGradients(const Definition& definition) {
+  const std::vector<state::Variable>& variables = definition.state.variables;
+  RETURN_IF_ERROR(ValidateIndices("row_gradients", definition.row_gradients, variables.size()));
+  for (const int index : definition.row_gradients) {
     const state::Variable& variable = variables[static_cast<size_t>(index)];
     if (variable.update != state::Update::kGradient || variable.shape.rank() != 2 ||
         variable.shape.num_elements() == 0) {
       return InvalidArgument("row_gradients: variable ", variable.name,
                              " is no matrix that an optimizer changes");
     }
-    if (RowBytes(variable) > definition.max_shard_bytes) {
-      return InvalidArgument(
-          "strategy.shard_bytes: ", definition.max_shard_bytes, " is less than a row of ",
-          variable.name, ", which cannot be split: expected 0 or at least ", RowBytes(variable));
+    RETURN_IF_ERROR(ValidateRowBytes(definition, variable));
+  }
+  return OkStatus();
+}
+
+Status ValidateTables(const Definition& definition) {
+  const std::vector<state::Variable>& variables = definition.state.variables;
+  RETURN_IF_ERROR(ValidateIndices("tables", definition.tables, variables.size()));
+  for (const int index : definition.tables) {
+    const state::Variable& variable = variables[static_cast<size_t>(index)];
+    if (variable.shape.rank() != 2 || variable.shape.num_elements() == 0 ||
+        RowBytes(variable) > kMaxTableRowBytes) {
+      return InvalidArgument("tables: variable ", variable.name, " has no rows of up to ",
+                             kMaxTableRowBytes, " bytes");
     }
+    if (variable.update == state::Update::kGradient && !HasRowGradient(definition, index)) {
+      return InvalidArgument("tables: the gradient of variable ", variable.name,
+                             " does not arrive as rows");
+    }
+    RETURN_IF_ERROR(ValidateRowBytes(definition, variable));
   }
   return OkStatus();
 }
@@ -260,6 +290,10 @@ Status ValidateRowGradients(const Definition& definition) {
 
 bool HasRowGradient(const Definition& definition, int variable) {
   return std::ranges::binary_search(definition.row_gradients, variable);
+}
+
+bool IsTable(const Definition& definition, int variable) {
+  return std::ranges::binary_search(definition.tables, variable);
 }
 
 int64_t RowBytes(const state::Variable& variable) {
@@ -285,7 +319,8 @@ Status Validate(const Definition& definition) {
   RETURN_IF_ERROR(ValidateClipping(definition));
   RETURN_IF_ERROR(ValidateOptimizer(definition));
   RETURN_IF_ERROR(ValidateSizes(definition));
-  return ValidateRowGradients(definition);
+  RETURN_IF_ERROR(ValidateRowGradients(definition));
+  return ValidateTables(definition);
 }
 
 std::string Serialize(const Assignment& assignment) {

@@ -47,12 +47,18 @@ struct Definition {
   // The indices in `state` of the variables whose gradients arrive as rows, in ascending order.
   // These variables are matrices, and a row has at most max_shard_bytes.
   std::vector<int> row_gradients;
+  // The variables of which tasks never read whole values, but only the rows of each batch, by their
+  // index in `state`, ascending. They are matrices, and a row has at most max_shard_bytes and
+  // kMaxTableRowBytes. If the optimizer changes them, they are among row_gradients.
+  std::vector<int> tables;
 
   bool operator==(const Definition&) const = default;
 };
 
 // Returns whether the gradient of this variable arrives as rows.
 bool HasRowGradient(const Definition& definition, int variable);
+// Returns whether tasks read only rows of this variable.
+bool IsTable(const Definition& definition, int variable);
 // Returns the number of bytes of a row of a variable that is a matrix.
 int64_t RowBytes(const state::Variable& variable);
 
@@ -62,6 +68,7 @@ size_t NormsOf(const Definition& definition);
 // Limits on what a definition may demand from a server. Within them, no product or sum of sizes
 // exceeds 63 bits.
 inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
+inline constexpr int64_t kMaxTableRowBytes = int64_t{1} << 20;
 inline constexpr int64_t kMaxShards = int64_t{1} << 20;
 inline constexpr size_t kMaxServers = size_t{1} << 14;
 inline constexpr size_t kMaxTrainingTasks = size_t{1} << 16;
@@ -69,8 +76,8 @@ inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for an invalid
 // state, replicas_to_aggregate < 1, max_shard_bytes < 1, clipping in asynchronous mode or to an
-// impossible limit, gradients by rows for a variable that does not support them, and a variable, a
-// number of shards or tasks, a task's name or a timeout that exceeds its limit.
+// impossible limit, gradients by rows of a variable that has none, a table that has no rows, and
+// for a variable, a number of shards or tasks, a task's name or a timeout that exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers

@@ -162,6 +162,35 @@ TEST(Definition, ListsTheVariablesWhoseGradientsArriveAsRows) {
   EXPECT_EQ(error({0}, 2048), "");
 }
 
+TEST(Definition, ListsTheTablesOfWhichTasksReadOnlyRows) {
+  Definition definition = TwoLayers();
+  definition.row_gradients = {0};
+  const uint64_t without = Fingerprint(definition);
+  definition.tables = {0};
+  const auto read = ParseAssignment(Serialize(Assignment{definition, {"a:1"}}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->definition, definition);
+  EXPECT_NE(Fingerprint(definition), without);
+  const auto error = [](std::vector<int> tables, int64_t shard_bytes = 4 << 20) {
+    Definition refused = TwoLayers();
+    refused.state.variables[2].update = state::Update::kAssign;
+    refused.row_gradients = {0};
+    refused.tables = std::move(tables);
+    refused.max_shard_bytes = shard_bytes;
+    return std::string(Message(Validate(refused)));
+  };
+  EXPECT_EQ(error({0, 2}), "") << "a frozen table has no gradient";
+  EXPECT_EQ(error({1}), "tables: variable dense/bias has no rows of up to 1048576 bytes");
+  EXPECT_EQ(error({2, 0}), "tables: expected ascending indices below 4, got 0");
+  EXPECT_EQ(error({4}), "tables: expected ascending indices below 4, got 4");
+  EXPECT_EQ(error({0}, 2047),
+            "strategy.shard_bytes: 2047 is less than a row of dense/kernel, which cannot be split: "
+            "expected 0 or at least 2048");
+  definition.row_gradients.clear();
+  EXPECT_EQ(Message(Validate(definition)),
+            "tables: the gradient of variable dense/kernel does not arrive as rows");
+}
+
 // A server gets only the ledger lines that it needs, because the ledgers of all servers together
 // may exceed the size of a frame.
 TEST(Placement, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {

@@ -34,7 +34,8 @@ class RawPeer {
   // Registers the process before its first contribution, unless the test does so.
   Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
     if (header.type == wire::kRegister) registers = false;
-    if ((header.type == wire::kPush || header.type == wire::kPull) &&
+    if ((header.type == wire::kPush || header.type == wire::kPull ||
+         header.type == wire::kPullRows) &&
         std::exchange(registers, false)) {
       RETURN_IF_ERROR(transport_->Write({.header = {.type = wire::kRegister}, .segments = {}}));
       EXPECT_NE(Next().header.type, 0);

@@ -56,9 +56,10 @@ enum Type : uint16_t {
   // which this contribution was computed.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
-  // The answer to kPush and kPull, in one or more frames. The last frame has the flag kLast, the
-  // step in `step`. `value` is the staleness or, from ps 0 in synchronous mode, the number of the
-  // task's batches that the state counts as drawn; any further batches must be drawn again.
+  // The answer to kPush and kPull, in one or more frames: all shards but those of tables. The last
+  // frame has the flag kLast, the
+  // step in `step`. `value` is the staleness or, from ps 0 in synchronous mode, how many batches of
+  // the task the state counts as drawn: any further ones must be drawn again.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
   kTaken = 24,    // M: chief to a server that is ending: its state was copied; no answer
@@ -66,6 +67,12 @@ enum Type : uint16_t {
   // including those that connect later. The server exits once the chief has sent kFail.
   kFail = 25,
   kFailed = 26,  // M: the run has failed; body: why
+  // Reads rows of tables (Definition::tables); `value`: the epoch. Segments as in kPush, but only
+  // of the shards that have some of the rows, ascending, and without values behind the indices. The
+  // first frame has the flag kFirst, the last one kLast. The answer is kValues, whose segments have
+  // the rows in the same order: their offsets count from the first row that was asked for. It
+  // changes nothing in the server, so that it needs no name and may be asked again.
+  kPullRows = 27,  // D
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
   kParticipant = 30,  // M: to ps 0

@@ -23,14 +23,15 @@ using optimizer::Kind;
 constexpr int64_t kRows = 40, kLength = 3, kSteps = 12, kBatch = 8;
 
 ModelDefinition Pooled(const optimizer::Optimizer& optimizer, bool rows,
-                       const std::string& constraint = "null") {
+                       const std::string& constraint = "null", bool frozen = false) {
   ModelDefinition definition;
-  const Json layers = *ParseJson(
+  Json layers = *ParseJson(
       StrCat(R"([{"Embedding": {"input_dim": 40, "output_dim": 5, "embeddings_constraint": )",
              constraint, R"(}}, "GlobalAveragePooling1D",
           {"Dense": {"units": 1, "kernel_constraint": )",
              constraint == "null" ? constraint : R"("non_neg")", "}}]"),
       "layers");
+  if (frozen) layers[0]["Embedding"]["trainable"] = false;
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
   definition.build.batch_size = kBatch;
   definition.build.features = model::Features({kLength});
@@ -166,15 +167,10 @@ TEST(Embedding, LazyOptimizersLeaveTheRowsThatABatchLacks) {
 // Two servers, which share the table in shards of a few rows, and `count` tasks.
 class Tasks {
  public:
-  Tasks(const ModelDefinition& definition, ps::Mode mode, int count)
-      : definition_(definition), mode_(mode), count_(count) {
-    for (int i = 0; i < 2; ++i) {
-      const rpc::Identity identity{.task_type = "ps", .task_index = i, .incarnation = 1};
-      servers_.push_back(
-          *ps::ParameterServer::Create({.identity = identity, .connector = &pipes_}));
-      pipes_.Listen(kServers[static_cast<size_t>(i)], ps::kParameterService, identity,
-                    *servers_.back());
-    }
+  Tasks(const ModelDefinition& definition, ps::Mode mode, int count, int64_t table_bytes = 0)
+      : definition_(definition), mode_(mode), count_(count), table_bytes_(table_bytes) {
+    servers_.resize(2);
+    for (size_t i = 0; i < 2; ++i) StartServer(i, /*incarnation=*/1);
     for (int i = 0; i < count; ++i) tasks_.push_back(*MakeParameterServer(OptionsOf(i)));
   }
   ~Tasks() {
@@ -183,6 +179,12 @@ class Tasks {
   }
 
   Strategy& first() { return *tasks_[0]; }
+  Strategy& operator[](size_t task) { return *tasks_[task]; }
+  // Replaces a server by an empty one.
+  void LoseServer(size_t index) {
+    pipes_.Close(kServers[index]);
+    StartServer(index, /*incarnation=*/2);
+  }
 
   // Trains each task on its part of the batches, and returns variables and slots.
   std::vector<float> Run() {
@@ -204,6 +206,12 @@ class Tasks {
   }
 
  private:
+  void StartServer(size_t i, int64_t incarnation) {
+    const rpc::Identity identity{
+        .task_type = "ps", .task_index = static_cast<int>(i), .incarnation = incarnation};
+    servers_[i] = *ps::ParameterServer::Create({.identity = identity, .connector = &pipes_});
+    pipes_.Listen(kServers[i], ps::kParameterService, identity, *servers_[i]);
+  }
   ParameterServerOptions OptionsOf(int index) {
     ParameterServerOptions options{.common = Options(definition_),
                                    .parameters = {.state = definition_.state,
@@ -216,6 +224,7 @@ class Tasks {
                                                 .task_index = index == 0 ? 0 : index - 1,
                                                 .incarnation = 1},
                                    .chief = index == 0,
+                                   .table_bytes = table_bytes_,
                                    .patience = 30s,
                                    .connector = &pipes_};
     for (int i = 0; i < count_; ++i)
@@ -227,6 +236,7 @@ class Tasks {
   const ModelDefinition definition_;
   const ps::Mode mode_;
   const int count_;
+  const int64_t table_bytes_;
   rpc::PipeConnector pipes_;
   std::vector<std::unique_ptr<ps::ParameterServer>> servers_;
   std::vector<std::unique_ptr<Strategy>> tasks_;
@@ -289,6 +299,79 @@ TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
     EXPECT_LT(std::sqrt(squares), 0.05 + 1e-6);
     EXPECT_GT(std::sqrt(squares), 0.01);
   }
+}
+
+// A limit that the table of Pooled exceeds, so that tasks read only rows of it.
+constexpr int64_t kByRows = 100;
+
+TEST(Embedding, RowsOfATableOnServersTakeTheStepsOfTheWholeTable) {
+  for (const optimizer::Optimizer& optimizer : Optimizers()) {
+    SCOPED_TRACE(StrCat(Name(optimizer.kind), " ", optimizer.momentum));
+    const ModelDefinition definition = Pooled(optimizer, true);
+    EXPECT_EQ(Tasks(definition, ps::Mode::kAsynchronous, 1, kByRows).Run(),
+              Tasks(definition, ps::Mode::kAsynchronous, 1).Run());
+    const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
+    EXPECT_EQ(Tasks(part, ps::Mode::kSynchronous, 4, kByRows).Run(),
+              Tasks(part, ps::Mode::kSynchronous, 4).Run());
+  }
+}
+
+// Returns what may change rows that a batch lacks, or depends on more than a row.
+std::vector<ModelDefinition> SpecialOptions() {
+  optimizer::Optimizer adam = optimizer::Optimizer::Default(Kind::kAdam);
+  std::vector<ModelDefinition> all = {Pooled(adam, true, "null", /*frozen=*/true)};
+  optimizer::Optimizer lazy = adam;
+  lazy.lazy = true;
+  all.push_back(Pooled(lazy, true));
+  optimizer::Optimizer decays = adam;
+  decays.weight_decay = 0.1;
+  all.push_back(Pooled(decays, true));
+  optimizer::Optimizer averages = adam;
+  averages.use_ema = true;
+  all.push_back(Pooled(averages, true));
+  all.push_back(Pooled(adam, true, R"({"MaxNorm": {"max_value": 0.05, "axis": 1}})"));
+  all.push_back(Pooled(adam, true));
+  all.back().build.clipping = {.kind = optimizer::ClipKind::kGlobalNorm, .limit = 0.02};
+  return all;
+}
+
+TEST(Embedding, RowsOfATableOnServersGoWithAllOptions) {
+  for (const ModelDefinition& definition : SpecialOptions()) {
+    const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
+    EXPECT_EQ(Tasks(part, ps::Mode::kSynchronous, 4, kByRows).Run(),
+              Tasks(part, ps::Mode::kSynchronous, 4).Run());
+    EXPECT_EQ(Tasks(definition, ps::Mode::kAsynchronous, 1, kByRows).Run(),
+              Tasks(definition, ps::Mode::kAsynchronous, 1).Run());
+  }
+}
+
+TEST(Embedding, TakesALostBatchAgainAfterItsRowsWereLost) {
+  const ModelDefinition definition = Pooled(Optimizers()[1], true);
+  const std::vector<float> undisturbed = Tasks(definition, ps::Mode::kSynchronous, 1).Run();
+  Tasks tasks(definition, ps::Mode::kSynchronous, 1, kByRows);
+  ASSERT_TRUE(tasks[0].Start().ok());
+  MetricTotals totals;
+  for (int64_t step = 0; step < 3; ++step) ASSERT_TRUE(tasks[0].Step(BatchOf(step), totals).ok());
+  tasks.LoseServer(1);
+  const StatusOr<StepOutcome> outcome = tasks[0].Step(BatchOf(3), totals);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(outcome->rolled_back);
+  EXPECT_EQ(outcome->global_step, 0);
+  EXPECT_EQ(outcome->drawn, 0);
+  for (int64_t step = 0; step < kSteps; ++step)
+    ASSERT_TRUE(tasks[0].Step(BatchOf(step), totals).ok());
+  EXPECT_EQ(ValuesOf(*tasks[0].TakeSnapshot()), undisturbed);
+}
+
+TEST(Embedding, RefusesIdsThatAreNoRowsOfATableOnServers) {
+  Tasks tasks(Pooled(Optimizers()[0], true), ps::Mode::kSynchronous, 1, kByRows);
+  ASSERT_TRUE(tasks[0].Start().ok());
+  data::Batch batch = BatchOf(0);
+  batch.tensors[0].value.data<float>()[4] = 40;
+  MetricTotals totals;
+  EXPECT_EQ(tasks[0].Step(batch, totals).status(),
+            InvalidArgument("embedding/Gather: id 40 at position 4 of the batch is no row of "
+                            "embedding/embeddings: expected 0 to 39"));
 }
 
 // Returns the error of a step on a batch with this id.

@@ -1,5 +1,7 @@
 #include "runtime/strategy/model_definition.h"
 
+#include <algorithm>
+
 #include "runtime/model/initializer.h"
 
 namespace tfjob::strategy {
@@ -22,6 +24,27 @@ Status DefineVariables(ModelDefinition& definition) {
   return state::Validate(definition.state);
 }
 
+bool IsTable(const ModelDefinition& definition, size_t variable) {
+  return std::ranges::binary_search(definition.tables, static_cast<int>(variable));
+}
+
+StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, model::Mode mode,
+                                           int64_t least_bytes) {
+  ASSIGN_OR_RETURN(
+      const model::BuiltGraph built,
+      BuildGraph(definition, mode, definition.build.batch_size, /*with_updates=*/false));
+  const std::vector<std::string> names = model::SeparableTables(built);
+  std::vector<int> tables;
+  for (size_t v = 0; v < definition.variables.size(); ++v) {
+    const model::VariableSpec& spec = definition.variables[v];
+    const auto element = static_cast<int64_t>(SizeOf(spec.dtype));
+    const bool large = spec.shape.num_elements() > least_bytes / element;
+    if (large && std::ranges::find(names, spec.name) != names.end())
+      tables.push_back(static_cast<int>(v));
+  }
+  return tables;
+}
+
 state::Snapshot InitialState(const ModelDefinition& definition) {
   state::Snapshot snapshot;
   for (size_t i = 0; i < definition.variables.size(); ++i) {
@@ -41,11 +64,15 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
   options.batch_size = batch_size;
   if (mode != model::Mode::kTrain) options.clipping = {};
   if (with_updates) options.optimizer = definition.state.optimizer;
+  for (const int v : definition.tables)
+    options.tables.push_back(definition.variables[static_cast<size_t>(v)].name);
   return model::Build(definition.model, options);
 }
 
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store) {
-  for (const model::VariableSpec& spec : definition.variables) {
+  for (size_t i = 0; i < definition.variables.size(); ++i) {
+    const model::VariableSpec& spec = definition.variables[i];
+    if (IsTable(definition, i)) continue;
     const auto kind =
         spec.trainable ? variables::Kind::kTrainable : variables::Kind::kMovingStatistic;
     RETURN_IF_ERROR(store.Create(spec.name, spec.dtype, spec.shape, kind).status());
@@ -56,6 +83,7 @@ Status CreateVariables(const ModelDefinition& definition, variables::VariableSto
 Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snapshot,
                   variables::VariableStore& store) {
   for (size_t i = 0; i < definition.variables.size(); ++i) {
+    if (IsTable(definition, i)) continue;
     ASSIGN_OR_RETURN(variables::Variable * variable, store.Get(definition.variables[i].name));
     RETURN_IF_ERROR(variable->FromTensor(snapshot.variables[i].value));
   }

@@ -20,7 +20,18 @@ struct ModelDefinition {
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
+  // The tables that programs do not hold: they are fed the rows that a batch reads, and
+  // CreateVariables and LoadValues leave these variables out. By index in `variables`, ascending.
+  // Empty unless a strategy has chosen some of SeparableTables.
+  std::vector<int> tables = {};
 };
+
+bool IsTable(const ModelDefinition& definition, size_t variable);
+
+// Returns the variables of more than `least_bytes` of which programs for `mode` need only rows, by
+// index, ascending.
+StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, model::Mode mode,
+                                           int64_t least_bytes);
 
 // Fills `variables` and `state.variables` from the model and `build`, and finds the masks of the
 // outputs (model::FindMasks). Returns InvalidArgument if

@@ -26,6 +26,9 @@ StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinit
   }
   std::unique_ptr<ModelProgram> program(new ModelProgram());
   ASSIGN_OR_RETURN(program->program_, exec::Compile(built.graph, store, device, options));
+  if (!built.tables.empty()) {
+    ASSIGN_OR_RETURN(program->rows_, TableRows::Compile(definition, built, device));
+  }
   program->FindPlaces(definition, built);
   return program;
 }
@@ -37,6 +40,7 @@ void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::Bu
   seed_ = program_->FindFeed(model::kSeed);
   if (step_ >= 0) feeds_[static_cast<size_t>(step_)] = exec::Feed::Of(step_value_);
   if (seed_ >= 0) feeds_[static_cast<size_t>(seed_)] = exec::Feed::Of(seed_value_);
+  if (rows_ != nullptr) rows_->SetFeeds(*program_, feeds_);
   loss_sum_ = program_->FindFetch(model::kLossSum);
   for (const model::MetricFetch& metric : built.metrics)
     metric_sums_.push_back(program_->FindFetch(metric.fetch));
@@ -64,6 +68,18 @@ Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
   }
   return program_->Run(
       feeds_, [&](int fetch) { on_contribution(variable_of_fetch_[static_cast<size_t>(fetch)]); });
+}
+
+Status ModelProgram::FindRows(const data::Batch& batch, int64_t step, int64_t seed) {
+  return rows_ == nullptr ? OkStatus() : rows_->Find(batch, step, seed);
+}
+
+std::span<const int64_t> ModelProgram::Rows(int v) const {
+  return rows_ == nullptr ? std::span<const int64_t>() : rows_->Indices(v);
+}
+
+std::span<std::byte> ModelProgram::RowValues(int v) {
+  return rows_ == nullptr ? std::span<std::byte>() : rows_->Values(v);
 }
 
 Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed) {

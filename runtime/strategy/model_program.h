@@ -14,6 +14,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/strategy/metric_totals.h"
 #include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/table_rows.h"
 
 namespace tfjob::strategy {
 
@@ -36,6 +37,12 @@ class ModelProgram {
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
 
+  // Finds the rows of the definition's tables that the batch reads. If there are tables, call it
+  // before Run, and fill their values. See TableRows.
+  Status FindRows(const data::Batch& batch, int64_t step, int64_t seed);
+  std::span<const int64_t> Rows(int v) const;
+  std::span<std::byte> RowValues(int v);
+
   // Adds the totals of the last run to `totals`.
   void AddTotals(MetricTotals& totals) const;
   // Returns the sum of the losses of the last run's examples.
@@ -55,6 +62,7 @@ class ModelProgram {
   ModelProgram() = default;
   void FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built);
 
+  std::unique_ptr<TableRows> rows_;  // null if there are no tables
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
   int step_ = -1, seed_ = -1;  // indices of the feeds; -1: the graph has no such feed

@@ -32,10 +32,12 @@ class ParameterServerStrategy : public Strategy {
   Status Create(ps::ClientOptions client_options) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
     RETURN_IF_ERROR(programs_.ForBatchSize(options_.definition.build.batch_size).status());
-    for (const model::VariableSpec& spec : options_.definition.variables) {
-      variables_.push_back(store_.Find(spec.name));
-      received_.emplace_back(spec.dtype, spec.shape);
-      values_.push_back(received_.back().bytes());
+    for (size_t v = 0; v < options_.definition.variables.size(); ++v) {
+      const model::VariableSpec& spec = options_.definition.variables[v];
+      const bool table = IsTable(options_.definition, v);
+      variables_.push_back(table ? nullptr : store_.Find(spec.name));
+      received_.push_back(table ? Tensor() : Tensor(spec.dtype, spec.shape));
+      values_.push_back(table ? std::span<std::byte>() : received_.back().bytes());
     }
     ASSIGN_OR_RETURN(client_, ps::ParameterClient::Create(std::move(client_options)));
     return OkStatus();
@@ -49,12 +51,15 @@ class ParameterServerStrategy : public Strategy {
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    RETURN_IF_ERROR(program->FindRows(batch, global_step_, options_.definition.seed));
+    ASSIGN_OR_RETURN(const bool current, PullRows(*program));
     contributions_.clear();
     indices_.clear();
     for (int v = 0; v < static_cast<int>(variables_.size()); ++v) {
       contributions_.push_back(program->Contribution(v));
       indices_.push_back(program->Indices(v));
     }
+    if (!current) return ReadAgain();
     if (sends_early_) RETURN_IF_ERROR(BeginStep());
     check_.Begin();
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
@@ -80,11 +85,33 @@ class ParameterServerStrategy : public Strategy {
  private:
   Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
 
+  // Reads the rows of the batch. Returns false if the values of this task are of a state that was
+  // replaced.
+  StatusOr<bool> PullRows(ModelProgram& program) {
+    if (options_.definition.tables.empty()) return true;
+    rows_.clear();
+    row_values_.clear();
+    for (int v = 0; v < static_cast<int>(variables_.size()); ++v) {
+      rows_.push_back(program.Rows(v));
+      row_values_.push_back(program.RowValues(v));
+    }
+    return client_->PullRows(rows_, row_values_);
+  }
+
+  // Reads the values of the state that has replaced theirs. The batch is drawn again.
+  StatusOr<StepOutcome> ReadAgain() {
+    RETURN_IF_ERROR(BeginStep());
+    ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
+    RETURN_IF_ERROR(TakeValues());
+    return Outcome(result);
+  }
+
   // Copies the received values into the variables. The values are first received into separate
   // buffers, because they arrive while the backward pass still reads the old values.
   Status TakeValues() {
-    for (size_t v = 0; v < variables_.size(); ++v)
-      RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));
+    for (size_t v = 0; v < variables_.size(); ++v) {
+      if (variables_[v] != nullptr) RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));
+    }
     return OkStatus();
   }
 
@@ -110,11 +137,13 @@ class ParameterServerStrategy : public Strategy {
   // they may be sent, because they must be finite or not too stale.
   const bool sends_early_;
   ProgramCache programs_;
-  std::vector<variables::Variable*> variables_;
+  std::vector<variables::Variable*> variables_;  // null: a table
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;               // views of received_
   std::vector<std::span<const std::byte>> contributions_;  // of the current step
-  std::vector<std::span<const int64_t>> indices_;          // of the contributions that are rows
+  std::vector<std::span<const int64_t>> indices_;          // of those that are rows
+  std::vector<std::span<const int64_t>> rows_;             // of tables, that the batch reads
+  std::vector<std::span<std::byte>> row_values_;
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data
@@ -166,6 +195,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .servers = ServersOf(task.tf_config),
       .identity = std::move(task.identity),
       .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
+      .table_bytes = task.config.table_bytes,
       .max_staleness = task.config.max_staleness,
       .on_event = std::move(task.on_event),
       .stop_requested = std::move(task.stop_requested),
@@ -212,6 +242,18 @@ StatusOr<std::vector<int>> RowGradientsOf(const ModelDefinition& definition) {
   return variables;
 }
 
+// Returns the tables that stay on the servers.
+StatusOr<std::vector<int>> TablesOf(const ModelDefinition& definition, int64_t table_bytes) {
+  if (table_bytes <= 0) return std::vector<int>();
+  ASSIGN_OR_RETURN(std::vector<int> tables,
+                   SeparableTables(definition, model::Mode::kTrain, table_bytes));
+  std::erase_if(tables, [&](int v) {
+    const state::Variable& variable = definition.state.variables[static_cast<size_t>(v)];
+    return ps::RowBytes(variable) > ps::kMaxTableRowBytes;
+  });
+  return tables;
+}
+
 StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions options) {
   // The servers clip the mean of a synchronous step; asynchronous contributions are clipped by the
   // graph that computes them.
@@ -219,6 +261,9 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
     options.parameters.clipping = std::exchange(options.common.definition.build.clipping, {});
   }
   ASSIGN_OR_RETURN(options.parameters.row_gradients, RowGradientsOf(options.common.definition));
+  ASSIGN_OR_RETURN(options.parameters.tables,
+                   TablesOf(options.common.definition, options.table_bytes));
+  options.common.definition.tables = options.parameters.tables;
   ps::ClientOptions client{
       .servers = options.servers,
       .identity = options.identity,

@@ -31,6 +31,9 @@ struct ParameterServerOptions {
   std::vector<std::string> servers;  // "host:port" by index
   rpc::Identity identity;            // identity of this task
   bool chief = false;
+  // Tables (SeparableTables) with more bytes than this stay on the servers: tasks read the rows of
+  // each batch. 0: every task holds every table.
+  int64_t table_bytes = 0;
   std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;
   // Called several times per second during every wait. If it returns true, the wait

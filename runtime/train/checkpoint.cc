@@ -126,6 +126,12 @@ class VariableReader {
     return state;
   }
 
+  StatusOr<io::StoredTensor> Store(size_t v) const {
+    const state::Variable& variable = training_.variables[v];
+    RETURN_IF_ERROR(CheckIs(reader_, prefix_, variable.name, variable.dtype, variable.shape));
+    return reader_.Store(variable.name);
+  }
+
  private:
   StatusOr<Tensor> ReadTensor(const std::string& name, const state::Variable& variable,
                               const Tensor* into) const {
@@ -142,6 +148,11 @@ class VariableReader {
   const state::TrainingState& training_;
   const LoadOptions& options_;
 };
+
+bool IsStored(const LoadOptions& options, size_t variable) {
+  return options.stored != nullptr &&
+         std::ranges::binary_search(options.stored->variables, static_cast<int>(variable));
+}
 
 StatusOr<int64_t> ReadStep(const io::BundleReader& reader, const std::string& prefix) {
   RETURN_IF_ERROR(CheckIs(reader, prefix, kGlobalStep, DType::kInt64, Shape()));
@@ -176,11 +187,18 @@ StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const LoadOptions& options) {
   if (options.into != nullptr) RETURN_IF_ERROR(state::CheckFits(*options.into, training));
   ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(prefix));
+  if (options.stored != nullptr) options.stored->values.clear();
   state::Snapshot snapshot;
   ASSIGN_OR_RETURN(snapshot.global_step, ReadStep(*reader, prefix));
   ASSIGN_OR_RETURN(std::string record, ReadText(*reader, prefix, kOptimizer, kMaxRecordBytes));
   const VariableReader variables(*reader, prefix, std::move(record), training, options);
   for (size_t v = 0; v < training.variables.size(); ++v) {
+    if (IsStored(options, v)) {
+      ASSIGN_OR_RETURN(io::StoredTensor value, variables.Store(v));
+      options.stored->values.push_back(std::move(value));
+      snapshot.variables.emplace_back();
+      continue;
+    }
     ASSIGN_OR_RETURN(state::VariableState state, variables.Read(v));
     snapshot.variables.push_back(std::move(state));
   }

@@ -12,10 +12,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/file_system.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/stored_tensor.h"
 #include "runtime/state/snapshot.h"
 
 namespace tfjob {
@@ -36,7 +38,14 @@ struct LoadOptions {
   // them. Must fit the model. After an error, their content is undefined. Null: the values are read
   // into new tensors.
   const state::Snapshot* into = nullptr;
-  ThreadPool* pool = nullptr;  // its threads take part in reading
+  ThreadPool* pool = nullptr;  // its threads read, too
+  // If set, the values of these variables, ascending, stay in the file, and are returned here in
+  // the same order. The snapshot then has neither values nor slots of them. `into` must be null.
+  struct Stored {
+    std::vector<int> variables;
+    std::vector<io::StoredTensor> values;
+  };
+  Stored* stored = nullptr;
 };
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is

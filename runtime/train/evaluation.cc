@@ -4,6 +4,7 @@
 #include <span>
 
 #include "runtime/data/pipeline.h"
+#include "runtime/io/stored_tensor.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
@@ -26,6 +27,19 @@ Status ExpectEqualVariables(const model::Model& model,
     return InvalidArgument("data.eval: its examples have the shape ",
                            evaluation[i].shape.ToString(), ", but the model expects ",
                            training[i].shape.ToString());
+  }
+  return OkStatus();
+}
+
+// Copies the rows of a table into `rows`. Find has checked the indices.
+Status ReadRows(const state::Snapshot& snapshot, int table, const io::StoredTensor* stored,
+                std::span<const int64_t> indices, std::span<std::byte> rows) {
+  if (stored != nullptr) return stored->ReadRows(indices, rows);
+  const Tensor& value = snapshot.variables[static_cast<size_t>(table)].value;
+  const size_t row = rows.size() / indices.size();
+  for (size_t i = 0; i < indices.size() && indices[i] >= 0; ++i) {
+    std::ranges::copy(value.bytes().subspan(static_cast<size_t>(indices[i]) * row, row),
+                      rows.subspan(i * row).begin());
   }
   return OkStatus();
 }
@@ -59,6 +73,10 @@ StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
   RETURN_IF_ERROR(
       ExpectEqualVariables(definition.model, definition.build.features, own.build.features));
   ASSIGN_OR_RETURN(const data::PipelineOptions options, EvaluationPipeline(config, own, *dataset));
+  if (config.strategy.table_bytes > 0) {
+    ASSIGN_OR_RETURN(own.tables, strategy::SeparableTables(own, model::Mode::kEval,
+                                                           config.strategy.table_bytes));
+  }
   auto state = std::make_unique<State>(config.eval.steps, std::move(own), device);
   RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));
   ASSIGN_OR_RETURN(state->pipeline, data::Pipeline::Create(std::move(dataset), options));
@@ -69,8 +87,13 @@ const strategy::ModelDefinition& Evaluation::definition() const {
   return state_->definition;
 }
 
+const std::vector<int>& Evaluation::tables() const {
+  return state_->definition.tables;
+}
+
 StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot,
-                                                 const StopSource& stop) {
+                                                 const StopSource& stop,
+                                                 std::span<const io::StoredTensor> stored) {
   State& s = *state_;
   RETURN_IF_ERROR(strategy::LoadValues(s.definition, snapshot, s.store));
   s.pipeline->Seek(0);
@@ -79,6 +102,11 @@ StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot
   while (const data::Batch* batch = s.pipeline->Next()) {
     if (stop.requested()) return Cancelled("the evaluation was stopped");
     ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.ForBatchSize(batch->size()));
+    RETURN_IF_ERROR(program->FindRows(*batch, snapshot.global_step, s.definition.seed));
+    for (size_t i = 0; i < tables().size(); ++i) {
+      RETURN_IF_ERROR(ReadRows(snapshot, tables()[i], stored.empty() ? nullptr : &stored[i],
+                               program->Rows(tables()[i]), program->RowValues(tables()[i])));
+    }
     RETURN_IF_ERROR(program->Run(*batch, snapshot.global_step, s.definition.seed));
     program->AddTotals(totals);
     if (++batches == s.max_batches) break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "runtime/strategy/metric_totals.h"
 #include "runtime/train/progress_board.h"
 
+namespace tfjob::io {
+class StoredTensor;
+}  // namespace tfjob::io
 namespace tfjob::data {
 struct Dataset;
 }  // namespace tfjob::data
@@ -40,9 +44,13 @@ class Evaluation {
 
   ~Evaluation();
 
-  // Returns the loss and metrics of the model with the snapshot's values. Returns Cancelled if
-  // `stop` is requested.
-  StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop);
+  // Returns the loss and metrics of the model with the snapshot's values. Of the tables, only the
+  // rows of each batch are read: from the snapshot or, if `stored` is not empty, from these values,
+  // one per table. Returns Cancelled if `stop` is requested, and the errors of reading `stored`.
+  StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
+                                       std::span<const io::StoredTensor> stored = {});
+  // Returns the tables (strategy.table_bytes), by index of the variable, ascending.
+  const std::vector<int>& tables() const;
 
   const strategy::ModelDefinition& definition() const;
 

@@ -135,14 +135,15 @@ class Evaluator {
       p.waiting_for.clear();
     });
     evaluated_ = checkpoint.step;
+    LoadOptions::Stored stored{.variables = evaluation_->tables(), .values = {}};
     StatusOr<state::Snapshot> snapshot =
         LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state,
-                       {.into = nullptr, .pool = context_.pool()});
+                       {.into = nullptr, .pool = context_.pool(), .stored = &stored});
     if (!snapshot.ok()) return OnUnreadable(checkpoint, snapshot.status(), last);
     warned_.clear();
     context_.board().ShowProblem("checkpoints", "");
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
-                     evaluation_->Run(*snapshot, context_.stop()));
+                     evaluation_->Run(*snapshot, context_.stop(), stored.values));
     PublishEvaluation(evaluation_->definition(), checkpoint.step, totals, context_.board(),
                       summaries_.get());
     return OkStatus();

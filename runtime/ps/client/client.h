@@ -4,6 +4,7 @@
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
 //   while (start.global_step < max_steps) {
+//     client->PullRows(indices, rows);        // only if the definition has tables
 //     … forward, backward …
 //     client->BeginStep(gradients, values, start.drawn + 1);
 //     client->MarkReady(i);                     // as soon as backward has gradient i, any order
@@ -114,11 +115,24 @@ class ParameterClient {
   virtual ~ParameterClient() = default;
 
   // Connects to every server, waits until all have a state (the chief fills empty servers), joins,
-  // and reads all variables into `values`, dense and in the order of TrainingState::variables.
+  // and reads all variables into `values`, dense and in the order of TrainingState::variables. The
+  // span of a table (Definition::tables) must be empty, here and in BeginStep.
   // Returns InvalidArgument if a size does not match, FailedPrecondition if a server refuses this
   // task (another job, attempt or definition), and DeadlineExceeded if `patience` runs out; the
   // message then names the servers that did not answer.
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
+
+  // Reads rows of tables, between two steps. indices[i] lists those of variable i: distinct,
+  // ascending, of rows of the variable, and then -1 for each row of rows[i] that does not count; it
+  // is empty if none is wanted. rows[i] has room for as many rows.
+  //
+  // In synchronous mode, the rows are those of the step of the values that this task has, as long
+  // as this step takes contributions. Returns false if the servers were rolled back: the next step
+  // then sends no gradients, but reads the values and returns StepResult::rolled_back. Recovers
+  // from losses as EndStep does, with the same errors. Returns InvalidArgument for indices that are
+  // no rows, or rows of another size.
+  virtual StatusOr<bool> PullRows(std::span<const std::span<const int64_t>> indices,
+                                  std::span<const std::span<std::byte>> rows) = 0;
 
   // Begins the exchange of one step. gradients[i] must have the size of variable i, or be empty if
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change

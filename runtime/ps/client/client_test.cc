@@ -350,6 +350,58 @@ TEST_F(ClientTest, ListsATaskThatARestartedServerDoesNotKnowYet) {
   EXPECT_EQ(peers[1].health, state::PeerHealth::kUnknown);
 }
 
+// Only rows of `w` are read.
+class TableClientTest : public ClientTest {
+ protected:
+  TableClientTest() {
+    options_.definition.row_gradients = options_.definition.tables = {0};
+    server_.body =
+        StrCat(R"({"fingerprint":")", Fingerprint(options_.definition), R"(","servers":1})");
+    values_[0] = {};
+  }
+  StatusOr<bool> Pull() {
+    const std::vector<int64_t> wanted = {1};
+    return client_->PullRows(std::vector<std::span<const int64_t>>{wanted, {}},
+                             std::vector<std::span<std::byte>>{row_, {}});
+  }
+  Answer Vector() const {
+    return {{.type = wire::kValues, .flags = wire::kLast, .step = 3},
+            {{.index = 1, .bytes = Floats(1, 8)}}};
+  }
+  float values_of_row_[3] = {};
+  std::span<std::byte> row_ = std::as_writable_bytes(std::span(values_of_row_));
+};
+
+TEST_F(TableClientTest, RepeatsARequestWhoseRowsAreWrong) {
+  struct Case {
+    Bytes part;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {{.index = 0, .bytes = Floats(6, 0)}, "shard 0: only 1 of its rows were asked for"},
+      {{.index = 0, .offset = 12, .bytes = Floats(1, 0)}, "shard 0: only 1 of its rows were asked"},
+      {{.index = 0, .offset = 32, .bytes = Floats(1, 0)}, "shard 0 has no bytes 32 to 36"},
+      {{.index = 1, .bytes = Floats(1, 0)}, "shard 1: only 0 of its rows were asked for"},
+      {{.index = 0, .bytes = Floats(2, 0)}, "4 bytes of its values did not arrive"},
+  };
+  for (const Case& wrong : cases) {
+    server_.script[wire::kPull] = {{Vector()}};
+    ASSERT_TRUE(Join().ok());
+    rpc::FrameHeader header{.type = wire::kValues, .flags = wire::kLast | wire::kAgain};
+    server_.script[wire::kPullRows] = {{{header, {wrong.part}}},
+                                       {{header, {{.index = 0, .bytes = Floats(3, 4)}}}}};
+    ASSERT_EQ(Pull().value(), true);
+    EXPECT_EQ(values_of_row_[2], 4);
+    EXPECT_TRUE(events_.Said(wrong.expected)) << wrong.expected;
+  }
+}
+
+TEST_F(TableClientTest, TakesNoValuesOfTheWholeTable) {
+  server_.script[wire::kPull] = {{Values({.step = 3}, 5)}, {Vector()}};
+  ASSERT_TRUE(Join().ok());
+  EXPECT_TRUE(events_.Said("bytes of shard 0, of which only rows are read"));
+}
+
 class ChiefTest : public ClientTest {
  protected:
   ChiefTest() {

@@ -44,6 +44,7 @@ Link::Link(LinkContext& context, int server)
   for (size_t i = 0; i < context.shards.size(); ++i) {
     if (context.shards[i].server != server) continue;
     shards_.push_back(static_cast<int>(i));
+    if (IsTable(context.options.definition, context.shards[i].variable)) continue;
     bytes_ += static_cast<uint64_t>(context.shards[i].size);
   }
 }

@@ -21,7 +21,8 @@ namespace tfjob::ps {
 // The step in progress, shared by all links.
 struct Step {
   bool active = false;
-  bool pull = false;  // only read the values
+  bool pull = false;  // only read the values, or rows of tables
+  bool rows = false;  // only read rows: `values` are those of the rows that `indices` name
   uint64_t sequence = 0;
   int64_t step = 0;   // step of the values from which the gradients were computed
   int64_t drawn = 0;  // see ParameterClient::BeginStep
@@ -210,14 +211,24 @@ class Link : public rpc::ConnectionHandler {
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
   // Returns whether this step sends the server no gradient, and only reads its values.
   bool Pulls() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
+  // The rows that a step has of a shard: their position among those of the variable, and how many.
+  struct RowRange {
+    size_t begin = 0, count = 0;
+  };
+  RowRange RowsOf(const Step& step, const Shard& shard) const;
+  void StartRows() ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   void OnValues(rpc::IncomingFrame& frame);
   void EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status);
   void OnRefused(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot);
+  // Returns the memory for the bytes of a segment; DataLoss if they are not those of values that
+  // this server was asked for.
+  StatusOr<std::span<std::byte>> TargetOf(const Step& step, const rpc::SegmentInfo& segment) const;
   // Returns this server's shard that contains the segment; DataLoss if there is none.
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
   void OnState(rpc::IncomingFrame& frame);
@@ -242,7 +253,7 @@ class Link : public rpc::ConnectionHandler {
   const std::string address_;
   const std::string name_;
   std::vector<int> shards_;
-  uint64_t bytes_ = 0;  // size of all its shards
+  uint64_t bytes_ = 0;  // size of all its shards that are read whole
 
   // Changed only by the caller's thread.
   std::unique_ptr<rpc::Transport> transport_;

@@ -37,6 +37,7 @@ void Link::Start(int64_t epoch) {
     announced_ = context_.incarnation;
     live_->Send({.type = wire::kAnnounce, .value = announced_});
   }
+  if (step.rows) return StartRows();
   if (Pulls()) {
     live_->Send(
         {.type = wire::kPull, .sequence = step.sequence, .step = step.step, .value = epoch});
@@ -47,6 +48,44 @@ void Link::Start(int64_t epoch) {
     if (step.marked[static_cast<size_t>(variable)]) Mark(shard);
   }
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
+}
+
+// Asks for rows of the shards that have some. If none has, the server has no part in this.
+void Link::StartRows() {
+  bytes_to_come_ = 0;
+  for (int index : shards_) {
+    const Shard& shard = context_.shards[static_cast<size_t>(index)];
+    const RowRange rows = RowsOf(context_.step, shard);
+    if (rows.count == 0) continue;
+    const auto variable = static_cast<size_t>(shard.variable);
+    const std::span<const int64_t> indices =
+        context_.step.indices[variable].subspan(rows.begin, rows.count);
+    ready_.push_back(
+        {.shard = index, .by_rows = true, .count = rows.count, .indices = std::as_bytes(indices)});
+    ready_bytes_ += ready_.back().bytes();
+    bytes_to_come_ +=
+        rows.count *
+        static_cast<uint64_t>(RowBytes(context_.options.definition.state.variables[variable]));
+  }
+  answered_ = ready_.empty();
+  if (answered_) {
+    answer_ = {};
+    context_.changed.NotifyAll();
+  } else {
+    live_->Wake();
+  }
+}
+
+Link::RowRange Link::RowsOf(const Step& step, const Shard& shard) const {
+  const auto variable = static_cast<size_t>(shard.variable);
+  const std::span<const int64_t> indices = step.indices[variable];
+  if (indices.empty()) return {};
+  const int64_t row_bytes = RowBytes(context_.options.definition.state.variables[variable]);
+  // The rows of a shard are consecutive. Behind the last row of all, there may be -1.
+  const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
+  const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
+  const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
+  return {static_cast<size_t>(first - indices.begin()), static_cast<size_t>(last - first)};
 }
 
 void Link::Mark(int shard) {
@@ -66,19 +105,12 @@ Link::Update Link::UpdateOf(int index) const {
             .values = gradient.subspan(static_cast<size_t>(shard.offset),
                                        static_cast<size_t>(shard.size))};
   }
-  const int64_t row_bytes = RowBytes(definition.state.variables[variable]);
-  const std::span<const int64_t> indices = context_.step.indices[variable];
-  // The rows of a shard are consecutive. The index -1 may follow the last row.
-  const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
-  const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
-  const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
-  const auto begin = static_cast<size_t>(first - indices.begin());
-  const auto count = static_cast<size_t>(last - first);
-  const auto bytes = static_cast<size_t>(row_bytes);
+  const auto [begin, count] = RowsOf(context_.step, shard);
+  const auto bytes = static_cast<size_t>(RowBytes(definition.state.variables[variable]));
   return {.shard = index,
           .by_rows = true,
           .count = count,
-          .indices = std::as_bytes(indices.subspan(begin, count)),
+          .indices = std::as_bytes(context_.step.indices[variable].subspan(begin, count)),
           .values = gradient.subspan(begin * bytes, count * bytes)};
 }
 
@@ -115,9 +147,9 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   const bool whole = step.unmarked == 0;
   // A server without shards still gets one frame, so that it answers and, if it is ps 0, counts
   // the step.
-  const bool empty = shards_.empty() && first_ && whole;
+  const bool empty = shards_.empty() && first_ && whole && !step.rows;
   if (!empty && (sent_ == ready_.size() || (!whole && ready_bytes_ < kWorthAFrame))) return false;
-  frame.header = {.type = wire::kPush,
+  frame.header = {.type = step.rows ? wire::kPullRows : wire::kPush,
                   .flags = static_cast<uint16_t>(first_ ? wire::kFirst : 0),
                   .sequence = step.sequence,
                   .step = step.step,
@@ -131,6 +163,7 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
          frame.segments.size() < rpc::kFrameTargetSegments) {
     total += AppendGradient(frame);
   }
+  if (step.rows && sent_ == ready_.size()) frame.header.flags |= wire::kLast;
   return true;
 }
 
@@ -211,16 +244,36 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
   const uint64_t bytes = frame.remaining();
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {
-    StatusOr<const Shard*> shard = ShardOf(segment);
-    if (!shard.ok()) {
-      status = shard.status();
+    StatusOr<std::span<std::byte>> target = TargetOf(*step, segment);
+    if (!target.ok()) {
+      status = target.status();
       break;
     }
-    const size_t begin = static_cast<size_t>((*shard)->offset) + segment.offset;
-    frame.Read(
-        step->values[static_cast<size_t>((*shard)->variable)].subspan(begin, segment.length));
+    frame.Read(*target);
   }
   EndValues(frame, bytes, std::move(status));
+}
+
+StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
+                                              const rpc::SegmentInfo& segment) const {
+  ASSIGN_OR_RETURN(const Shard* shard, ShardOf(segment));
+  const auto variable = static_cast<size_t>(shard->variable);
+  const Definition& definition = context_.options.definition;
+  if (!step.rows) {
+    if (IsTable(definition, shard->variable)) {
+      return DataLoss(name_, ": bytes of shard ", segment.index, ", of which only rows are read");
+    }
+    return step.values[variable].subspan(static_cast<size_t>(shard->offset) + segment.offset,
+                                         segment.length);
+  }
+  const RowRange rows = RowsOf(step, *shard);
+  const auto row = static_cast<size_t>(RowBytes(definition.state.variables[variable]));
+  // ShardOf has checked that this sum does not overflow.
+  if (segment.offset + segment.length > rows.count * row) {
+    return DataLoss(name_, ": shard ", segment.index, ": only ", rows.count,
+                    " of its rows were asked for");
+  }
+  return step.values[variable].subspan(rows.begin * row + segment.offset, segment.length);
 }
 
 void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status) {
@@ -237,7 +290,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   const bool again = (frame.header.flags & wire::kAgain) != 0;
   if (last) {
     // An answer with kAgain carries no values, because the caller's values are current.
-    if (status.ok() && bytes_to_come_ > 0 && !again) {
+    if (status.ok() && bytes_to_come_ > 0 && (!again || context_.step.rows)) {
       status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");
     }
     answered_ = status.ok();

@@ -58,7 +58,9 @@ Status RemoteClient::CheckValues(std::span<const std::span<std::byte>> values) c
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t bytes =
-        static_cast<size_t>(variables[i].shape.num_elements()) * SizeOf(variables[i].dtype);
+        IsTable(context_.options.definition, static_cast<int>(i))
+            ? 0
+            : static_cast<size_t>(variables[i].shape.num_elements()) * SizeOf(variables[i].dtype);
     if (values[i].size() != bytes) {
       return InvalidArgument(variables[i].name, ": expected ", bytes, " bytes, got ",
                              values[i].size());
@@ -75,6 +77,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     MutexLock lock(context_.mutex);
     Step& step = context_.step;
     step.active = step.pull = true;
+    step.rows = false;
     ++step.sequence;
     step.step = step_;
     step.drawn = 0;
@@ -127,6 +130,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   // If a rollback was detected since the last result, the gradients are outdated, so only the
   // values are read. The same applies if the gradients are too stale.
   step.pull = rolled_back_ || too_stale_;
+  step.rows = false;
   ++step.sequence;
   step.step = step_;
   // If ps 0 was filled again, its state does not contain the batches before this one.
@@ -143,6 +147,63 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
     if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
   }
   return OkStatus();
+}
+
+// ---- rows
+
+Status RemoteClient::CheckRows(size_t variable, std::span<const int64_t> indices,
+                               std::span<const std::byte> rows) const {
+  const Definition& definition = context_.options.definition;
+  const state::Variable& v = definition.state.variables[variable];
+  if (indices.empty()) return OkStatus();
+  if (!IsTable(definition, static_cast<int>(variable)))
+    return InvalidArgument(v.name, ": it is no table, and is read whole");
+  if (rows.size() != indices.size() * static_cast<size_t>(RowBytes(v))) {
+    return InvalidArgument(v.name, ": expected ", indices.size(), " rows of ", RowBytes(v),
+                           " bytes, got ", rows.size(), " bytes");
+  }
+  const auto end = std::ranges::find_if(indices, [](int64_t row) { return row < 0; });
+  int64_t least = 0;
+  for (const int64_t row : std::span(indices.begin(), end)) {
+    if (row < least || row >= v.shape.dim(0)) {
+      return InvalidArgument(v.name, ": row ", row, ": expected ascending rows from 0 to ",
+                             v.shape.dim(0) - 1);
+    }
+    least = row + 1;
+  }
+  return OkStatus();
+}
+
+StatusOr<bool> RemoteClient::PullRows(std::span<const std::span<const int64_t>> indices,
+                                      std::span<const std::span<std::byte>> rows) {
+  const size_t variables = context_.options.definition.state.variables.size();
+  if (indices.size() != variables || rows.size() != variables) {
+    return InvalidArgument("expected rows of ", variables, " variables, got ", indices.size(),
+                           " and ", rows.size());
+  }
+  for (size_t i = 0; i < variables; ++i) RETURN_IF_ERROR(CheckRows(i, indices[i], rows[i]));
+  if (rolled_back_) return false;
+  {
+    MutexLock lock(context_.mutex);
+    Step& step = context_.step;
+    if (step.active) return FailedPrecondition("the previous step has not ended");
+    step.active = step.pull = step.rows = true;
+    ++step.sequence;
+    step.step = step_;
+    step.drawn = 0;
+    step.rewound = false;
+    step.gradients.clear();
+    step.indices.assign(indices.begin(), indices.end());
+    step.values.assign(rows.begin(), rows.end());
+    step.unmarked = 0;
+    for (size_t i = 0; i < links_.size(); ++i) {
+      if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
+    }
+  }
+  RETURN_IF_ERROR(Complete());
+  MutexLock lock(context_.mutex);
+  context_.step.active = false;
+  return !rolled_back_;
 }
 
 StatusOr<bool> RemoteClient::TooStale() {
@@ -261,12 +322,22 @@ Status RemoteClient::Complete() {
     status = CheckStop();
     if (status.ok()) status = Repair();
     if (!status.ok()) break;
+    if (OutdatedRows()) {
+      for (auto& link : links_) link->Abandon();
+      return OkStatus();
+    }
   }
   // The caller may reuse its memory as soon as this function returns.
   for (auto& link : links_) link->Abandon();
   MutexLock lock(context_.mutex);
   context_.step.active = false;
   return status;
+}
+
+// Returns whether rows are awaited although the state that they belong to was replaced.
+bool RemoteClient::OutdatedRows() {
+  MutexLock lock(context_.mutex);
+  return context_.step.rows && rolled_back_;
 }
 
 bool RemoteClient::NeedsRepair() {
@@ -284,7 +355,7 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
       // therefore called below, without the lock.
       while (Now() < std::min(deadline_, next_report_)) {
         if (!context_.failure.ok()) return context_.failure;
-        const bool again = links_[0]->part() == Link::Part::kAnswered &&
+        const bool again = !context_.step.rows && links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
         const bool all = std::ranges::all_of(
             links_, [](const auto& link) { return link->part() == Link::Part::kAnswered; });

@@ -26,6 +26,8 @@ class RemoteClient : public ParameterClient {
   Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                    std::span<const std::span<std::byte>> values, int64_t drawn,
                    std::span<const std::span<const int64_t>> indices) override;
+  StatusOr<bool> PullRows(std::span<const std::span<const int64_t>> indices,
+                          std::span<const std::span<std::byte>> rows) override;
   void MarkReady(int variable) override;
   StatusOr<StepResult> EndStep() override;
   StatusOr<state::Snapshot> TakeSnapshot() override;
@@ -44,6 +46,8 @@ class RemoteClient : public ParameterClient {
   Status CheckGradient(size_t variable, std::span<const std::byte> gradient,
                        std::span<const int64_t> indices) const;
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
+  Status CheckRows(size_t variable, std::span<const int64_t> indices,
+                   std::span<const std::byte> rows) const;
   // Returns whether the step's gradients exceed max_staleness.
   StatusOr<bool> TooStale();
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
@@ -51,6 +55,7 @@ class RemoteClient : public ParameterClient {
   Status Complete();
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
+  bool OutdatedRows();
   bool StopRequested() const;
   // Returns whether a task that was asked to stop should still wait for the answer to its gradient,
   // which may arrive soon.

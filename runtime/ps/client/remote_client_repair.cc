@@ -239,7 +239,7 @@ Status RemoteClient::ContinueSynchronous() {
   epoch_ = states_[0].epoch;
   MutexLock lock(context_.mutex);
   Step& step = context_.step;
-  if (!step.active) return OkStatus();
+  if (!step.active || (step.rows && rolled_back_)) return OkStatus();
   if (rolled_back_ && !step.pull) {
     step.pull = true;
     step.unmarked = 0;

@@ -66,9 +66,9 @@ class ScriptedServer : public rpc::StreamHandler {
  private:
   std::vector<Answer> Hear(rpc::IncomingFrame& frame) {
     static const std::map<uint16_t, std::string> kNames = {
-        {wire::kDefine, "define"}, {wire::kFill, "fill"},    {wire::kFilled, "filled"},
-        {wire::kPull, "pull"},     {wire::kPush, "push"},    {wire::kSnapshot, "snapshot"},
-        {wire::kLeave, "leave"},   {wire::kFinish, "finish"}};
+        {wire::kDefine, "define"},      {wire::kFill, "fill"},   {wire::kFilled, "filled"},
+        {wire::kPull, "pull"},          {wire::kPush, "push"},   {wire::kSnapshot, "snapshot"},
+        {wire::kPullRows, "pull rows"}, {wire::kLeave, "leave"}, {wire::kFinish, "finish"}};
     const uint16_t type = frame.header.type;
     if (type == wire::kPush) push_ = frame.header.sequence;
     if (type == wire::kPull && pulled != nullptr) *pulled = true;

@@ -8,6 +8,7 @@ bool MaySend(PeerRole role, uint16_t type) {
   switch (type) {
     case wire::kPush:
     case wire::kPull:
+    case wire::kPullRows:
     case wire::kLeave:
     case wire::kFail:
     case wire::kRegister:

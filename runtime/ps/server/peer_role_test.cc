@@ -16,7 +16,7 @@ TEST(MaySend, GivesEachTypeToTheRolesThatNeedIt) {
   const std::set<uint16_t> chief = {wire::kDefine,   wire::kFill,  wire::kFilled,
                                     wire::kSnapshot, wire::kHold,  wire::kRelease,
                                     wire::kFinish,   wire::kRenew, wire::kTaken};
-  const std::set<uint16_t> trains = {wire::kPush, wire::kPull,     wire::kLeave,
+  const std::set<uint16_t> trains = {wire::kPush, wire::kPull,     wire::kPullRows, wire::kLeave,
                                      wire::kFail, wire::kRegister, wire::kAnnounce};
   // Includes the types that only servers send, and types that do not exist.
   for (uint16_t type = 0; type < 100; ++type) {

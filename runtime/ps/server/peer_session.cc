@@ -48,6 +48,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
       return false;  // these frames have no answer
     case wire::kPush:
     case wire::kPull:
+    case wire::kPullRows:
       SendRefusal(header.sequence, why);
       return false;
     default:
@@ -63,6 +64,8 @@ void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
       return OnPush(frame);
     case wire::kPull:
       return Pull(frame.header);
+    case wire::kPullRows:
+      return OnPullRows(frame);
     case wire::kDefine:
       return BeginFill(frame);
     case wire::kFill:
@@ -198,9 +201,14 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
 void PeerSession::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
   store = std::move(of);
   sequence = number;
-  shards.clear();  // keeps the allocation for reuse
+  parts.clear();  // keeps the allocation for reuse
   sent = offset = bytes = 0;
   last = false;
+}
+
+void PeerSession::Reply::Add(ReplyPart part) {
+  bytes += part.bytes;
+  parts.push_back(std::move(part));
 }
 
 void PeerSession::Pull(const rpc::FrameHeader& header) {
@@ -334,9 +342,10 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_
     // the meantime.
     if (reply_.sequence != sequence || reply_.store == nullptr) return;
     if (with_values) {
-      reply_.shards.assign(reply_.store->shards().begin(), reply_.store->shards().end());
+      reply_.parts.clear();
       reply_.sent = reply_.offset = reply_.bytes = 0;
-      for (int shard : reply_.shards) reply_.bytes += reply_.store->bytes_of(shard);
+      for (int shard : reply_.store->whole_shards())
+        reply_.Add({.shard = shard, .bytes = reply_.store->bytes_of(shard)});
     }
     reply_.final = {.type = wire::kValues,
                     .flags = static_cast<uint16_t>(flags | wire::kLast),
@@ -389,25 +398,41 @@ bool PeerSession::NextFrame(rpc::OutgoingFrame& frame) {
   return true;
 }
 
+// Takes the next piece of the answer.
+PeerSession::Chunk PeerSession::NextChunk() {
+  const ReplyPart& part = reply_.parts[reply_.sent];
+  const size_t left = part.bytes - reply_.offset;
+  Chunk chunk{.shard = part.shard,
+              .offset = reply_.offset,
+              .bytes = std::min(left, rpc::kFrameTargetBytes)};
+  if (part.rows != nullptr) {
+    const size_t row = part.bytes / static_cast<size_t>(part.count);
+    chunk.rows = std::clamp<size_t>(rpc::kFrameTargetBytes / row, 1, left / row);
+    chunk.bytes = chunk.rows * row;
+    chunk.first_row = reply_.offset / row;
+    // A refusal may drop the part while its rows are being copied.
+    chunk.indices.reset(part.rows->Hold());
+  }
+  reply_.offset += chunk.bytes;
+  if (chunk.bytes == left) {
+    ++reply_.sent;
+    reply_.offset = 0;
+  }
+  return chunk;
+}
+
 // Sets the header and lists the contents of the frame in chunks_. Returns the number of bytes.
 size_t PeerSession::PlanValues(rpc::OutgoingFrame& frame) {
   size_t total = 0;
   chunks_.clear();
-  while (reply_.sent < reply_.shards.size() && total < rpc::kFrameTargetBytes &&
+  while (reply_.sent < reply_.parts.size() && total < rpc::kFrameTargetBytes &&
          chunks_.size() < rpc::kFrameTargetSegments) {
-    const int shard = reply_.shards[reply_.sent];
-    const size_t left = reply_.store->bytes_of(shard) - reply_.offset;
-    const size_t bytes = std::min(left, rpc::kFrameTargetBytes);
-    chunks_.push_back({shard, reply_.offset, bytes});
-    total += bytes;
-    reply_.offset += bytes;
-    if (bytes < left) continue;
-    ++reply_.sent;
-    reply_.offset = 0;
+    chunks_.push_back(NextChunk());
+    total += chunks_.back().bytes;
   }
   reply_.bytes -= total;
   frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
-  if (reply_.sent == reply_.shards.size() && reply_.last) {
+  if (reply_.sent == reply_.parts.size() && reply_.last) {
     // The exchange ends here, so a later Answer has no effect.
     frame.header = reply_.final;
     reply_.Begin(nullptr, 0);
@@ -421,7 +446,7 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
   {
     MutexLock lock(mutex_);
     if (reply_.store == nullptr) return false;
-    if (reply_.sent == reply_.shards.size() && !reply_.last) return false;
+    if (reply_.sent == reply_.parts.size() && !reply_.last) return false;
     store = reply_.store;
     total = PlanValues(frame);
   }
@@ -431,7 +456,7 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
   rpc::OwnedLease lease(buffers_->Take(total));
   std::span<std::byte> to = lease->bytes(total);
   for (const Chunk& chunk : chunks_) {
-    store->CopyValue(chunk.shard, chunk.offset, to.first(chunk.bytes));
+    CopyChunk(*store, chunk, to.first(chunk.bytes));
     frame.segments.push_back({.index = static_cast<uint32_t>(chunk.shard),
                               .offset = chunk.offset,
                               .bytes = to.first(chunk.bytes),
@@ -439,7 +464,14 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
                               .argument = lease->Hold()});
     to = to.subspan(chunk.bytes);
   }
+  chunks_.clear();
   return true;
+}
+
+void PeerSession::CopyChunk(Store& store, const Chunk& chunk, std::span<std::byte> to) {
+  if (chunk.indices == nullptr) return store.CopyValue(chunk.shard, chunk.offset, to);
+  const auto* indices = reinterpret_cast<const int64_t*>(chunk.indices->data());
+  store.CopyRows(chunk.shard, {indices + chunk.first_row, chunk.rows}, to);
 }
 
 }  // namespace tfjob::ps

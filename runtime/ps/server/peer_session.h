@@ -71,18 +71,37 @@ class PeerSession : public rpc::ConnectionHandler {
     int64_t rows = 0;
     rpc::OwnedLease update;  // asynchronous: the shard's gradient
   };
+  // A request for rows being received; reader thread only.
+  struct RowRequest {
+    std::shared_ptr<Store> store;  // null: none
+    uint64_t sequence = 0;
+    int last_shard = -1;  // whose rows are known
+    // The shard in progress (-1: none). Of its indices, `received` bytes have arrived.
+    int shard = -1;
+    int64_t count = 0;
+    size_t received = 0;
+    rpc::OwnedLease indices;
+  };
+  // A part of an answer: the value of a shard, or `count` rows of it, whose indices are in `rows`.
+  struct ReplyPart {
+    int shard = 0;
+    size_t bytes = 0;
+    rpc::OwnedLease rows = nullptr;
+    int64_t count = 0;
+  };
   // The answer being sent. Used by the reader thread, the writing thread and callers of Answer.
   struct Reply {
     std::shared_ptr<Store> store;
     uint64_t sequence = 0;
-    std::vector<int> shards;  // shards whose values are ready
-    size_t sent = 0;          // number of these shards already sent
-    size_t offset = 0;        // bytes of the next one already sent
-    size_t bytes = 0;         // bytes that are ready and not yet sent
-    bool last = false;        // whether `final` is known
+    std::vector<ReplyPart> parts;  // those that are ready
+    size_t sent = 0;               // number of these parts already sent
+    size_t offset = 0;             // bytes of the next one already sent
+    size_t bytes = 0;              // bytes that are ready and not yet sent
+    bool last = false;             // whether `final` is known
     rpc::FrameHeader final;
 
     void Begin(std::shared_ptr<Store> of, uint64_t number);
+    void Add(ReplyPart part);
   };
   struct CopyRequest {
     std::shared_ptr<Store> store;  // null: none
@@ -99,11 +118,14 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t part = 0;  // the part to send next (0: the value; from 1: the slots)
     size_t offset = 0;
   };
-  // A range of bytes of a shard, to be put into a frame.
+  // A range of bytes of a part of an answer, to be put into a frame. If the part has rows, these
+  // are whole rows, with the indices [first_row, first_row + rows) of `indices`.
   struct Chunk {
     int shard = 0;
     size_t offset = 0;
     size_t bytes = 0;
+    rpc::OwnedLease indices = nullptr;
+    size_t first_row = 0, rows = 0;
   };
 
   // Returns whether the peer's role permits this frame. If not, tells the peer.
@@ -118,6 +140,11 @@ class PeerSession : public rpc::ConnectionHandler {
   void Pull(const rpc::FrameHeader& header);
 
   void OnPush(rpc::IncomingFrame& frame);
+  void OnPullRows(rpc::IncomingFrame& frame);
+  Status TakeRowNumbers(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  Status BeginRowNumbers(const rpc::SegmentInfo& segment);
+  Status EndRowNumbers();
+  Status EndPullRows();
   bool BeginExchange(const rpc::FrameHeader& header);
   bool BeginPush(const rpc::FrameHeader& header);
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
@@ -138,6 +165,8 @@ class PeerSession : public rpc::ConnectionHandler {
   void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Chunk NextChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void CopyChunk(Store& store, const Chunk& chunk, std::span<std::byte> to);
   bool NextCopy(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   bool NextCopiedShard();
   void AppendCopy(rpc::OutgoingFrame& frame);
@@ -151,6 +180,7 @@ class PeerSession : public rpc::ConnectionHandler {
   std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
 
   Push push_;
+  RowRequest wanted_;
   std::shared_ptr<Store> fill_;
   Status fill_status_;
 

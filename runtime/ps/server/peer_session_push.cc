@@ -92,10 +92,10 @@ Status PeerSession::EndShard() {
   // effect on the values.
   RETURN_IF_ERROR(ApplyNow(store, shard));
   push_.update = nullptr;
+  if (store.table_rows_of(shard) != nullptr) return OkStatus();
   MutexLock lock(mutex_);
   // The fresh value can be sent while further shards are still arriving.
-  reply_.shards.push_back(shard);
-  reply_.bytes += store.bytes_of(shard);
+  reply_.Add({.shard = shard, .bytes = store.bytes_of(shard)});
   return OkStatus();
 }
 

@@ -100,6 +100,11 @@ constexpr size_t StrideOf(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
+ShardRows RowsOf(const state::Variable& variable, const Shard& shard) {
+  const int64_t bytes = RowBytes(variable);
+  return {shard.offset / bytes, shard.size / bytes, bytes, variable.dtype};
+}
+
 int SlotsFor(const Definition& definition, const state::Variable& variable) {
   return static_cast<int>(state::SlotsOf(variable, definition.state.optimizer).size());
 }
@@ -153,9 +158,11 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
     entry->optimizer = optimizer::ForVariable(definition_.state.optimizer, variable.name);
     if (variable.constraint.present())
       entry->projection = optimizer::Projection(variable.constraint, ShapeOf(variable, shard));
-    if (HasRowGradient(definition_, shard.variable)) {
-      const int64_t bytes = RowBytes(variable);
-      entry->rows = {shard.offset / bytes, shard.size / bytes, bytes, variable.dtype};
+    if (HasRowGradient(definition_, shard.variable)) entry->rows = RowsOf(variable, shard);
+    if (IsTable(definition_, shard.variable)) {
+      entry->table_rows = RowsOf(variable, shard);
+    } else {
+      whole_.push_back(i);
     }
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
@@ -316,6 +323,17 @@ void Store::CopyValue(int shard, size_t offset, std::span<std::byte> to) {
   if (to.empty()) return;
   MutexLock lock(entry.mutex);
   std::memcpy(to.data(), entry.state->data() + offset, to.size());
+}
+
+void Store::CopyRows(int shard, std::span<const int64_t> indices, std::span<std::byte> to) {
+  Entry& entry = At(shard);
+  const auto bytes = static_cast<size_t>(entry.table_rows.bytes);
+  MutexLock lock(entry.mutex);
+  const std::span<const std::byte> value = entry.Part(0);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const auto row = static_cast<size_t>(indices[i] - entry.table_rows.first);
+    std::memcpy(to.data() + i * bytes, value.subspan(row * bytes, bytes).data(), bytes);
+  }
 }
 
 void Store::CopyState(int shard, std::byte* to, std::string& ledger) {

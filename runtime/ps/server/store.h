@@ -48,6 +48,12 @@ class Store {
   const ShardRows* rows_of(int shard) const {
     return At(shard).rows.count == 0 ? nullptr : &At(shard).rows;
   }
+  // Returns null unless the shard is of a table, of which tasks read rows.
+  const ShardRows* table_rows_of(int shard) const {
+    return At(shard).table_rows.count == 0 ? nullptr : &At(shard).table_rows;
+  }
+  // Returns this server's shards that tasks read whole, in ascending order.
+  const std::vector<int>& whole_shards() const { return whole_; }
   int slots_of(int shard) const { return At(shard).slots; }
   // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
@@ -100,6 +106,8 @@ class Store {
   // Copies to.size() bytes of the value, starting at `offset`. Updates may happen between two
   // calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
+  // Copies the rows with these numbers, which CheckRows accepts, one after the other.
+  void CopyRows(int shard, std::span<const int64_t> indices, std::span<std::byte> to);
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
@@ -144,7 +152,8 @@ class Store {
     optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
-    ShardRows rows;  // count 0: the gradient does not arrive as rows
+    ShardRows rows;        // count 0: the gradient does not arrive as rows
+    ShardRows table_rows;  // count 0: of no table
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const;
 
@@ -167,7 +176,7 @@ class Store {
   const int servers_;
   const int64_t epoch_;
   const uint64_t fingerprint_;
-  std::vector<int> own_;
+  std::vector<int> own_, whole_;
   std::vector<int> local_;  // shard → index in entries_, or -1
   std::vector<std::unique_ptr<Entry>> entries_;
   int64_t unfilled_ = 0;

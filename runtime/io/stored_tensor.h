@@ -1,0 +1,42 @@
+// A tensor that stays in a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::io {
+
+class DataFile;
+
+// Holds the file open, so that the values stay readable if the file is deleted. Copies share the
+// file. Thread-safe.
+class StoredTensor {
+ public:
+  // The dense values begin at byte `offset` of the file.
+  StoredTensor(std::shared_ptr<const DataFile> file, DType dtype, Shape shape, int64_t offset)
+      : file_(std::move(file)), dtype_(dtype), shape_(std::move(shape)), offset_(offset) {}
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+
+  // Reads rows of a matrix into `rows`, one after the other. `indices` are their numbers, followed
+  // by -1 for rows that do not count and are left as they are. Returns InvalidArgument for a number
+  // of a row that the matrix does not have, or a tensor that is no matrix, and the error of a read
+  // that fails.
+  Status ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const;
+
+ private:
+  std::shared_ptr<const DataFile> file_;
+  DType dtype_;
+  Shape shape_;
+  int64_t offset_;
+};
+
+}  // namespace tfjob::io

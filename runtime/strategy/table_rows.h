@@ -1,0 +1,71 @@
+// Finds the rows of tables that a batch reads, for programs that do not have the tables
+// (ModelDefinition::tables), and holds their values while the program runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/pipeline.h"
+#include "runtime/exec/program.h"
+#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::strategy {
+
+// Owned by one thread.
+class TableRows {
+ public:
+  // Compiles the program that computes the row numbers of a batch.
+  static StatusOr<std::unique_ptr<TableRows>> Compile(const ModelDefinition& definition,
+                                                      const model::BuiltGraph& built,
+                                                      const exec::Device& device);
+
+  // Finds the rows that the batch reads. `step` and `seed` are those of the run. Returns
+  // InvalidArgument for a number of a row that the table does not have, with the words of Gather.
+  // Allocates nothing.
+  Status Find(const data::Batch& batch, int64_t step, int64_t seed);
+
+  // Returns the numbers of the rows of variable `v` that Find has found: distinct and ascending,
+  // followed by -1. Empty if the variable is no table. The length and the address stay the same.
+  std::span<const int64_t> Indices(int v) const;
+  // Returns the memory of the values of these rows, which the caller fills before the run.
+  std::span<std::byte> Values(int v);
+
+  // Feeds the values, and where in them each row is, to a program. Their addresses stay the same.
+  void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
+
+ private:
+  struct Lookup {
+    std::string op;
+    int ids = -1;  // the fetch of program_
+    std::string places_feed;
+    Tensor places;  // int64
+  };
+  struct Table {
+    std::string variable, rows_feed;
+    int64_t rows = 0;  // of the whole table
+    std::vector<Lookup> lookups;
+    Tensor values;
+    std::vector<int64_t> indices;
+    std::vector<std::pair<int64_t, int64_t>> sorted;  // scratch: each id and its position
+  };
+  TableRows() = default;
+  Status Collect(Table& table) const;
+  // Calls visit(id, position) for each id of a lookup.
+  template <typename Visit>
+  void ForIds(const Lookup& lookup, const Visit& visit) const;
+  static void Number(Table& table);
+
+  variables::VariableStore none_;  // the program reads no variables
+  std::unique_ptr<exec::Program> program_;
+  std::vector<exec::Feed> feeds_;
+  std::vector<Table> tables_;
+  std::vector<int> table_of_variable_;  // -1: none
+  int64_t step_ = 0, seed_ = 0;
+};
+
+}  // namespace tfjob::strategy
