@@ -75,7 +75,7 @@ Status Actor::ChangeOne(const ActContext& context, const plan::Change& change) {
   const StatusOr<client::Object> changed = dependencies_.client.Patch(key, *change.patch);
   Status status = changed.status();
   if (IsGoneOrTaken(status)) {
-    // Pods may do without the latest pod group, but not without protection.
+    // Pods can be created without the latest pod group, but not without the latest NetworkPolicy.
     if (change.kind != Kind::kNetworkPolicy) return OkStatus();
     return Unavailable("changing ", client::ToString(key), ": ", Message(status));
   }

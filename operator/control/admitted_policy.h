@@ -11,9 +11,9 @@ struct TFJob;
 
 namespace tfjob::control {
 
-// Returns the path of a difference, such as "spec.ingress", between the rules that the job needs
-// and those in `returned`, the policy that a create or a patch returned. They differ if a webhook
-// changed them during that call. Returns "" if there is no difference.
+// Returns the path of a field, such as "spec.ingress", in which `returned`, the policy that a
+// create or a patch returned, differs from the rules that the job needs; "" if there is none. A
+// difference means that a webhook changed the policy during that call.
 std::string DifferenceOfPolicy(const api::TFJob& job, const client::Object& returned);
 
 // Returns the message for such a difference: names the policy and says what to change.

@@ -31,8 +31,8 @@ struct Memory {
   // True if the job has just been read from the server, for the reconcile that begins now.
   bool job_is_fresh = false;
 
-  // The time (Clock::Monotonic) since which the status has been out of date, if only its counts
-  // are.
+  // When the status became out of date (Clock::Monotonic). Set only if nothing but its counts is
+  // out of date.
   std::optional<Duration> counts_behind;
 
   // A status write whose response was lost. If it turns out that the server executed it, the

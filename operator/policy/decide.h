@@ -30,7 +30,7 @@ Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now,
 
 // Fails a job that cannot run because its validation or rendering failed permanently. The condition
 // contains the message of `why`. Then cleans up and applies the TTL, as for any job that has ended.
-// A job that has already ended is only cleaned up, as by Decide.
+// A job that has already ended is only cleaned up, as in Decide.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
                const DecisionOptions& options);
 

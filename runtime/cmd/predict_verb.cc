@@ -16,8 +16,8 @@ namespace {
 
 constexpr Logger kLog("predict");
 
-// Reads the arrays of one --input, which is FILE or NAME=FILE. The file of a named input has only
-// one array, or an array with this name.
+// Reads the arrays of one --input, which is FILE or NAME=FILE. The file of a named input must
+// contain a single array, or an array with that name.
 Status AddInput(const std::string& flag, io::NamedTensors& arrays) {
   const size_t equals = flag.find('=');
   const bool named = equals != std::string::npos;

@@ -82,7 +82,7 @@ void AddLossArguments(std::vector<Key>& keys) {
       "Exponent of the factor that reduces the weight of well-classified examples.");
   add("apply_class_balancing", KeyType::kBool, Bind<kOf, &L::apply_class_balancing>(), kNoLimit,
       {"binary_focal_crossentropy"}, "false",
-      "Multiply by alpha where the label is 1, and by 1 − alpha where it is 0.");
+      "Multiply the loss by alpha where the label is 1, and by 1 − alpha where it is 0.");
   add("delta", KeyType::kNumber, Bind<kOf, &L::delta>(), kNoLimit, {"huber"}, "1",
       "The error at which the loss changes from a square to a line.");
 }

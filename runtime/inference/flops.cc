@@ -34,7 +34,7 @@ std::optional<double> Products(const graph::Graph& graph, const graph::Node& nod
   };
   if (node.op == "Conv2D") return Elements(output) * per_filter(input(1));
   if (node.op == "Conv2DBackpropInput") return Elements(input(1)) * per_filter(input(0));
-  // Every element of the first operand is multiplied with a row of the second.
+  // Every element of the first operand is multiplied by a row of the second.
   if (node.op == "MatMul") return Elements(input(0)) * static_cast<double>(output.dim(-1));
   if (node.op == "BatchMatMulV2") {
     const int summed = node.attributes.Get("adj_x", false) ? -2 : -1;

@@ -19,7 +19,7 @@ using ReadBytesNext = absl::FunctionRef<Status(std::span<std::byte>)>;
 constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
-// Data compress to a hundredth of their size only if almost all of them are the same, as in a file
+// Data compresses to a hundredth of its size only if almost all of it is identical, as in a file
 // made to exhaust its reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;

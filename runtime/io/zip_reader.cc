@@ -16,8 +16,8 @@ constexpr uint64_t kMostComment = 65535;
 constexpr uint64_t kMostRatio = 1040;  // deflate's best is 1032:1 (zlib.net/zlib_tech.html)
 constexpr size_t kPiece = 64 << 10;
 
-// Takes little-endian numbers from the front of a text. After the end of the text, returns zeros
-// and is no longer ok().
+// Reads little-endian numbers from the front of a buffer. Reads past the end return zeros and make
+// ok() false.
 class Fields {
  public:
   explicit Fields(std::string_view text) : rest_(text) {}

@@ -8,12 +8,11 @@
 
 namespace tfjob::model {
 
-// Makes the layers that match one of the patterns not trainable, as Keras' `layer.trainable =
-// False` does: their variables keep their values, and a BatchNormalization normalises with its
-// moving statistics. A pattern is matched as in a shell (fnmatch) against the layer's name, which
-// begins with the names of the nested models around it: "encoder/dense_1". `*` matches any text,
-// including slashes. Returns InvalidArgument, and leaves the model unchanged, if a pattern matches
-// no layer.
+// Freezes the layers that match any of the patterns, like Keras' `layer.trainable = False`: their
+// variables keep their values, and a BatchNormalization normalises with its moving statistics. A
+// pattern is matched as in a shell (fnmatch) against the layer's name, which begins with the names
+// of the nested models around it: "encoder/dense_1". `*` matches any text, including slashes.
+// Returns InvalidArgument, and leaves the model unchanged, if a pattern matches no layer.
 Status Freeze(Model& model, std::span<const std::string> patterns);
 
 }  // namespace tfjob::model

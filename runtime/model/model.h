@@ -79,8 +79,8 @@ std::vector<std::string> InputNames(const Model& model);
 // outputs of one layer.
 std::vector<std::string> OutputNames(const Model& model);
 
-// Returns the types of the inputs as the model states them, in its InputLayers or as the stated
-// input of the layers that take inputs. nullopt for an input whose type the model does not state.
+// Returns the input types that the model specifies, either in its InputLayers or in the layers that
+// read the inputs; nullopt for an input whose type it does not specify.
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the types after each call, in the order of the calls. `in` are the types of the model's

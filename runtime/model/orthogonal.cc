@@ -17,7 +17,7 @@ double Dot(std::span<const double> a, std::span<const double> b) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// Subtracts from `row` its projections on the rows before it, which are orthonormal.
+// Subtracts from `row` its projections onto the rows before it, which are orthonormal.
 void Project(std::span<double> row, std::span<const double> before) {
   for (size_t at = 0; at < before.size(); at += row.size()) {
     const std::span<const double> other = before.subspan(at, row.size());

@@ -32,8 +32,7 @@ bool ResetPeak() {
 
 class MemoryTest : public ParameterServerTest {};
 
-// The values and slots of the state before a rollback are freed before the state after the rollback
-// arrives.
+// A rollback frees the values and slots of the old state before the new state arrives.
 TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
   if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
   StartServers(1);

@@ -133,8 +133,8 @@ void Connection::Flush() {
     if (writing_ || closing_ || !running_) return;
     writing_ = true;
   }
-  // While the reader thread writes, it cannot read. That time counts as silence of the peer, so
-  // that the peer's lease expires if the network is blocked.
+  // While the reader thread writes, it cannot read. That time counts as silence from the peer, so
+  // the peer's lease expires if the network is blocked.
   const bool reads = handling_ && Thread::CurrentId() == reader_.load();
   if (reads) {
     last_heard_us_ = NowMicroseconds();

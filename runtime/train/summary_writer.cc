@@ -68,8 +68,8 @@ struct SummaryWriter::Shared {
   std::string problem ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the writer no longer exists: use nothing of its
-                                                  // owner
+  // True if the writer has been destroyed; do not use anything that belongs to its owner.
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;
 };
 
 SummaryWriter::SummaryWriter(SummaryOptions options, Clock& clock)

@@ -67,7 +67,7 @@ class Listener {
     Duration deadline;
     ListenerHello hello;
   };
-  // By the order in which they were accepted, so that the first is the next to time out.
+  // In the order in which they were accepted, so the first is the next to time out.
   using Connections = std::map<uint64_t, Unproven>;
 
   Listener(ListenerOptions options, UniqueFd socket, UniqueFd poll, UniqueFd stop, int port);

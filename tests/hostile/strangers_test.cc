@@ -337,7 +337,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
 
 TEST_F(HostileTest, PortScan) {
   for (int i = 0; i < 500; ++i) Connect();
-  // They are all read by the time that a later connection has been answered.
+  // By the time a later connection is answered, all of these have been processed.
   const UniqueFd last = Connect();
   Say(last, "?");
   EXPECT_EQ(HearToTheEnd(last), "");

@@ -119,7 +119,7 @@ TEST(Objectives, EveryStepOfASequenceHasALabel) {
   EXPECT_NEAR(rows.Get("accuracy_sum"), hits, 1e-6);
 }
 
-// As in Keras, the mean divides by the number of places, whatever their weights.
+// As in Keras, the mean divides by the number of places, not by the sum of the weights.
 TEST(Objectives, WeightsOfExamplesAndOfPlacesMultiplyTheLoss) {
   BuildOptions options =
       Options(LossKind::kSparseCategoricalCrossentropy, true, {DType::kInt64, {kSteps}});

@@ -1,8 +1,8 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, in asynchronous and in
 // synchronous mode. The job must end as Succeeded with the expected accuracy, and the step must
-// never decrease, except to that of the last checkpoint if the server that keeps it was lost: ps 0
-// or, in synchronous mode, any server. Other tests stop a task for a while, so that it is silent
-// while its connections stay open.
+// never decrease unless a server that keeps it (ps 0 or, in synchronous mode, any server) was lost.
+// It may then go back to the step of the last checkpoint. Other tests stop a task for a while, so
+// that it is silent while its connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -33,7 +33,7 @@ struct Selection {
   bool all_namespaces = false;
   client::LabelSelector labels;
 
-  // Returns the namespace of the jobs; "" if they are in all namespaces.
+  // Returns the namespace of the jobs; "" for all namespaces.
   std::string name_space(const Cluster& cluster) const;
   bool Contains(const objects::ObjectMeta& job) const;
 };

@@ -29,7 +29,7 @@ class Verb {
   // Returns one line for the help.
   const std::string& help() const { return help_; }
 
-  // Adds the verb's flags, arguments, and those checks that need no cluster to `flags`. Parsing
+  // Adds to `flags` the verb's flags and arguments, and the checks that need no cluster. Parsing
   // stores the values in the verb.
   virtual void AddFlags(FlagSet& flags) = 0;
   // Runs the verb and returns the program's exit code. Call it after parsing.

@@ -91,7 +91,7 @@ class CallLog : public client::WatchSink {
   void OnUpserted(Object object) override { Add("upserted " + client::MetadataOf(object).name); }
   void OnDeleted(Object object) override { Add("deleted " + client::MetadataOf(object).name); }
 
-  // Waits for `count` calls, at most 10 s, and returns all calls.
+  // Waits up to 10 s for `count` calls, and returns all calls.
   std::vector<std::string> Await(size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     MutexLock lock(mutex_);

@@ -15,7 +15,7 @@ inline constexpr char kAcceptProtobuf[] = "application/vnd.kubernetes.protobuf, 
 
 // Returns whether a response with this Content-Type has objects in envelopes.
 bool IsProtobuf(std::string_view content_type);
-// Returns whether the bytes begin as an envelope does. No JSON does.
+// Returns whether the bytes begin like an envelope. JSON never does.
 bool IsEnvelope(std::string_view bytes);
 
 struct Envelope {

@@ -10,7 +10,7 @@ namespace tfjob::store {
 // Checks a new object. Returns InvalidArgument with the path of the wrong value.
 Status ValidateNew(objects::Kind kind, const Json& object, const objects::ObjectMeta& metadata);
 
-// Checks only the labels, as an update does.
+// Checks an update. Only the labels are checked.
 Status ValidateLabels(objects::Kind kind, const objects::ObjectMeta& metadata);
 
 // Returns whether `text` is a subdomain as in RFC 1123: parts joined by dots, at most

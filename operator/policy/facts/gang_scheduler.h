@@ -28,7 +28,7 @@ std::string_view ApiVersionOf(NativeVersion version);
 enum class GangScheduler {
   kNone,
   kVolcano,       // scheduling.volcano.sh PodGroup; pods are created once the queue admits it
-  kCoscheduling,  // scheduling.x-k8s.io PodGroup of the scheduler-plugins
+  kCoscheduling,  // scheduling.x-k8s.io PodGroup of scheduler-plugins
   kNative,        // scheduling.k8s.io Workload and PodGroup of Kubernetes itself
 };
 
@@ -90,7 +90,7 @@ struct Gang {
 
 // Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" are
 // recognised in any letter case. Any other value is the name of a scheduler that supports the
-// PodGroup of the scheduler-plugins.
+// PodGroup of scheduler-plugins.
 Gang GangFromFlag(std::string_view name);
 
 // The fields of a PodGroup's spec that are derived from the job. A field that the scheduler's

@@ -30,8 +30,7 @@ std::optional<double> UniformValue(const Graph& graph, Output output) {
       return UniformOf<double>(tensor);
     case DType::kInt32:
       return UniformOf<int32_t>(tensor);
-    // A double cannot represent every int64.
-    case DType::kInt64:
+    case DType::kInt64:  // a double cannot represent every int64
     case DType::kUInt8:
     case DType::kBool:
       return std::nullopt;

@@ -178,7 +178,7 @@ TEST_F(TwoServersTest, ValuesThatPs0DidNotDateAreTooStaleForAGradient) {
   EXPECT_EQ(result->global_step, 1001);
 }
 
-// Connects to pipes after a delay, like to hosts that answer late, or fails after the delay.
+// Connects to pipes after a delay, as if the hosts answered late, or fails after the delay.
 class LateConnector : public rpc::Connector {
  public:
   LateConnector(rpc::Connector& inner, Duration delay) : inner_(inner), delay_(delay) {}

@@ -38,8 +38,9 @@ class Incarnations {
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
 
-  // Servers other than ps 0. The process announces its incarnation. Returns FailedPrecondition if a
-  // later process is known, and InvalidArgument for numbers that are never issued.
+  // Only on servers other than ps 0. Records the incarnation that the process announces. Returns
+  // FailedPrecondition if a later process is known, and InvalidArgument for numbers that are never
+  // issued.
   Status Announce(const protocol::Worker& task, int64_t instance, int64_t incarnation);
 
   // Records an incarnation that a ledger names.

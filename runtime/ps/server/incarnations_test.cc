@@ -137,7 +137,7 @@ TEST(Incarnations, AProcessWithANumberOfAPredecessorIsOlderThanOneThatHadNone) {
   }
 }
 
-// Neither has a number, so the one that connected first is the older one.
+// Neither process has a number yet, so the one that connected first counts as the older one.
 TEST(Incarnations, AProcessThatGetsANumberSupersedesThoseThatConnectedBeforeIt) {
   Incarnations known;
   for (const int64_t instance : {500, 20, 500, 20}) known.Connect(kTask, instance);
