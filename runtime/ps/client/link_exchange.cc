@@ -267,7 +267,10 @@ StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
                                          segment.length);
   }
   const RowRange rows = RowsOf(step, *shard);
-  const auto row = static_cast<size_t>(RowBytes(definition.state.variables[variable]));
+  // A variable of whose rows none were requested need not have rows.
+  const auto row = rows.count == 0
+                       ? size_t{0}
+                       : static_cast<size_t>(RowBytes(definition.state.variables[variable]));
   // ShardOf has checked that this sum does not overflow.
   if (segment.offset + segment.length > rows.count * row) {
     return DataLoss(name_, ": shard ", segment.index, ": only ", rows.count,
