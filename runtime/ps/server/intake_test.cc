@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -27,17 +28,36 @@ class Waiting {
   std::thread thread_;
 };
 
-TEST(Intake, LetsOneInForEachThatIsCompleteWhileBytesArrive) {
-  const auto intake = Intake::Create(OneSlot());
-  auto first = intake->Enter();
-  Waiting second(*intake);
-  const auto end = std::chrono::steady_clock::now() + 200ms;
-  while (std::chrono::steady_clock::now() < end) {
-    first->Count(1);
+// Counts bytes for 300 ms. Returns the longest pause, which depends on how busy the machine is.
+std::chrono::steady_clock::duration CountBytes(Intake::Slot& slot) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto last = begin;
+  std::chrono::steady_clock::duration pause{0};
+  while (last < begin + 300ms) {
+    slot.Count(1);
     std::this_thread::yield();
+    const auto now = std::chrono::steady_clock::now();
+    pause = std::max(pause, now - last);
+    last = now;
   }
-  EXPECT_FALSE(second.entered);
-  first = nullptr;  // `second` must now be admitted, or the test would hang
+  return pause;
+}
+
+TEST(Intake, LetsOneInForEachThatIsCompleteWhileBytesArrive) {
+  Intake::Options options = OneSlot();
+  options.look_every = 100ms;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const auto intake = Intake::Create(options);
+    auto first = intake->Enter();
+    Waiting second(*intake);
+    const bool steady = CountBytes(*first) < options.look_every / 2;
+    const bool entered = second.entered;
+    first = nullptr;  // `second` must now be admitted, or the test would hang
+    if (!steady) continue;
+    EXPECT_FALSE(entered);
+    return;
+  }
+  GTEST_SKIP() << "the machine is too busy to count bytes without long pauses";
 }
 
 TEST(Intake, LetsFurtherOnesInIfNoBytesArrive) {
