@@ -21,6 +21,8 @@ import urllib.parse
 
 from .messages import Closed, chunk, compressed, framed, parse_head, read_body, read_chunk, read_head, with_query
 
+PROTOBUF = b"application/vnd.kubernetes.protobuf"
+
 
 @dataclasses.dataclass
 class Request:
@@ -199,6 +201,8 @@ class FaultProxy:
             return await answer(writer, request, fault)
         if isinstance(fault, Ask):
             head = with_query(head, fault.query)
+        if isinstance(fault, Lines):
+            head = head.replace(PROTOBUF + b", ", b"")  # `edit` reads and writes lines of JSON
         upstream[1].write(head + framed(request.body, request.headers))
         response = await read_head(upstream[0])
         if not response:
@@ -207,9 +211,10 @@ class FaultProxy:
         request.code = int(status.split(" ")[1])
         if request.watch and request.code == 200:
             writer.write(response)
+            events = frames_of(upstream[0]) if PROTOBUF in response else lines_of(upstream[0])
             if isinstance(fault, Late):
-                return await relay_late(upstream[0], writer, fault)
-            return await relay_lines(upstream[0], writer, fault.edit if isinstance(fault, Lines) else None)
+                return await relay_late(events, writer, fault)
+            return await relay_events(events, writer, fault.edit if isinstance(fault, Lines) else None)
         body = await read_body(upstream[0], headers)
         await self._after(fault, request)
         writer.write(compressed(status, headers, body) if isinstance(fault, Gzip) else response + framed(body, headers))
@@ -260,9 +265,19 @@ async def lines_of(upstream):
             yield line + b"\n"
 
 
-async def relay_lines(upstream, writer, edit):
-    """Forwards a watch, and applies `edit` to each line."""
-    async for line in lines_of(upstream):
+async def frames_of(upstream):
+    """Yields the events of a watch in protobuf. Each begins with its length, in four bytes."""
+    rest = b""
+    while data := await read_chunk(upstream):
+        rest += data
+        while len(rest) >= 4 and len(rest) >= (end := 4 + int.from_bytes(rest[:4], "big")):
+            yield rest[:end]
+            rest = rest[end:]
+
+
+async def relay_events(events, writer, edit):
+    """Forwards a watch, and applies `edit` to each event."""
+    async for line in events:
         try:
             out = line if edit is None else edit(line)
         except Stalled:
@@ -277,14 +292,14 @@ async def relay_lines(upstream, writer, edit):
     await send(writer, chunk(b""))
 
 
-async def relay_late(upstream, writer, fault):
-    """Forwards a watch. Reads the lines as they arrive, and sends them when the fault says so."""
+async def relay_late(events, writer, fault):
+    """Forwards a watch. Reads the events as they arrive, and sends them when the fault says so."""
     came = asyncio.Queue()
 
     async def read():
         try:
-            async for line in lines_of(upstream):
-                came.put_nowait(line)
+            async for event in events:
+                came.put_nowait(event)
         finally:
             came.put_nowait(None)
 
