@@ -201,8 +201,8 @@ class FaultProxy:
             return await answer(writer, request, fault)
         if isinstance(fault, Ask):
             head = with_query(head, fault.query)
-        if isinstance(fault, Lines):
-            head = head.replace(PROTOBUF + b", ", b"")  # `edit` reads and writes lines of JSON
+        if isinstance(fault, (Late, Lines)):
+            head = head.replace(PROTOBUF + b", ", b"")  # `order` and `edit` read lines of JSON
         upstream[1].write(head + framed(request.body, request.headers))
         response = await read_head(upstream[0])
         if not response:
