@@ -84,7 +84,7 @@ TEST(Decide, LeavesOthersJobsAlone) {
   EXPECT_EQ(ours.Reconcile(0).stage, Stage::kIgnored);
 }
 
-// When the job succeeds, active replicas are counted as succeeded. What happens to pods later does
+// When the job succeeds, active replicas are counted as succeeded. Later events of these pods do
 // not change the status.
 TEST(Decide, EndsInSuccessForEver) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));

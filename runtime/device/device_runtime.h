@@ -86,8 +86,8 @@ class DeviceRuntime {
   virtual Status Write(void* to, const void* from, size_t bytes) = 0;
 
   // Between these calls, operations that are submitted to the stream do not run, but become the
-  // sequence. Meanwhile the stream must not record or wait for an event, and nobody may allocate
-  // memory or synchronise with the device. Return Unimplemented on an immediate device.
+  // sequence. Meanwhile the stream must not record or wait for an event, and no thread may
+  // allocate memory or synchronise with the device. Return Unimplemented on an immediate device.
   virtual Status BeginCapture(Stream& stream) = 0;
   virtual StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) = 0;
   // Submits the operations of a sequence again, with the same addresses.

@@ -7,7 +7,8 @@
 //   - two operations use the same memory, at least one writes it, and no stream or event orders
 //     them;
 //   - memory is freed while an operation may use it;
-//   - a stream that captures is told to do what a sequence cannot contain.
+//   - a stream that captures a sequence records an event, waits for one or replays a sequence, or
+//     memory is allocated or the device synchronised meanwhile.
 //
 // Operations run on a thread that submits an operation or synchronises. Only one runs at a time.
 #pragma once

@@ -136,10 +136,10 @@ class Program {
   // Starts a run, which Run would wait for. The device runs it at any time before its ticket's Wait
   // returns: on a CPU, the thread that waits runs it. Runs follow each other in the order in which
   // they were started. Returns InvalidArgument like Run, and FailedPrecondition if kMaxRuns are in
-  // progress. Until the run has ended, nobody may access the variables that it uses.
+  // progress. The variables that it uses must not be accessed until it has ended.
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
-  // Returns the dense value of a fetch in the last run that somebody has waited for. It is valid
+  // Returns the dense value of a fetch in the last run that was waited for. It is valid
   // until the next Run or Wait, or the second Start. Before the first run, computed values are
   // zeros. The address stays the same if no run starts while another is in progress.
   std::span<const std::byte> FetchBytes(int fetch) const;

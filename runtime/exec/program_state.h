@@ -40,7 +40,7 @@ struct Segment {
   std::vector<int> announced;
 };
 
-// A run that was started, and for which nobody has waited.
+// A run that was started and has not been waited for yet.
 struct RunInProgress {
   int64_t number = 0;
   size_t slot = 0;

@@ -46,7 +46,8 @@ Inputs AddInputs(Builder& b) {
           ReadVariable(b, "w", kF32, kWeights)};
 }
 
-// One step: two states that are swapped, one that a mask keeps, and outputs of every kind.
+// The values of one step: two states that are swapped, one that the mask keeps, and every kind of
+// output.
 struct Step {
   Output h, c, sum;
 };

@@ -21,8 +21,8 @@ struct GradientOrRows {
 };
 // Appends the nodes that compute the gradients of `wrt`, given the gradients of `values`: d loss /
 // d wrt[i], if gradients[j] is d loss / d values[j]. Returns a default value for each wrt[i] on
-// which none of `values` depends through differentiable ops. With `rows`, returns gradients by rows
-// where GradientsOrRows does. See gradients.h for everything else.
+// which none of `values` depends through differentiable ops. With `rows`, returns the same
+// gradients as rows as GradientsOrRows (gradients.h).
 std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> values,
                                           std::span<const Output> gradients,
                                           std::span<const Output> wrt, bool rows);

@@ -240,7 +240,7 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
   std::string text =
       StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
   // The elements begin at a multiple of 64 bytes. In version 1, the header's length has two bytes,
-  // which is enough for every rank that occurs.
+  // enough for the shapes that tensors have.
   constexpr size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';

@@ -119,8 +119,8 @@ struct BuiltGraph {
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum
-  // What the graph must be fed of BuildOptions::tables, and the graph that computes the numbers of
-  // these rows.
+  // The tables of BuildOptions::tables whose rows the graph is fed, and a graph that computes the
+  // numbers of these rows.
   std::vector<graph::RowTable> tables;
   graph::Graph table_ids;
 };

@@ -44,8 +44,8 @@ class Evaluation {
 
   ~Evaluation();
 
-  // Returns the loss and metrics of the model with the snapshot's values. Of the tables, only the
-  // rows of each batch are read: from the snapshot or, if `stored` is not empty, from these values,
+  // Returns the loss and metrics of the model with the snapshot's values. Reads only the rows of
+  // tables that a batch needs: from the snapshot or, if `stored` is not empty, from these values,
   // one per table. Returns Cancelled if `stop` is requested, and the errors of reading `stored`.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});

@@ -32,7 +32,7 @@ OF_THE_SYSTEM = re.compile(
     r"|\b(steady_clock|system_clock|high_resolution_clock)::now\b|\b(sleep_for|sleep_until|usleep|nanosleep)\b")
 DOUBLES = {"runtime/ps/client/scripted_server.h", "runtime/ps/slow_connector.h"}  # for tests with real threads
 
-# What belongs to one device, and the room above which nobody may include it.
+# The headers of one device, and the highest room that may include them.
 OF_A_DEVICE = re.compile(r"^runtime/(kernels/|device/(cpu|fake)_|exec/fake_device)")
 EXEC = "runtime/exec"
 

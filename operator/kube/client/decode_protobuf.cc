@@ -29,7 +29,7 @@ std::string FindText(std::string_view message, uint32_t field) {
   return IsUtf8(found) ? std::string(found) : "";
 }
 
-// What identifies an object that cannot be read as a whole; the texts that cannot be read are "".
+// Identifies an object that cannot be read as a whole. A field that cannot be read is "".
 struct Identity {
   std::string name;
   std::string name_space;

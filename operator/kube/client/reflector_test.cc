@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "operator/kube/client/kube_client.h"
+#include "operator/kube/doubles/call_log.h"
 #include "operator/kube/doubles/fake_transport.h"
 
 namespace tfjob::kube {
@@ -13,38 +14,6 @@ namespace {
 
 using client::Object;
 using objects::Kind;
-
-// Describes each call: "replaced a b", "upserted a".
-class CallLog : public client::WatchSink {
- public:
-  void OnReplaced(std::vector<Object> objects) override {
-    std::string call = "replaced";
-    for (const Object& object : objects) call += " " + client::MetadataOf(object).name;
-    Add(call);
-  }
-  void OnUpserted(Object object) override { Add("upserted " + client::MetadataOf(object).name); }
-  void OnDeleted(Object object) override { Add("deleted " + client::MetadataOf(object).name); }
-
-  // Waits for `count` calls, at most 10 s, and returns all calls.
-  std::vector<std::string> Await(size_t count) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
-    MutexLock lock(mutex_);
-    while (calls_.size() < count && changed_.WaitUntil(mutex_, deadline)) {
-    }
-    return calls_;
-  }
-
- private:
-  void Add(std::string call) {
-    MutexLock lock(mutex_);
-    calls_.push_back(std::move(call));
-    changed_.NotifyAll();
-  }
-
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
-};
 
 class OddReflectorTest : public ::testing::Test {
  protected:

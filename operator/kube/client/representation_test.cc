@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/kube/client/kube_client.h"
+#include "operator/kube/doubles/call_log.h"
 #include "operator/kube/doubles/fake_transport.h"
 #include "operator/kube/doubles/protobuf_writer.h"
 #include "operator/kube/rest/envelope.h"
@@ -79,38 +80,6 @@ TEST_F(RepresentationTest, ReadsWholeObjectsAsJson) {
   EXPECT_TRUE(client_->GetJson({Kind::kPod, "ns", "a"}).ok());
   EXPECT_THAT(accepts(), ElementsAre(kAcceptJson));
 }
-
-// Describes each call: "replaced a b", "upserted a".
-class CallLog : public client::WatchSink {
- public:
-  void OnReplaced(std::vector<Object> objects) override {
-    std::string call = "replaced";
-    for (const Object& object : objects) call += " " + client::MetadataOf(object).name;
-    Add(call);
-  }
-  void OnUpserted(Object object) override { Add("upserted " + client::MetadataOf(object).name); }
-  void OnDeleted(Object object) override { Add("deleted " + client::MetadataOf(object).name); }
-
-  // Waits up to 10 s for `count` calls, and returns all calls.
-  std::vector<std::string> Await(size_t count) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
-    MutexLock lock(mutex_);
-    while (calls_.size() < count && changed_.WaitUntil(mutex_, deadline)) {
-    }
-    return calls_;
-  }
-
- private:
-  void Add(std::string call) {
-    MutexLock lock(mutex_);
-    calls_.push_back(std::move(call));
-    changed_.NotifyAll();
-  }
-
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
-};
 
 std::string Frame(const char* type, const char* name, const char* version) {
   return WriteEventFrame(

@@ -278,8 +278,8 @@ class Link : public rpc::ConnectionHandler {
   bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  // Updates of the marked shards in sending order. The first `sent_` have been sent. Of the next
-  // one, the number of its rows and `offset_` bytes have been sent.
+  // Updates of the marked shards in sending order. The first `sent_` have been sent. The
+  // number of rows and `offset_` bytes of the next one have been sent, too.
   std::vector<Update> ready_ ABSL_GUARDED_BY(context_.mutex);
   bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the next update's row count was sent
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;

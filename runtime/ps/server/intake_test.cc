@@ -57,7 +57,7 @@ TEST(Intake, LetsOneInForEachThatIsCompleteWhileBytesArrive) {
     EXPECT_FALSE(entered);
     return;
   }
-  GTEST_SKIP() << "the machine is too busy to count bytes without long pauses";
+  FAIL() << "the machine was too busy to count bytes without long pauses, in 20 attempts";
 }
 
 TEST(Intake, LetsFurtherOnesInIfNoBytesArrive) {

@@ -76,7 +76,7 @@ class PeerSession : public rpc::ConnectionHandler {
     std::shared_ptr<Store> store;  // null: none
     uint64_t sequence = 0;
     int last_shard = -1;  // whose rows are known
-    // The shard in progress (-1: none). Of its indices, `received` bytes have arrived.
+    // The shard in progress (-1: none). `received` bytes of its indices have arrived.
     int shard = -1;
     int64_t count = 0;
     size_t received = 0;
