@@ -1,0 +1,102 @@
+// Defines the collective operations of a fixed set of ranks. A communicator belongs to one
+// generation of a group (group.h): if a rank is lost, every operation of every other rank fails, and
+// the group forms a new generation with a new communicator.
+//
+// All ranks must call the same operations in the same order with the same sizes, types and
+// arguments. Sums have one definition, the pairwise tree over the ranks in rank order (reduction.h):
+// all ranks get the same bits, whatever the algorithm, the transport, the size of the spans, or the
+// order in which ranks arrive.
+//
+// One thread at a time may call the operations, and they block it. Abort and Waiting may be called
+// on any thread. After the first error, every further operation returns that error; the contents of
+// the spans are then undefined.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+
+namespace tfjob::collectives {
+
+// Of dtypes float32, float64, int32 and int64. A mean is a sum that the caller scales.
+enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2 };
+
+// The part of a span that one rank reduces: elements [begin, begin + count).
+struct Slice {
+  int64_t begin = 0;
+  int64_t count = 0;
+  bool operator==(const Slice&) const = default;
+};
+// Splits `count` elements into `ranks` slices whose sizes differ by one at most; the first
+// (count mod ranks) slices have one more element.
+Slice SliceOf(int64_t count, int rank, int ranks);
+
+// What a rank waits for, as its watcher sees it.
+struct Waiting {
+  int64_t operation = 0;   // number of the operation in this communicator, from 1; 0: none yet
+  std::string_view name;   // "AllReduce"; a literal
+  int on = -1;             // the rank that it waits for; -1: it does not wait
+  Duration since{0};       // on the clock RealClock().Monotonic()
+};
+
+class Communicator {
+ public:
+  // Aborts. No other thread may be in an operation.
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Names the transport for logs and --print=collectives: "tcp", "shared memory", "threads".
+  virtual std::string_view transport() const = 0;
+
+  // Memory of one allocation in which this communicator exchanges spans without copying them.
+  class Memory {
+   public:
+    virtual ~Memory() = default;
+    virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
+  };
+  // An operation of all ranks, which must allocate equal sizes. The memory is zero. It may outlive
+  // the communicator. All operations also take spans in other memory, at the price of a copy where
+  // the transport needs one.
+  virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
+
+  // Replaces `values` with the reduction of all ranks' values.
+  virtual Status AllReduce(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
+  // Replaces this rank's slice (SliceOf) with the reduction of all ranks' values. The other slices
+  // become undefined.
+  virtual Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
+  // Replaces every other slice with the value that it has on its rank. Slices are counted in
+  // elements of `element_bytes`.
+  virtual Status AllGather(std::span<std::byte> values, size_t element_bytes) = 0;
+  // Sets `all` to the bytes of every rank, one after the other, and `sizes` to their numbers. Ranks
+  // may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank if
+  // `all` would exceed `most_bytes`. Reuses the capacity of both vectors.
+  virtual Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
+                                   std::vector<std::byte>& all, std::vector<size_t>& sizes) = 0;
+  // Replaces the values with those of `root`.
+  virtual Status Broadcast(std::span<std::byte> values, int root) = 0;
+  // On `root`, replaces `values` with the reduction of all ranks' values. On other ranks, they
+  // become undefined.
+  virtual Status Reduce(std::span<std::byte> values, DType dtype, Reduction reduction,
+                        int root) = 0;
+  // Sends slice r of `values` to rank r, and replaces it with this rank's slice of rank r. The
+  // number of elements must be a multiple of size().
+  virtual Status AllToAll(std::span<std::byte> values, size_t element_bytes) = 0;
+  // Returns after every rank has called it.
+  virtual Status Barrier() = 0;
+
+  // Makes the operation in progress and all later ones fail with `why`, here and, as soon as they
+  // notice, on all other ranks. The first reason of a communicator counts.
+  virtual void Abort(const Status& why) = 0;
+  virtual Waiting CurrentWait() const = 0;
+};
+
+}  // namespace tfjob::collectives

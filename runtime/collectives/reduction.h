@@ -1,0 +1,34 @@
+// Defines the value of a reduction: the pairwise tree over the ranks in rank order. For ranks
+// [begin, end), the value is combine(value of [begin, middle), value of [middle, end)), where
+// middle − begin is the largest power of two below end − begin. Addition rounds, so this order
+// decides the bits of a sum; every algorithm and transport of this room follows it.
+//
+//   5 ranks:  ((v0 + v1) + (v2 + v3)) + v4
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/tensor/dtype.h"
+
+namespace tfjob::collectives {
+
+// Returns the middle of the tree over [begin, end); end − begin is at least 2.
+int TreeMiddle(int begin, int end);
+
+// Returns whether values of this type can be reduced.
+bool CanReduce(DType dtype);
+
+// target[i] = combine(left[i], right[i]). `target` may be `left` or `right`. All have equal sizes.
+// NaN: a minimum or maximum of NaN and a number is NaN.
+void Combine(DType dtype, Reduction reduction, std::span<std::byte> target,
+             std::span<const std::byte> left, std::span<const std::byte> right);
+
+// Reduces the values of several ranks, in one pass over memory: target = tree(values[0], …,
+// values[n - 1]). `target` may be one of the values. n is at least 1.
+void CombineAll(DType dtype, Reduction reduction, std::span<std::byte> target,
+                std::span<const std::span<const std::byte>> values);
+
+}  // namespace tfjob::collectives
