@@ -1,11 +1,11 @@
 // Defines the collective operations of a fixed set of ranks. A communicator belongs to one
-// generation of a group (group.h): if a rank is lost, every operation of every other rank fails, and
-// the group forms a new generation with a new communicator.
+// generation of a group (group.h): if a rank is lost, every operation of every other rank fails,
+// and the group forms a new generation with a new communicator.
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
-// arguments. Sums have one definition, the pairwise tree over the ranks in rank order (reduction.h):
-// all ranks get the same bits, whatever the algorithm, the transport, the size of the spans, or the
-// order in which ranks arrive.
+// arguments. Spans are aligned to their elements. Sums have one definition, the pairwise tree over
+// the ranks in rank order (reduction.h): all ranks get the same bits, whatever the algorithm, the
+// transport, the size of the spans, or the order in which ranks arrive.
 //
 // One thread at a time may call the operations, and they block it. Abort and Waiting may be called
 // on any thread. After the first error, every further operation returns that error; the contents of
@@ -41,10 +41,10 @@ Slice SliceOf(int64_t count, int rank, int ranks);
 
 // What a rank waits for, as its watcher sees it.
 struct Waiting {
-  int64_t operation = 0;   // number of the operation in this communicator, from 1; 0: none yet
-  std::string_view name;   // "AllReduce"; a literal
-  int on = -1;             // the rank that it waits for; -1: it does not wait
-  Duration since{0};       // on the clock RealClock().Monotonic()
+  int64_t operation = 0;  // number of the operation in this communicator, from 1; 0: none yet
+  std::string_view name;  // "AllReduce"; a literal
+  int on = -1;            // the rank that it waits for; -1: it does not wait
+  Duration since{0};      // on the clock RealClock().Monotonic()
 };
 
 class Communicator {

@@ -23,7 +23,7 @@ struct Member {
   std::string task;     // "worker 1"
   std::string address;  // "host:port"
   int64_t incarnation = 0;
-  int64_t step = -1;    // the step of the state that it brought; -1: none
+  int64_t step = -1;  // the step of the state that it brought; -1: none
 };
 
 // The tasks that train together, by rank: the leader first, then the others in the order of
@@ -54,7 +54,7 @@ class Group {
   // generation's communicator, or else it is aborted. Reports PeerEvents during the wait: every
   // 10 s, who is missing. Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
-  //   FailedPrecondition  if this task does not fit the group, with a message that names both sides;
+  //   FailedPrecondition  if this task does not fit the group; the message names both sides;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // Announces that this task makes no further steps. The others do not wait for it.

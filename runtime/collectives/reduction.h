@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "runtime/collectives/communicator.h"
 #include "runtime/tensor/dtype.h"
@@ -18,11 +19,14 @@ namespace tfjob::collectives {
 // Returns the middle of the tree over [begin, end); end − begin is at least 2.
 int TreeMiddle(int begin, int end);
 
+std::string_view Name(Reduction reduction);  // "sum"
+
 // Returns whether values of this type can be reduced.
 bool CanReduce(DType dtype);
 
-// target[i] = combine(left[i], right[i]). `target` may be `left` or `right`. All have equal sizes.
-// NaN: a minimum or maximum of NaN and a number is NaN.
+// target[i] = combine(left[i], right[i]). `target` may be `left` or `right`. All have equal sizes
+// and are aligned to their elements. Sums of integers wrap around. The minimum or maximum of NaN
+// and a number is NaN.
 void Combine(DType dtype, Reduction reduction, std::span<std::byte> target,
              std::span<const std::byte> left, std::span<const std::byte> right);
 
