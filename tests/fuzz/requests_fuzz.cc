@@ -2,8 +2,9 @@
 // here: server.cc and this file read with the same parser and decide with the same function.
 //   - Nothing crashes, and the requests end.
 //   - Every response is HTTP, with one of the statuses that the server is meant to give.
-//   - The responses do not depend on the pieces in which the bytes arrive. (The text of a 400 does:
-//     a token that is not a method is detected as soon as it is complete.)
+//   - The responses do not depend on the pieces in which the bytes arrive, except for the reason of a
+//     refusal. A token that is not a method is detected as soon as it is complete, and a head that is
+//     both malformed and too long is refused for the fault that is detected first.
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -79,7 +80,14 @@ void CheckAnswer(const serve::Answer& answer, const std::string& text, bool head
   ENFORCE(buffer.size() == 0, "a response must end where it says");
 }
 
-// Returns the responses to all requests, one after the other, but only the status of a 400.
+// Returns whether the parser refused the request.
+bool Refused(const serve::Answer& answer) {
+  const http::status status = answer.result();
+  return status == http::status::bad_request ||
+         status == http::status::request_header_fields_too_large;
+}
+
+// Returns the responses to all requests, one after the other, but not the reason of a refusal.
 std::string Exchange(std::string_view bytes, size_t piece) {
   Bytes stream(bytes, piece);
   beast::flat_buffer buffer{2 * serve::kMaxHead};
@@ -96,7 +104,7 @@ std::string Exchange(std::string_view bytes, size_t piece) {
     std::ostringstream text;
     text << *answer;
     CheckAnswer(*answer, text.str(), !error && parser.get().method() == http::verb::head);
-    all += answer->result() == http::status::bad_request ? "400" : text.str();
+    all += Refused(*answer) ? "refused" : text.str();
     if (!answer->keep_alive()) return all;
   }
 }
