@@ -88,8 +88,8 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
   }
   if (stage == "program") return PrintProgram(definition, AppliesUpdates(tf_config));
   ASSIGN_OR_RETURN(model::BuiltGraph built,
-                   strategy::BuildGraph(definition, model::Mode::kTrain, config.batch_size,
-                                        AppliesUpdates(tf_config)));
+                   strategy::BuildGraph(definition, model::Mode::kTrain,
+                                        definition.build.batch_size, AppliesUpdates(tf_config)));
   return built.graph.ToString();
 }
 

@@ -27,5 +27,7 @@ Binding Bind() {
 void AddOptimizerKeys(std::vector<Key>& keys);
 // Adds the keys of the section `data` (data_keys.cc).
 void AddDataKeys(std::vector<Key>& keys);
+// Adds the keys of the section `strategy` (strategy_keys.cc).
+void AddStrategyKeys(std::vector<Key>& keys);
 
 }  // namespace tfjob::config

@@ -68,6 +68,20 @@ StatusOr<int64_t> ReadBytes(const JsonField& field) {
   return number << shift;
 }
 
+// Returns the choice that TensorFlow's class of the same name stands for, or "": "mirrored" for
+// "tf.distribute.MirroredStrategy".
+std::string ChoiceOfClass(std::string_view text, const std::vector<std::string>& choices) {
+  text.remove_prefix(text.rfind('.') + 1);  // npos + 1 is 0
+  if (text.ends_with("Strategy")) text.remove_suffix(std::string_view("Strategy").size());
+  std::string name;
+  for (const char c : text) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper && !name.empty()) name += '_';
+    name += upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return std::ranges::find(choices, name) == choices.end() ? "" : name;
+}
+
 StatusOr<std::string> ReadChoice(const Key& key, const JsonField& field) {
   ASSIGN_OR_RETURN(std::string text, field.String());
   if (key.choices.empty()) return text;
@@ -78,7 +92,8 @@ StatusOr<std::string> ReadChoice(const Key& key, const JsonField& field) {
   }
   std::string expected;
   for (const std::string& name : names) expected += (expected.empty() ? "one of " : ", ") + name;
-  const std::string nearest = NearestName(text, names);
+  std::string nearest = ChoiceOfClass(text, names);
+  if (nearest.empty()) nearest = NearestName(text, names);
   Status mismatch = field.Mismatch(expected);
   if (nearest.empty()) return mismatch;
   return InvalidArgument(Message(mismatch), "; did you mean \"", nearest, "\"?");

@@ -188,92 +188,6 @@ void AddOutputKeys(std::vector<Key>& keys) {
                   .unset_doc = "all outputs alike"});
 }
 
-void AddStrategyKeys(std::vector<Key>& keys) {
-  using S = StrategyConfig;
-  keys.push_back({.path = "strategy.name",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<&C::strategy, &S::kind>(),
-                  .doc = "`auto`: parameter_server if the cluster has a ps, and otherwise "
-                         "one_device. `strategy: NAME` is the short form.",
-                  .choices = {std::begin(kStrategyNames), std::end(kStrategyNames)}});
-  keys.push_back({.path = "strategy.mode",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<&C::strategy, &S::mode>(),
-                  .doc = "`async`: gradients are applied as they arrive; `sync`: they are "
-                         "averaged, as in TensorFlow's SyncReplicasOptimizer.",
-                  .choices = {"async", "sync"}});
-  keys.push_back(
-      {.path = "strategy.replicas_to_aggregate",
-       .type = KeyType::kInteger,
-       .binding = Bind<&C::strategy, &S::replicas_to_aggregate>(),
-       .doc = "Number of gradients averaged in a synchronous step; 0: one from each training task. "
-              "If it is below the number of training tasks, the gradients that arrive last are "
-              "dropped; if it is above, some tasks compute several batches per step.",
-       .minimum = 0,
-       .maximum = 1 << 20});
-  keys.push_back({.path = "strategy.placement",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<&C::strategy, &S::placement>(),
-                  .doc = "How variables are assigned to parameter servers. `round_robin`: in turn; "
-                         "`balanced`: so that each server holds about the same number of bytes.",
-                  .choices = {"round_robin", "balanced"}});
-  keys.push_back(
-      {.path = "strategy.shard_bytes",
-       .type = KeyType::kBytes,
-       .binding = Bind<&C::strategy, &S::shard_bytes>(),
-       .doc = "Variables larger than this are split across the servers. 0: no variable is split.",
-       .minimum = 0});
-  keys.push_back({.path = "strategy.table_bytes",
-                  .type = KeyType::kBytes,
-                  .binding = Bind<&C::strategy, &S::table_bytes>(),
-                  .doc = "Tables (`Embedding`) larger than this stay on the parameter servers: "
-                         "tasks read the rows of each batch. 0: tasks read every table whole.",
-                  .minimum = 0});
-}
-
-void AddModeKeys(std::vector<Key>& keys) {
-  using S = StrategyConfig;
-  keys.push_back(
-      {.path = "strategy.max_staleness",
-       .type = KeyType::kInteger,
-       .binding = Bind<&C::strategy, &S::max_staleness>(),
-       .doc = "In asynchronous mode: before a task sends a gradient, it asks how many updates "
-              "other tasks have made since it read the values. If there were more updates than "
-              "this, it drops the gradient and continues with fresh values. The batch counts as "
-              "drawn.",
-       .minimum = 0,
-       .when_key = "strategy.mode",
-       .when_values = {"async"},
-       .unset_doc = "unlimited"});
-  keys.push_back(
-      {.path = "strategy.step_lease_factor",
-       .type = KeyType::kNumber,
-       .binding = Bind<&C::strategy, &S::step_lease_factor>(),
-       .doc =
-           "In synchronous mode, the others stop waiting for a worker that responds but has kept "
-           "them waiting for this multiple of the median step time; they compute another batch "
-           "instead. The worker's late gradient is dropped, and the worker takes part again. 0: "
-           "the others wait without limit.",
-       .minimum = 0,
-       .maximum = 1e6});
-  keys.push_back({.path = "strategy.step_lease_secs",
-                  .type = KeyType::kNumber,
-                  .binding = Bind<&C::strategy, &S::step_lease_secs>(),
-                  .doc = "Minimum time for which the others wait for such a worker, however short "
-                         "the steps are.",
-                  .minimum = 0,
-                  .maximum = 1e9});
-  keys.push_back(
-      {.path = "strategy.start_timeout_secs",
-       .type = KeyType::kNumber,
-       .binding = Bind<&C::strategy, &S::start_timeout_secs>(),
-       .doc = "In synchronous mode: the first step waits until all training tasks have started, "
-              "but not longer than this many seconds after the variables have received their "
-              "values. Then training begins without the missing tasks.",
-       .minimum = 0,
-       .maximum = 31536000});
-}
-
 Key Plain(const char* path, KeyType type, Binding binding, double minimum, const char* doc,
           const char* unset = "") {
   return {.path = path,
@@ -284,11 +198,25 @@ Key Plain(const char* path, KeyType type, Binding binding, double minimum, const
           .unset_doc = unset};
 }
 
-void AddRunKeys(std::vector<Key>& keys) {
+constexpr double kMostExamples = 1 << 24;  // of a batch
+
+void AddBatchKeys(std::vector<Key>& keys) {
   using enum KeyType;
   keys.push_back(
       Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1,
-            "Number of examples in a batch. Each training task computes its own batches."));
+            "Number of examples per step and training task. A task with several devices splits "
+            "them over its devices.",
+            "32, unless global_batch_size is set"));
+  keys.push_back(
+      Plain("global_batch_size", kInteger, Bind<&C::global_batch_size>(), 1,
+            "Number of examples per step of all training tasks together, instead of batch_size. It "
+            "is split over the tasks, and then over their devices, as evenly as possible.",
+            "batch_size times the number of training tasks"));
+  for (size_t i = keys.size() - 2; i < keys.size(); ++i) keys[i].maximum = kMostExamples;
+}
+
+void AddRunKeys(std::vector<Key>& keys) {
+  using enum KeyType;
   keys.push_back(Plain(
       "epochs", kInteger, Bind<&C::epochs>(), 0,
       "Number of passes over the training data; 0: no limit. If max_steps is also set, training "
@@ -303,7 +231,8 @@ void AddRunKeys(std::vector<Key>& keys) {
               "tasks; `skip`: leave out the batch; `continue`: do not check.",
        .choices = {"fail", "skip", "continue"}});
   keys.push_back(Plain("eval.batch_size", kInteger, Bind<&C::eval, &EvalConfig::batch_size>(), 0,
-                       "Examples per evaluation batch; 0: batch_size."));
+                       "Examples per evaluation batch; 0: batch_size, or global_batch_size."));
+  keys.back().maximum = kMostExamples;
   keys.push_back(Plain("eval.steps", kInteger, Bind<&C::eval, &EvalConfig::steps>(), 0,
                        "Batches per evaluation; 0: all."));
   keys.push_back(Plain("eval.start_delay_secs", kNumber,
@@ -337,9 +266,6 @@ void AddRunKeys(std::vector<Key>& keys) {
                        "Number of threads for computation; 0: one per processor that the CPU "
                        "affinity and the cgroup's quota allow."));
   keys.back().maximum = 4096;
-  for (Key& key : keys) {
-    if (key.path == "batch_size" || key.path == "eval.batch_size") key.maximum = 1 << 24;
-  }
 }
 
 }  // namespace
@@ -352,7 +278,7 @@ const std::vector<Key>& Keys() {
     AddOptimizerKeys(*keys);
     AddDataKeys(*keys);
     AddStrategyKeys(*keys);
-    AddModeKeys(*keys);
+    AddBatchKeys(*keys);
     AddRunKeys(*keys);
     return keys;
   }();

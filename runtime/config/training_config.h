@@ -110,15 +110,37 @@ struct DataConfig {
   int64_t prefetch = 4;  // prepared batches in memory
 };
 
-enum class StrategyKind { kAuto, kOneDevice, kParameterServer };
+enum class StrategyKind {
+  kAuto,
+  kOneDevice,
+  kMirrored,
+  kMultiWorkerMirrored,
+  kCentralStorage,
+  kParameterServer
+};
 // The names of the strategies in the training file, in the order of the enum.
-inline constexpr const char* kStrategyNames[] = {"auto", "one_device", "parameter_server"};
+inline constexpr const char* kStrategyNames[] = {"auto",
+                                                 "one_device",
+                                                 "mirrored",
+                                                 "multi_worker_mirrored",
+                                                 "central_storage",
+                                                 "parameter_server"};
+enum class CollectiveImplementation { kAuto, kRing, kNccl };
+inline constexpr int64_t kMostDevices = 256;
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
   StrategyKind kind =
       StrategyKind::kAuto;  // parameter_server if the cluster has a ps, otherwise one_device
+
+  // The next four fields apply to strategies that reduce gradients over devices.
+  int64_t devices = 1;                    // of this task
+  int64_t bytes_per_pack = 0;             // 0: automatic
+  std::optional<double> timeout_seconds;  // of one collective operation; unset or 0: no limit
+  CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // Validate: kAuto
+
+  // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;
   int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
@@ -155,7 +177,8 @@ struct TrainingConfig {
 
   OptimizerConfig optimizer;
   DataConfig data;
-  int64_t batch_size = 32;
+  // At most one of the two is set. Read them through BatchSize and GlobalBatchSize.
+  std::optional<int64_t> batch_size, global_batch_size;
   // Training ends at whichever limit is reached first. 0 means no limit. At least one of the two
   // must be above 0.
   int64_t epochs = 0;
@@ -196,6 +219,14 @@ struct CheckpointTriggers {
   int64_t steps = 0;
 };
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
+
+// Returns the number of examples per step of the training task `rank` of `training_tasks`:
+// batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by
+// one at most, and the first tasks have the larger ones; the last may be 0. If `training_tasks` is
+// 0, the number is unknown, and the result is that of a single task.
+int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
+// Returns the number of examples per step of all training tasks together.
+int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
 // Returns the number of gradients per global step. `training_tasks` is the number of tasks that
 // compute gradients, or 0 if it is unknown. Returns 0 if the result depends on this number and the

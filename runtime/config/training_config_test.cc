@@ -345,6 +345,76 @@ TEST(TrainingConfig, OnlyAsynchronousGradientsAreStale) {
             "is one_device, where no gradient is stale; remove one of the two");
 }
 
+TEST(TrainingConfig, StrategiesHaveTheNamesOfTensorFlow) {
+  for (const char* name : {"auto", "one_device", "mirrored", "multi_worker_mirrored",
+                           "central_storage", "parameter_server"}) {
+    EXPECT_EQ(Checked({{"strategy", name}}), "accepted") << name;
+  }
+  const std::string expected =
+      "t.yaml: strategy: expected one of auto, one_device, mirrored, multi_worker_mirrored, "
+      "central_storage, parameter_server, got ";
+  EXPECT_EQ(ParseError("strategy: MultiWorkerMirroredStrategy"),
+            expected + "\"MultiWorkerMirroredStrategy\"; did you mean \"multi_worker_mirrored\"?");
+  EXPECT_EQ(ParseError("strategy: tf.distribute.OneDeviceStrategy"),
+            expected + "\"tf.distribute.OneDeviceStrategy\"; did you mean \"one_device\"?");
+  EXPECT_EQ(ParseError("strategy: miror"), expected + "\"miror\"");
+}
+
+TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
+  EXPECT_EQ(Checked({{"strategy", "{name: mirrored, devices: 3, bytes_per_pack: 4Mi}"}}),
+            "accepted");
+  EXPECT_EQ(Checked({{"strategy", "{name: central_storage, devices: 2}"}}), "accepted");
+  EXPECT_EQ(Checked({{"strategy",
+                      "{name: multi_worker_mirrored, timeout_seconds: 30, bytes_per_pack: 0, "
+                      "implementation: auto}"}}),
+            "accepted");
+  EXPECT_EQ(Checked({{"strategy.devices", "2"}}),
+            "strategy.devices: belongs to strategy.name mirrored, multi_worker_mirrored, "
+            "central_storage, but strategy.name is auto; set strategy.name, or remove "
+            "strategy.devices");
+  EXPECT_EQ(Checked({{"strategy", "{name: central_storage, bytes_per_pack: 1Mi}"}}),
+            "strategy.bytes_per_pack: belongs to strategy.name mirrored, multi_worker_mirrored, "
+            "but strategy.name is central_storage; remove one of the two");
+  EXPECT_EQ(Checked({{"strategy", "{name: mirrored, timeout_seconds: 3}"}}),
+            "strategy.timeout_seconds: belongs to strategy.name multi_worker_mirrored, but "
+            "strategy.name is mirrored; remove one of the two");
+  EXPECT_EQ(Checked({{"strategy", "{name: mirrored, mode: sync}"}}),
+            "strategy.mode: belongs to strategy.name auto, parameter_server, but strategy.name is "
+            "mirrored; remove one of the two");
+  EXPECT_EQ(ParseError("strategy: {devices: 0}"),
+            "t.yaml: strategy.devices: expected a value from 1 to 256, got 0");
+}
+
+TEST(TrainingConfig, OnlyTheAutomaticImplementationIsAvailable) {
+  const auto with = [](const char* implementation) {
+    return Checked(
+        {{"strategy.name", "multi_worker_mirrored"}, {"strategy.implementation", implementation}});
+  };
+  EXPECT_EQ(with("nccl"),
+            "strategy.implementation: nccl needs GPUs, and this version trains on CPUs; use auto");
+  EXPECT_EQ(with("ring"),
+            "strategy.implementation: ring is not available; use auto, which chooses the algorithm "
+            "by size and gives all tasks the same bits");
+}
+
+TEST(TrainingConfig, TheGlobalBatchIsSplitAsEvenlyAsPossible) {
+  EXPECT_EQ(Checked({{"global_batch_size", "7"}}), "accepted");
+  EXPECT_EQ(Checked({{"global_batch_size", "64"}, {"batch_size", "32"}}),
+            "global_batch_size: expected either batch_size or global_batch_size, got both; remove "
+            "one of the two");
+  EXPECT_EQ(BatchSize({}, 1, 3), 32);
+  EXPECT_EQ(GlobalBatchSize({}, 3), 96);
+  TrainingConfig config;
+  config.global_batch_size = 7;
+  EXPECT_EQ(GlobalBatchSize(config, 3), 7);
+  EXPECT_EQ(BatchSize(config, 0, 3), 3);
+  EXPECT_EQ(BatchSize(config, 1, 3), 2);
+  EXPECT_EQ(BatchSize(config, 2, 3), 2);
+  EXPECT_EQ(BatchSize(config, 7, 8), 0);
+  EXPECT_EQ(TrainingConfigToJson(config).count("batch_size"), 0u);
+  EXPECT_EQ(TrainingConfigToJson({})["batch_size"], 32);
+}
+
 TEST(TrainingConfig, WhatIsNotFiniteFailsTheRunByDefault) {
   TrainingConfig config = *ParseTrainingConfig(kSmall, "t.yaml");
   EXPECT_EQ(config.on_non_finite, OnNonFinite::kFail);

@@ -11,6 +11,8 @@
 namespace tfjob::config {
 namespace {
 
+constexpr int64_t kDefaultBatchSize = 32;
+
 std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
@@ -30,9 +32,11 @@ Status CheckSelected(const TrainingConfig& config, const TrainingConfig& default
   for (const std::string& value : key.when_values) {
     if (selector == value) return OkStatus();
   }
-  return InvalidArgument(key.path, ": belongs to ", key.when_key, " ", List(key.when_values),
-                         ", but ", key.when_key, " is ", selector.get_ref<const std::string&>(),
-                         "; remove one of the two");
+  const bool chosen = selector != GetKey(defaults, *FindKey(key.when_key));
+  return InvalidArgument(
+      key.path, ": belongs to ", key.when_key, " ", List(key.when_values), ", but ", key.when_key,
+      " is ", selector.get_ref<const std::string&>(), "; ",
+      chosen ? "remove one of the two" : StrCat("set ", key.when_key, ", or remove ", key.path));
 }
 
 Status Missing(std::string_view path, std::string_view expected) {
@@ -162,11 +166,32 @@ Status CheckAccumulation(const OptimizerConfig& optimizer) {
       "remove it, or remove clipvalue, clipnorm and global_clipnorm");
 }
 
-Status CheckStaleness(const StrategyConfig& strategy) {
-  if (!strategy.max_staleness || strategy.kind != StrategyKind::kOneDevice) return OkStatus();
+Status CheckStrategy(const StrategyConfig& strategy) {
+  const bool servers =
+      strategy.kind == StrategyKind::kAuto || strategy.kind == StrategyKind::kParameterServer;
+  if (strategy.max_staleness && !servers) {
+    return InvalidArgument(
+        "strategy.max_staleness: belongs to strategy.name parameter_server, but strategy.name is ",
+        kStrategyNames[static_cast<size_t>(strategy.kind)],
+        ", where no gradient is stale; remove one of the two");
+  }
+  if (strategy.implementation == CollectiveImplementation::kNccl) {
+    return InvalidArgument(
+        "strategy.implementation: nccl needs GPUs, and this version trains on CPUs; use auto");
+  }
+  if (strategy.implementation == CollectiveImplementation::kRing) {
+    return InvalidArgument(
+        "strategy.implementation: ring is not available; use auto, which chooses the algorithm by "
+        "size and gives all tasks the same bits");
+  }
+  return OkStatus();
+}
+
+Status CheckBatchSize(const TrainingConfig& config) {
+  if (!config.batch_size || !config.global_batch_size) return OkStatus();
   return InvalidArgument(
-      "strategy.max_staleness: belongs to strategy.name parameter_server, but strategy.name is "
-      "one_device, where no gradient is stale; remove one of the two");
+      "global_batch_size: expected either batch_size or global_batch_size, got both; remove one of "
+      "the two");
 }
 
 Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults) {
@@ -202,7 +227,8 @@ Status Validate(const TrainingConfig& config) {
   RETURN_IF_ERROR(CheckClipping(config));
   RETURN_IF_ERROR(CheckAveraging(config.optimizer));
   RETURN_IF_ERROR(CheckAccumulation(config.optimizer));
-  RETURN_IF_ERROR(CheckStaleness(config.strategy));
+  RETURN_IF_ERROR(CheckStrategy(config.strategy));
+  RETURN_IF_ERROR(CheckBatchSize(config));
   RETURN_IF_ERROR(CheckEnd(config));
   return CheckCheckpoints(config);
 }
@@ -211,6 +237,17 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config) {
   const int64_t steps = config.save_checkpoints_steps.value_or(0);
   const double otherwise = steps > 0 ? 0 : CheckpointTriggers().secs;
   return {.secs = config.save_checkpoints_secs.value_or(otherwise), .steps = steps};
+}
+
+int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks) {
+  if (!config.global_batch_size) return config.batch_size.value_or(kDefaultBatchSize);
+  const int64_t tasks = std::max(training_tasks, 1);
+  return *config.global_batch_size / tasks + (rank < *config.global_batch_size % tasks ? 1 : 0);
+}
+
+int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks) {
+  if (config.global_batch_size) return *config.global_batch_size;
+  return config.batch_size.value_or(kDefaultBatchSize) * std::max(training_tasks, 1);
 }
 
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks) {

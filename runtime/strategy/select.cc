@@ -13,7 +13,8 @@ StatusOr<StrategyEntry> Find(config::StrategyKind wanted, const cluster::TfConfi
     RETURN_IF_ERROR(entry.check(tf_config));
     return entry;
   }
-  return Internal("there is no strategy of kind ", static_cast<int>(wanted));
+  return Unimplemented("strategy.name: ", config::kStrategyNames[static_cast<size_t>(wanted)],
+                       " is not available in this version");
 }
 
 }  // namespace

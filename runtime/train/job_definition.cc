@@ -106,6 +106,18 @@ int64_t CeilDivide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+Status CheckBatch(const config::TrainingConfig& config, int training_tasks) {
+  if (!config.global_batch_size) return OkStatus();
+  if (training_tasks == 0) {
+    return InvalidArgument(
+        "global_batch_size: the number of training tasks is unknown with enableDynamicWorker; set "
+        "batch_size instead");
+  }
+  if (*config.global_batch_size >= training_tasks) return OkStatus();
+  return InvalidArgument("global_batch_size: expected at least one example for each of the ",
+                         training_tasks, " training tasks, got ", *config.global_batch_size);
+}
+
 StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,
                                                const strategy::ModelDefinition& definition,
                                                const data::Dataset& dataset) {
@@ -156,7 +168,8 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
     ASSIGN_OR_RETURN(definition.build.objectives.emplace_back(), ObjectiveOf(output));
   }
   columns.Describe(definition.build);
-  definition.build.batch_size = config.batch_size;
+  RETURN_IF_ERROR(CheckBatch(config, training_tasks));
+  definition.build.batch_size = config::BatchSize(config, 0, training_tasks);
   ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
   definition.build.clipping = ClippingOf(config.optimizer);
   if (config::GradientsPerStep(config.strategy, training_tasks) < 1) {
@@ -174,7 +187,7 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
                                                  int training_tasks) {
   ASSIGN_OR_RETURN(data::PipelineOptions options,
                    CommonPipeline(config, Split::kTrain, definition, dataset));
-  options.batch_size = config.batch_size;
+  options.batch_size = config::BatchSize(config, rank, training_tasks);
   options.shuffle = config.data.shuffle;
   if (training_tasks > 0) {
     options.worker = rank;
@@ -191,7 +204,8 @@ StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig&
                                                    const data::Dataset& dataset) {
   ASSIGN_OR_RETURN(data::PipelineOptions options,
                    CommonPipeline(config, Split::kEval, definition, dataset));
-  options.batch_size = config.eval.batch_size > 0 ? config.eval.batch_size : config.batch_size;
+  options.batch_size =
+      config.eval.batch_size > 0 ? config.eval.batch_size : config::BatchSize(config, 0, 1);
   options.epochs = 1;
   options.shuffle = false;
   return options;
@@ -203,8 +217,8 @@ int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples,
   training_tasks = std::max(training_tasks, 1);
   for (int rank = 0; rank < training_tasks; ++rank) {
     const int64_t rows = CeilDivide(std::max<int64_t>(examples - rank, 0), training_tasks);
-    batches +=
-        config.data.drop_remainder ? rows / config.batch_size : CeilDivide(rows, config.batch_size);
+    const int64_t size = config::BatchSize(config, rank, training_tasks);
+    batches += config.data.drop_remainder ? rows / size : CeilDivide(rows, size);
   }
   return batches;
 }

@@ -1,0 +1,160 @@
+// Defines the keys of the section `strategy`.
+#include "runtime/config/bind.h"
+
+namespace tfjob::config {
+namespace {
+
+using C = TrainingConfig;
+using S = StrategyConfig;
+
+void AddName(std::vector<Key>& keys) {
+  keys.push_back({.path = "strategy.name",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::kind>(),
+                  .doc = "How the tasks and devices of the job train together: "
+                         "[Strategies](#strategies). `auto`: parameter_server if the cluster has "
+                         "a ps, and otherwise one_device. `strategy: NAME` is the short form.",
+                  .choices = {std::begin(kStrategyNames), std::end(kStrategyNames)}});
+}
+
+// Adds the keys of strategies that reduce gradients over several devices.
+void AddReductionKeys(std::vector<Key>& keys) {
+  const size_t first = keys.size();
+  keys.push_back({.path = "strategy.devices",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::strategy, &S::devices>(),
+                  .doc = "Number of devices of a task. On CPUs, a device is a group of threads: "
+                         "the task's threads are divided between the devices, and each device has "
+                         "at least one.",
+                  .minimum = 1,
+                  .maximum = kMostDevices,
+                  .when_values = {"mirrored", "multi_worker_mirrored", "central_storage"}});
+  keys.push_back({.path = "strategy.bytes_per_pack",
+                  .type = KeyType::kBytes,
+                  .binding = Bind<&C::strategy, &S::bytes_per_pack>(),
+                  .doc =
+                      "Size of the packs in which gradients are exchanged, at most 25Mi. A larger "
+                      "gradient is a pack of its own. The size does not change the results. "
+                      "0: automatic.",
+                  .minimum = 0,
+                  .maximum = 25 << 20,
+                  .when_values = {"mirrored", "multi_worker_mirrored"},
+                  .unset_doc = "automatic"});
+  keys.push_back({.path = "strategy.timeout_seconds",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<&C::strategy, &S::timeout_seconds>(),
+                  .doc = "Time after which a task gives up an exchange that other tasks have not "
+                         "completed, and fails with an error that names the task for which it "
+                         "waits. 0: it waits without limit.",
+                  .minimum = 0,
+                  .maximum = 31536000,
+                  .when_values = {"multi_worker_mirrored"},
+                  .unset_doc = "no limit"});
+  keys.push_back({.path = "strategy.implementation",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::implementation>(),
+                  .doc = "The implementation of the exchange. Only `auto` is available: it needs "
+                         "no GPU, and it adds in an order that gives all tasks the same bits. "
+                         "`ring` and `nccl`, TensorFlow's other names, are rejected.",
+                  .choices = {"auto", "ring", "nccl"},
+                  .when_values = {"multi_worker_mirrored"}});
+  for (size_t i = first; i < keys.size(); ++i) keys[i].when_key = "strategy.name";
+}
+
+void AddServerKeys(std::vector<Key>& keys) {
+  keys.push_back({.path = "strategy.mode",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::mode>(),
+                  .doc = "`async`: gradients are applied as they arrive; `sync`: they are "
+                         "averaged, as in TensorFlow's SyncReplicasOptimizer.",
+                  .choices = {"async", "sync"}});
+  keys.push_back(
+      {.path = "strategy.replicas_to_aggregate",
+       .type = KeyType::kInteger,
+       .binding = Bind<&C::strategy, &S::replicas_to_aggregate>(),
+       .doc = "Number of gradients averaged in a synchronous step; 0: one from each training task. "
+              "If it is below the number of training tasks, the gradients that arrive last are "
+              "dropped; if it is above, some tasks compute several batches per step.",
+       .minimum = 0,
+       .maximum = 1 << 20});
+  keys.push_back({.path = "strategy.placement",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::placement>(),
+                  .doc = "How variables are assigned to parameter servers. `round_robin`: in turn; "
+                         "`balanced`: so that each server holds about the same number of bytes.",
+                  .choices = {"round_robin", "balanced"}});
+  keys.push_back(
+      {.path = "strategy.shard_bytes",
+       .type = KeyType::kBytes,
+       .binding = Bind<&C::strategy, &S::shard_bytes>(),
+       .doc = "Variables larger than this are split across the servers. 0: no variable is split.",
+       .minimum = 0});
+  keys.push_back({.path = "strategy.table_bytes",
+                  .type = KeyType::kBytes,
+                  .binding = Bind<&C::strategy, &S::table_bytes>(),
+                  .doc = "Tables (`Embedding`) larger than this stay on the parameter servers: "
+                         "tasks read the rows of each batch. 0: tasks read every table whole.",
+                  .minimum = 0});
+}
+
+void AddStaleness(std::vector<Key>& keys) {
+  keys.push_back(
+      {.path = "strategy.max_staleness",
+       .type = KeyType::kInteger,
+       .binding = Bind<&C::strategy, &S::max_staleness>(),
+       .doc = "In asynchronous mode: before a task sends a gradient, it asks how many updates "
+              "other tasks have made since it read the values. If there were more updates than "
+              "this, it drops the gradient and continues with fresh values. The batch counts as "
+              "drawn.",
+       .minimum = 0,
+       .when_key = "strategy.mode",
+       .when_values = {"async"},
+       .unset_doc = "unlimited"});
+}
+
+void AddLeaseKeys(std::vector<Key>& keys) {
+  keys.push_back(
+      {.path = "strategy.step_lease_factor",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::strategy, &S::step_lease_factor>(),
+       .doc =
+           "In synchronous mode, the others stop waiting for a worker that responds but has kept "
+           "them waiting for this multiple of the median step time; they compute another batch "
+           "instead. The worker's late gradient is dropped, and the worker takes part again. 0: "
+           "the others wait without limit.",
+       .minimum = 0,
+       .maximum = 1e6});
+  keys.push_back({.path = "strategy.step_lease_secs",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<&C::strategy, &S::step_lease_secs>(),
+                  .doc = "Minimum time for which the others wait for such a worker, however short "
+                         "the steps are.",
+                  .minimum = 0,
+                  .maximum = 1e9});
+  keys.push_back(
+      {.path = "strategy.start_timeout_secs",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::strategy, &S::start_timeout_secs>(),
+       .doc = "In synchronous mode: the first step waits until all training tasks have started, "
+              "but not longer than this many seconds after the variables have received their "
+              "values. Then training begins without the missing tasks.",
+       .minimum = 0,
+       .maximum = 31536000});
+}
+
+}  // namespace
+
+void AddStrategyKeys(std::vector<Key>& keys) {
+  AddName(keys);
+  AddReductionKeys(keys);
+  const size_t first = keys.size();
+  AddServerKeys(keys);
+  AddLeaseKeys(keys);
+  for (size_t i = first; i < keys.size(); ++i) {
+    keys[i].when_key = "strategy.name";
+    keys[i].when_values = {"auto", "parameter_server"};
+  }
+  AddStaleness(keys);
+}
+
+}  // namespace tfjob::config
