@@ -1,0 +1,26 @@
+// Checks a communicator against what communicator.h promises, for any transport.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/communicator.h"
+
+namespace tfjob::collectives {
+
+// Runs every operation with spans of about the given numbers of elements, and compares the results
+// with plain loops, bit for bit. All ranks must call it with the same counts, each for its own
+// communicator. Returns the first difference or error, or "".
+std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
+
+// Returns a hash of the sum of values of very different sizes over all ranks, one for each of
+// float32, float64, int32 and int64. All ranks must call it. The hashes depend only on the number
+// of ranks.
+std::vector<uint64_t> HashesOfSums(Communicator& communicator);
+// What HashesOfSums returned for three ranks in the first version. If it changes, runs no longer
+// repeat those of released versions.
+inline const std::vector<uint64_t> kHashesOfThreeRanks{14972658825862893739u, 9362735683941651414u,
+                                                       4175902642088202431u, 10005582208951552861u};
+
+}  // namespace tfjob::collectives

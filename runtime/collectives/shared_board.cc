@@ -1,0 +1,184 @@
+#include "runtime/collectives/shared_board.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <string>
+
+#include "runtime/base/env.h"
+
+namespace tfjob::collectives {
+namespace {
+
+// A rank that is late by less than this is met without a system call. Waking a thread takes longer.
+constexpr std::chrono::microseconds kSpin{20};
+constexpr int kLoadsPerLookAtTheClock = 32;
+
+void PauseProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+Status StatusOfPeer(uint32_t code, std::string_view text) {
+  const bool known = code > 0 && code <= static_cast<uint32_t>(StatusCode::kUnauthenticated);
+  return Status(known ? static_cast<StatusCode>(code) : StatusCode::kInternal, StrCat(text));
+}
+
+}  // namespace
+
+// Why a rank aborted. Written before the rank's number is in Head::aborted, and only once.
+struct Board::Record {
+  std::atomic<uint32_t> code;
+  std::atomic<uint32_t> length;
+  std::array<char, 504> text;
+};
+
+struct alignas(128) Board::Head {
+  std::atomic<uint32_t> aborted;  // 1 + the rank that aborted first; 0: none
+};
+
+struct alignas(128) Board::Desk {
+  std::array<Notice, 2> notices;
+  Record record;
+};
+
+bool MaySpin(int ranks) {
+  return AvailableProcessors() >= ranks;
+}
+
+size_t Board::Bytes(int ranks) {
+  return sizeof(Head) + static_cast<size_t>(ranks) * sizeof(Desk);
+}
+
+Board::Board(std::byte* memory, int rank, int ranks, Sharing sharing)
+    : memory_(memory), rank_(rank), ranks_(ranks), sharing_(sharing), spin_(MaySpin(ranks)) {}
+
+Board::Head& Board::head() const {
+  return *reinterpret_cast<Head*>(memory_);
+}
+
+Board::Desk& Board::DeskOf(int rank) const {
+  return reinterpret_cast<Desk*>(memory_ + sizeof(Head))[rank];
+}
+
+Notice& Board::Of(int rank) {
+  return DeskOf(rank).notices[round_ & 1];
+}
+
+bool Board::Posted(uint32_t rounds) const {
+  // Both sides count modulo 2³⁰.
+  const uint32_t wanted = (round_ / 2 + 1) * Notice::kOneRound;
+  return static_cast<int32_t>((rounds & ~(Notice::kOneRound - 1)) - wanted) >= 0;
+}
+
+Status Board::Meet() {
+  Notice& own = Own();
+  if (own.rounds.fetch_add(Notice::kOneRound) & Notice::kSleepers) Wake(own);
+  // Every rank begins with its successor, so that the sleepers are spread over all notices.
+  for (int i = 1; i < ranks_; ++i) RETURN_IF_ERROR(Await((rank_ + i) % ranks_));
+  return OkStatus();
+}
+
+Status Board::Await(int rank) {
+  Notice& notice = Of(rank);
+  if (Posted(notice.rounds.load(std::memory_order_acquire))) return OkStatus();
+  ++waits_;
+  since_.store(RealClock().Monotonic().count(), std::memory_order_relaxed);
+  on_.store(rank, std::memory_order_relaxed);
+  const bool met = spin_ && Spin(notice);
+  spun_ += met ? 1 : 0;
+  const Status status = met ? OkStatus() : Sleep(notice);
+  on_.store(-1, std::memory_order_relaxed);
+  return status;
+}
+
+bool Board::Spin(const Notice& notice) const {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kLoadsPerLookAtTheClock; ++i) {
+      if (Posted(notice.rounds.load(std::memory_order_acquire))) return true;
+      PauseProcessor();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+Status Board::Sleep(Notice& notice) {
+  uint32_t rounds = notice.rounds.load(std::memory_order_acquire);
+  while (true) {
+    if (Posted(rounds)) return OkStatus();
+    if (rounds & Notice::kAborted) return Reason();
+    if (!(rounds & Notice::kSleepers)) {
+      if (!notice.rounds.compare_exchange_weak(rounds, rounds | Notice::kSleepers)) continue;
+      rounds |= Notice::kSleepers;
+    }
+    // Returns at once if the word has another value by now.
+    syscall(SYS_futex, &notice.rounds,
+            sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds, nullptr,
+            nullptr, 0);
+    rounds = notice.rounds.load(std::memory_order_acquire);
+  }
+}
+
+void Board::Wake(Notice& notice) const {
+  // The flag is cleared first: a rank that sets it again later sleeps on another value.
+  notice.rounds.fetch_and(~Notice::kSleepers);
+  syscall(SYS_futex, &notice.rounds,
+          sharing_ == Sharing::kThreads ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE, INT_MAX, nullptr,
+          nullptr, 0);
+}
+
+void Board::Abort(const Status& why) {
+  {
+    MutexLock lock(mutex_);
+    if (told_) return;
+    told_ = true;
+    Record& record = DeskOf(rank_).record;
+    const std::string_view text = Message(why).substr(0, record.text.size());
+    std::memcpy(record.text.data(), text.data(), text.size());
+    record.length = static_cast<uint32_t>(text.size());
+    record.code = static_cast<uint32_t>(why.code());
+  }
+  uint32_t none = 0;
+  head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    for (Notice& notice : DeskOf(rank).notices) {
+      notice.rounds.fetch_or(Notice::kAborted);
+      Wake(notice);
+    }
+  }
+}
+
+bool Board::aborted() const {
+  return head().aborted.load(std::memory_order_acquire) != 0;
+}
+
+Status Board::Reason() const {
+  const uint32_t first = head().aborted.load(std::memory_order_acquire);
+  if (first == 0 || first > static_cast<uint32_t>(ranks_)) {
+    return Internal("the shared memory of the ranks is damaged: rank ", first, " of ", ranks_,
+                    " has aborted, counted from 1");
+  }
+  const Record& record = DeskOf(static_cast<int>(first) - 1).record;
+  const size_t length = std::min<size_t>(record.length, record.text.size());
+  return StatusOfPeer(record.code, std::string_view(record.text.data(), length));
+}
+
+void Board::Announce(const char* name) {
+  operation_.store(operation_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  name_.store(name, std::memory_order_relaxed);
+}
+
+Waiting Board::Seen() const {
+  return {.operation = operation_.load(std::memory_order_relaxed),
+          .name = name_.load(std::memory_order_relaxed),
+          .on = on_.load(std::memory_order_relaxed),
+          .since = Duration(since_.load(std::memory_order_relaxed))};
+}
+
+}  // namespace tfjob::collectives

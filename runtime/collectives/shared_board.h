@@ -1,0 +1,129 @@
+// Synchronises ranks that see the same memory: threads of one process, or processes that map one
+// segment. The ranks proceed in rounds. In each, every rank posts a notice, which describes its
+// call and may contain a few values, and then waits for the notices of all others. Waiting threads
+// sleep on a futex, after a short spin if that is allowed (MaySpin).
+//
+// Notices and slots exist twice and alternate from round to round. When a rank has seen everybody's
+// notice of a round, all ranks have finished what they did after the round before, so the memory of
+// that round may be overwritten.
+//
+// Between processes, every word that another rank writes is hostile: it may have any value and may
+// change at any time. Such words are read once, into the values that are then checked.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+
+namespace tfjob::collectives {
+
+// Who shares the memory. A futex that only threads share is cheaper.
+enum class Sharing : uint8_t { kThreads, kProcesses };
+
+// Returns whether ranks of one machine may spin: only if this process may use at least one
+// processor per rank. Otherwise, a spinning rank would keep the processor from the rank that it
+// waits for.
+bool MaySpin(int ranks);
+
+// What a rank posts in a round. Only the rank itself writes it, except for the flags of `rounds`.
+// All of it is plain memory that starts as zero, so that it can be mapped.
+struct alignas(128) Notice {
+  static constexpr size_t kValueBytes = 88;
+
+  std::atomic<uint32_t> rounds;  // a futex: rounds posted here × 4, and the flags below
+  std::atomic<uint32_t> call;    // kind, type, reduction and root of the operation
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> element;  // bytes of one element, or another argument
+  std::atomic<uint64_t> allocation;
+  std::atomic<uint64_t> offset;
+  std::array<std::byte, kValueBytes> values;
+
+  static constexpr uint32_t kSleepers = 1;  // a rank sleeps until `rounds` changes
+  static constexpr uint32_t kAborted = 2;
+  static constexpr uint32_t kOneRound = 4;
+};
+static_assert(sizeof(Notice) == 128);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// One rank's view of the board. The thread of the rank's operations calls everything but Abort,
+// aborted, Reason and Seen, which any thread may call.
+class Board {
+ public:
+  static constexpr int kMostRanks = 128;
+  // Returns the number of bytes that a board needs. They must be zero at first, and aligned to 128.
+  static size_t Bytes(int ranks);
+
+  Board(std::byte* memory, int rank, int ranks, Sharing sharing);
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  // Spinning starts allowed if MaySpin(ranks).
+  void set_spin(bool spin) { spin_ = spin; }
+
+  // Begins a round. From here to the next Begin, Own, Of and parity refer to this round.
+  void Begin() { ++round_; }
+  // Alternates from round to round.
+  int parity() const { return static_cast<int>(round_ & 1); }
+  Notice& Own() { return Of(rank_); }
+  Notice& Of(int rank);
+
+  // Posts this rank's notice, and waits for those of all others. After an abort, returns the
+  // reason, unless all notices of the round are there.
+  Status Meet();
+
+  // Ends all waits of all ranks, now and in future. The first reason of all ranks counts.
+  void Abort(const Status& why);
+  bool aborted() const;
+  // Returns why the first rank aborted.
+  Status Reason() const;
+
+  // Announces the operation that this rank is in.
+  void Announce(const char* name);
+  Waiting Seen() const;
+  // The number of waits that ended while spinning, of all waits for a rank that was late.
+  int64_t spun() const { return spun_; }
+  int64_t waits() const { return waits_; }
+
+ private:
+  struct Record;
+  struct Head;
+  struct Desk;
+
+  Desk& DeskOf(int rank) const;
+  Head& head() const;
+  // Returns whether the notice of the current round is posted.
+  bool Posted(uint32_t rounds) const;
+  Status Await(int rank);
+  bool Spin(const Notice& notice) const;
+  Status Sleep(Notice& notice);
+  void Wake(Notice& notice) const;
+
+  std::byte* const memory_;
+  const int rank_;
+  const int ranks_;
+  const Sharing sharing_;
+  bool spin_;
+  uint32_t round_ = UINT32_MAX;  // Begin counts from 0
+  int64_t spun_ = 0;
+  int64_t waits_ = 0;
+
+  Mutex mutex_;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // this rank has aborted
+
+  // What Seen returns.
+  std::atomic<int64_t> operation_{0};
+  std::atomic<const char*> name_{""};
+  std::atomic<int> on_{-1};
+  std::atomic<Duration::rep> since_{0};
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,40 @@
+// Defines the memory through which the ranks of one machine exchange spans. Threads of one process
+// see all of each other's memory; processes see only what they have mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+
+namespace tfjob::collectives {
+
+// Where a rank's span lies, in numbers that mean the same to every rank.
+struct Place {
+  uint64_t allocation = 0;  // 0: only the rank itself can see the span
+  uint64_t offset = 0;
+};
+
+// Used by the thread of the rank's operations.
+class SharedSpace {
+ public:
+  virtual ~SharedSpace() = default;
+
+  virtual std::string_view transport() const = 0;
+
+  // Returns where the other ranks find this span of this rank.
+  virtual Place PlaceOf(std::span<std::byte> values) = 0;
+  // Returns the `bytes` bytes at a place that `rank` has posted; null if they are not all in memory
+  // that the ranks share. `place.allocation` is one that PlaceOf has returned for a live span.
+  virtual std::byte* Find(int rank, const Place& place, size_t bytes) = 0;
+
+  // Allocates in two parts: between them, every rank waits until all others have done the first.
+  virtual Status Offer(size_t bytes) = 0;
+  virtual StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) = 0;
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,16 @@
+// Makes communicators whose ranks are threads of one process.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/collectives/communicator.h"
+
+namespace tfjob::collectives {
+
+// Returns one communicator per rank, each for one thread. All spans are used in place, wherever
+// they are. If a thread drops its communicator, operations of the others fail. `ranks` is from 1
+// to 128.
+std::vector<std::unique_ptr<Communicator>> MakeThreadCommunicators(int ranks);
+
+}  // namespace tfjob::collectives
