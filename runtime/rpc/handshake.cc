@@ -74,8 +74,8 @@ StatusOr<Caller> Decode(IncomingFrame& frame) {
 
 }  // namespace
 
-StatusOr<std::string> ClaimsOf(const Identity& self) {
-  std::string claims = Encode(self, "");
+StatusOr<std::string> ClaimsOf(const Identity& self, const std::string& channel) {
+  std::string claims = Encode(self, channel);
   if (claims.size() > wire::kMaxClaimBytes) {
     return InvalidArgument("TFJOB_UID: expected at most ", kMaxUidBytes, " bytes, got ",
                            self.job_uid.size());

@@ -17,14 +17,15 @@ namespace tfjob::rpc {
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
-// Returns the claims of a task for the hello of a connection. Returns InvalidArgument if the claims
-// are too long, because the job's UID is too long.
-StatusOr<std::string> ClaimsOf(const Identity& self);
+// Returns the claims of a task for the hello of a connection. `channel` is that of a data
+// connection (data_connection.h). Returns InvalidArgument if the claims are too long, because the
+// job's UID is too long.
+StatusOr<std::string> ClaimsOf(const Identity& self, const std::string& channel = "");
 
 struct Caller {
   Identity identity;
   int32_t protocol_version = 0;
-  std::string service;
+  std::string service;  // in the claims of a data connection: its channel
 };
 // Parses the claims of a task. Returns DataLoss if they are not readable.
 StatusOr<Caller> ReadClaims(const std::string& claims);

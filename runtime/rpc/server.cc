@@ -28,6 +28,16 @@ Status CheckClaims(const Identity& self, std::string_view claims) {
   return CheckPeer(self, caller.identity, caller.protocol_version);
 }
 
+// Decides the same for a data connection, which only a task may open.
+Status CheckDataClaims(const Identity& self, DataHandler* handler, std::string_view claims) {
+  if (handler == nullptr) {
+    return Unimplemented("refused: this task takes no connections for 'data'");
+  }
+  ASSIGN_OR_RETURN(const Caller caller, ReadClaims(std::string(claims)));
+  RETURN_IF_ERROR(CheckPeer(self, caller.identity, caller.protocol_version));
+  return handler->Admit(caller.identity, caller.service);
+}
+
 }  // namespace
 
 class Server::StreamService : public grpc::Service {
@@ -113,8 +123,11 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return Internal("gRPC does not start a server");
-  listening.check = [self = options.identity](std::string_view claims, wire::Purpose) {
-    return CheckClaims(self, claims);
+  server->on_data_ = options.on_data;
+  listening.check = [self = options.identity, on_data = options.on_data](std::string_view claims,
+                                                                         wire::Purpose purpose) {
+    return purpose == wire::Purpose::kData ? CheckDataClaims(self, on_data, claims)
+                                           : CheckClaims(self, claims);
   };
   listening.on_peer = [server = server.get()](wire::ProvenPeer peer) {
     server->HandOver(std::move(peer));
@@ -133,7 +146,17 @@ int Server::port() const {
   return listener_->port();
 }
 
+void Server::HandOverData(wire::ProvenPeer peer) {
+  StatusOr<Caller> caller = ReadClaims(peer.claims);
+  if (!caller.ok()) return;  // cannot happen: CheckDataClaims has already read these claims
+  on_data_->Accept({.socket = std::move(peer.socket),
+                    .peer = std::move(caller->identity),
+                    .address = std::move(peer.address),
+                    .channel = std::move(caller->service)});
+}
+
 void Server::HandOver(wire::ProvenPeer peer) {
+  if (peer.purpose == wire::Purpose::kData) return HandOverData(std::move(peer));
   StreamService::ConnectedPeer connected{.address = std::move(peer.address), .identity = {}};
   if (!peer.claims.empty()) {
     StatusOr<Caller> caller = ReadClaims(peer.claims);

@@ -1,7 +1,7 @@
-// Runs a task's only server, which accepts all streams to the task. Control, parameters, progress
-// and, later, collectives share its port. gRPC does not listen on the port itself: a wire::Listener
-// accepts each connection, runs the hello on it, and hands it to gRPC once the peer has proven the
-// job's key.
+// Runs a task's only server, which accepts all streams and data connections to the task. Control,
+// parameters, progress and collectives share its port. gRPC does not listen on the port itself: a
+// wire::Listener accepts each connection, runs the hello on it, and hands it over, to gRPC or to
+// the handler of data connections, once the peer has proven the job's key.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/rpc/credentials.h"
+#include "runtime/rpc/data_connection.h"
 #include "runtime/rpc/transport.h"
 
 namespace grpc {
@@ -31,6 +32,7 @@ struct ServerOptions {
   Credentials credentials;
   std::vector<grpc::Service*> services;                         // must outlive the server
   std::vector<std::pair<std::string, StreamHandler*>> streams;  // likewise, by service name
+  DataHandler* on_data = nullptr;  // likewise; null: this task takes no data connections
 };
 
 class Server {
@@ -51,7 +53,9 @@ class Server {
   class StreamService;
   Server();
   void HandOver(wire::ProvenPeer peer);
+  void HandOverData(wire::ProvenPeer peer);
 
+  DataHandler* on_data_ = nullptr;
   std::unique_ptr<StreamService> streams_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<wire::Listener> listener_;

@@ -259,9 +259,7 @@ Status ListenerHello::OnClaims() {
                                   "repeats what another peer said"));
   }
   Status verdict = OkStatus();
-  if (purpose_ == Purpose::kData) {
-    verdict = Unimplemented("refused: this task takes no connections for 'data'");
-  } else if (purpose_ != Purpose::kGrpc) {
+  if (purpose_ != Purpose::kGrpc && purpose_ != Purpose::kData) {
     verdict = Unimplemented("refused: this task takes no connections for purpose ",
                             static_cast<int>(purpose_));
   } else {

@@ -43,7 +43,7 @@ inline constexpr uint8_t kHelloVersion = 1;
 inline constexpr size_t kMaxClaimBytes = 1024;
 inline constexpr size_t kMaxDenialBytes = 1024;  // a longer message is truncated
 
-// The purpose of a connection after the hello. Listeners deny kData, which is reserved.
+// The purpose of a connection after the hello.
 enum class Purpose : uint8_t { kGrpc = 1, kData = 2 };
 
 // The reason why a listener ends a hello before the caller's proof.
@@ -112,7 +112,7 @@ inline constexpr size_t kListenerHelloBytes = 4096;
 class ListenerHello {
  public:
   // Decides whether to accept a caller that has proven the key (or need not, because this side has
-  // no key). An error is sent to the caller.
+  // no key), for one of the purposes above. An error is sent to the caller.
   using Check = std::function<Status(std::string_view claims, Purpose purpose)>;
 
   // `key` (null if there is none), `claims` and `check` are borrowed.

@@ -224,11 +224,21 @@ TEST(Hello, DeniesInDetailOnlyAfterTheProof) {
   exchange.Run();
   EXPECT_EQ(exchange.caller_status, FailedPrecondition("refused: attempt 2"));
   EXPECT_EQ(exchange.listener_status, FailedPrecondition("refused: attempt 2"));
+  Exchange unknown(&key, &key, static_cast<Purpose>(3));
+  unknown.Run();
+  EXPECT_EQ(unknown.caller_status,
+            Unimplemented("refused: this task takes no connections for purpose 3"));
+  EXPECT_EQ(unknown.seen_claims, "");
+}
+
+TEST(Hello, TellsTheListenerThePurpose) {
+  const JobKey key = Key();
   Exchange data(&key, &key, Purpose::kData);
   data.Run();
-  EXPECT_EQ(data.caller_status,
-            Unimplemented("refused: this task takes no connections for 'data'"));
-  EXPECT_EQ(data.seen_claims, "");
+  EXPECT_EQ(data.caller_status, OkStatus());
+  EXPECT_TRUE(data.listener.done());
+  EXPECT_EQ(data.listener.purpose(), Purpose::kData);
+  EXPECT_EQ(data.seen_claims, "worker 1");
 }
 
 Status AfterBytes(std::string_view bytes, std::string* answer = nullptr) {

@@ -138,7 +138,7 @@ TEST(Listener, RefusesOtherKeysAndDeniesInDetail) {
   EXPECT_EQ(DialStatus(door.address(), nullptr).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(DialStatus(door.address(), &key, "nobody"),
             FailedPrecondition("nobody may not come in"));
-  EXPECT_EQ(Dial(door.address(), {.key = &key, .purpose = Purpose::kData}).status().code(),
+  EXPECT_EQ(Dial(door.address(), {.key = &key, .purpose = static_cast<Purpose>(3)}).status().code(),
             StatusCode::kUnimplemented);
   EXPECT_EQ(door.FirstClosed(),
             "127.0.0.1: the peer cannot prove the job's key: it has another one, or repeats what "

@@ -1,0 +1,43 @@
+// Defines data connections: sockets between two tasks that carry no gRPC. They use the same port
+// and the same hello as all other connections; what follows the hello belongs to the two tasks.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/identity.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::rpc {
+
+// A data connection whose hello has succeeded. Nothing that follows the hello has been read.
+struct DataConnection {
+  wire::UniqueFd socket;  // non-blocking
+  Identity peer;          // proven if the job has a key
+  std::string address;    // of the peer's end of the socket
+  // Says what the caller wants the connection for, as it was proven in the hello: at most 63
+  // lower-case letters, digits, '-' and '_'.
+  std::string channel;
+};
+
+// Receives a task's data connections. Both functions are called on the thread that runs the hello
+// of all connections, so they must return at once.
+class DataHandler {
+ public:
+  virtual ~DataHandler() = default;
+  // Decides whether to welcome a caller of the same job and attempt. An error is sent to the
+  // caller, and logged once per source address.
+  virtual Status Admit(const Identity& peer, const std::string& channel) = 0;
+  // Takes a connection that Admit has accepted. No other call comes in between.
+  virtual void Accept(DataConnection connection) = 0;
+};
+
+// Opens a data connection to the task at `address`. Tries once, for at most `timeout`. Fails with
+// Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused), or Unimplemented (the
+// task takes no data connections). Every error message names the address. Thread-safe.
+StatusOr<DataConnection> DialData(const std::string& address, const std::string& channel,
+                                  const Identity& self, const Credentials& credentials,
+                                  Duration timeout);
+
+}  // namespace tfjob::rpc
