@@ -1,0 +1,307 @@
+#include "runtime/collectives/leader.h"
+
+#include <algorithm>
+#include <sstream>
+#include <type_traits>
+
+#include "runtime/base/check.h"
+#include "runtime/state/run_failure.h"
+
+namespace tfjob::collectives {
+namespace {
+
+// How many earlier incarnations of a task are remembered.
+constexpr size_t kMostReplaced = 1024;
+
+// Joins texts: "a", "a and b", "a, b and c".
+std::string Enumerate(const std::vector<std::string>& texts) {
+  std::string all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) all += i + 1 == texts.size() ? " and " : ", ";
+    all += texts[i];
+  }
+  return all;
+}
+
+std::string Quoted(const std::optional<std::string>& line) {
+  return line ? StrCat("'", *line, "'") : std::string("nothing");
+}
+
+std::optional<std::string> NextLine(std::istringstream& text) {
+  std::string line;
+  if (!std::getline(text, line)) return std::nullopt;
+  return line;
+}
+
+}  // namespace
+
+std::string FirstDifference(const std::string& left_name, const std::string& left,
+                            const std::string& right_name, const std::string& right) {
+  if (left == right) return "";
+  std::istringstream left_lines(left), right_lines(right);
+  for (;;) {
+    const auto left_line = NextLine(left_lines), right_line = NextLine(right_lines);
+    if (left_line == right_line && left_line) continue;
+    return StrCat(left_name, " has ", Quoted(left_line), ", ", right_name, " has ",
+                  Quoted(right_line));
+  }
+}
+
+Leader::Leader(std::vector<Member> tasks, LeaderRules rules) : rules_(rules) {
+  ENFORCE(!tasks.empty(), "a group has tasks");
+  for (Member& task : tasks) seats_.push_back({.member = std::move(task)});
+  NoteMissing();
+}
+
+Leader::Seat* Leader::SeatOf(SessionId session) {
+  if (session == 0) return nullptr;
+  const auto found = std::ranges::find(seats_, session, &Seat::session);
+  return found == seats_.end() ? nullptr : &*found;
+}
+
+void Leader::Send(const Seat& seat, ToMember message) {
+  if (seat.session != 0) output_.messages.emplace_back(seat.session, std::move(message));
+}
+
+void Leader::SendToAll(const ToMember& message) {
+  for (const Seat& seat : seats_) Send(seat, message);
+}
+
+// ---- events
+
+Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId session) {
+  Seat& seat = seats_[static_cast<size_t>(task)];
+  if (seat.replaced.contains(incarnation)) {
+    return FailedPrecondition("refused: another process of ", Describe(seat.member),
+                              " has taken the place of this one, which must exit");
+  }
+  const bool restarted = seat.member.incarnation != 0 && seat.member.incarnation != incarnation;
+  if (restarted) {
+    if (seat.replaced.size() >= kMostReplaced) seat.replaced.erase(seat.replaced.begin());
+    seat.replaced.insert(seat.member.incarnation);
+    seat.left = false;
+  }
+  if (seat.session != 0) {
+    output_.closed.push_back(seat.session);
+    Lose(seat, restarted ? "it was restarted" : "it has connected again");
+  }
+  seat.member.incarnation = incarnation;
+  seat.session = session;
+  if (end_) {
+    Send(seat, *end_);
+    return OkStatus();
+  }
+  Send(seat, awaited_);
+  Proceed(now);
+  return OkStatus();
+}
+
+void Leader::Disconnect(Duration now, SessionId session, const std::string& why) {
+  if (Seat* seat = SeatOf(session)) {
+    Lose(*seat, why);
+    Proceed(now);
+  }
+}
+
+void Leader::Lose(Seat& seat, const std::string& why) {
+  seat.session = 0;
+  seat.join.reset();
+  if (seat.rank >= 0 && !seat.left) {
+    Withdraw(StrCat(Describe(seat.member), " was lost: ", why));
+  }
+}
+
+void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message) {
+  Seat* const seat = SeatOf(session);
+  if (seat == nullptr) return;
+  if (std::holds_alternative<LeaveNotice>(message)) OnLeave(*seat);
+  if (end_) return;
+  if (const auto* join = std::get_if<JoinRequest>(&message)) {
+    OnJoin(*seat, *join);
+  } else if (const auto* ready = std::get_if<ReadyReport>(&message)) {
+    OnReady(*seat, ready->generation);
+  } else if (const auto* wait = std::get_if<WaitReport>(&message)) {
+    OnWait(now, *seat, *wait);
+  } else if (const auto* failure = std::get_if<FailureReport>(&message)) {
+    if (seat->rank >= 0 && failure->generation == number_) {
+      Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why));
+    }
+  }
+  Proceed(now);
+}
+
+void Leader::OnJoin(Seat& seat, const JoinRequest& join) {
+  Withdraw(seat.rank >= 0 ? StrCat(Describe(seat.member), " joins again")
+                          : StrCat(Describe(seat.member), " joins"));
+  number_ = std::max(number_, join.last_generation);
+  seat.left = false;
+  seat.join = join;
+  seat.member.step = join.step;
+}
+
+void Leader::OnReady(Seat& seat, int64_t generation) {
+  if (phase_ != Phase::kConnecting || seat.rank < 0 || generation != number_) return;
+  seat.ready = true;
+  seat.wait.reset();
+}
+
+void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
+  if (seat.rank < 0 || wait.generation != number_) return;
+  seat.wait.reset();
+  seat.reported = now;
+  if (wait.on < 0 || wait.on >= static_cast<int>(ranks_.size())) return;
+  seat.wait = RankWait{.operation = wait.operation,
+                       .name = wait.name,
+                       .on = wait.on,
+                       .waited = Duration(wait.microseconds)};
+}
+
+void Leader::OnLeave(Seat& seat) {
+  seat.left = true;
+  seat.join.reset();
+  // In a generation that goes, the others may still finish the operation that this task has
+  // finished. Whoever needs it in a further operation notices that its sockets are closed.
+  if (phase_ == Phase::kConnecting && seat.rank >= 0) {
+    Withdraw(StrCat(Describe(seat.member), " has left"));
+  }
+}
+
+void Leader::Finish(const Status& failure) {
+  if (end_) return;
+  end_ = EndOrder{.failed = !failure.ok(), .words = std::string(Message(failure))};
+  SendToAll(*end_);
+}
+
+bool Leader::EndIsKnown() const {
+  return end_ && std::all_of(seats_.begin() + 1, seats_.end(),
+                             [](const Seat& seat) { return seat.session == 0 || seat.left; });
+}
+
+// ---- generations
+
+void Leader::Withdraw(const std::string& why) {
+  if (phase_ == Phase::kGathering) return;
+  for (const size_t index : ranks_) {
+    Seat& seat = seats_[index];
+    Send(seat, WithdrawOrder{.generation = number_, .why = why});
+    seat.rank = -1;
+    seat.ready = false;
+    seat.wait.reset();
+  }
+  ranks_.clear();
+  phase_ = Phase::kGathering;
+}
+
+void Leader::RefuseMisfits() {
+  const Seat& leader = seats_[0];
+  if (!leader.join) return;
+  for (Seat& seat : seats_) {
+    if (!seat.join) continue;
+    const std::string difference = FirstDifference(Describe(leader.member), leader.join->agreement,
+                                                   Describe(seat.member), seat.join->agreement);
+    if (difference.empty()) continue;
+    seat.join.reset();
+    Send(seat, RefusalOrder{StrCat("this task does not fit the group: ", difference,
+                                   ": give all tasks the same program and training file")});
+  }
+}
+
+void Leader::Proceed(Duration now) {
+  if (end_) return;
+  if (phase_ == Phase::kGathering) {
+    RefuseMisfits();
+    if (Missing().empty()) Form(now);
+  }
+  if (phase_ == Phase::kConnecting && Missing().empty()) {
+    phase_ = Phase::kGoing;
+    for (const size_t index : ranks_) Send(seats_[index], GoOrder{number_});
+  }
+  NoteMissing();
+  NoteStuck();
+}
+
+void Leader::Form(Duration now) {
+  phase_ = Phase::kConnecting;
+  formed_ = now;
+  FormOrder order{.generation = ++number_, .source = 0, .members = {}};
+  for (size_t index = 0; index < seats_.size(); ++index) {
+    Seat& seat = seats_[index];
+    if (seat.left) continue;
+    seat.rank = static_cast<int>(order.members.size());
+    seat.ready = false;
+    seat.join.reset();
+    ranks_.push_back(index);
+    order.members.push_back(seat.member);
+    if (seat.member.step > order.members[static_cast<size_t>(order.source)].step) {
+      order.source = seat.rank;
+    }
+  }
+  for (const size_t index : ranks_) Send(seats_[index], order);
+}
+
+void Leader::Tick(Duration now) {
+  if (end_) return;
+  for (Seat& seat : seats_) {
+    if (seat.wait && now - seat.reported >= rules_.report_lasts) seat.wait.reset();
+  }
+  if (phase_ == Phase::kConnecting && now - formed_ >= rules_.connect_patience) {
+    Withdraw(StrCat("the members did not connect with each other within ",
+                    FormatDuration(rules_.connect_patience), "; missing: ", awaited_.text));
+  }
+  Proceed(now);
+}
+
+// ---- what the group waits for
+
+std::vector<const Leader::Seat*> Leader::Missing() const {
+  std::vector<const Seat*> missing;
+  for (const Seat& seat : seats_) {
+    const bool awaited = phase_ == Phase::kGathering
+                             ? !seat.join && (!seat.left || &seat == &seats_[0])
+                         : phase_ == Phase::kConnecting ? seat.rank >= 0 && !seat.ready
+                                                        : false;
+    if (awaited) missing.push_back(&seat);
+  }
+  return missing;
+}
+
+void Leader::NoteMissing() {
+  std::vector<std::string> names, descriptions;
+  const std::vector<const Seat*> missing = Missing();
+  for (const Seat* seat : missing) {
+    names.push_back(seat->member.task);
+    descriptions.push_back(Describe(seat->member));
+  }
+  AwaitedNotice notice;
+  for (const std::string& name : names) notice.peers += (notice.peers.empty() ? "" : ", ") + name;
+  if (missing.size() == 1) notice.address = missing[0]->member.address;
+  notice.text = Enumerate(descriptions);
+  if (notice == awaited_) return;
+  awaited_ = std::move(notice);
+  SendToAll(awaited_);
+}
+
+void Leader::NoteStuck() {
+  std::vector<std::optional<RankWait>> waits;
+  if (phase_ == Phase::kGoing) {
+    for (const size_t index : ranks_) waits.push_back(seats_[index].wait);
+  }
+  StuckNotice notice;
+  if (const std::optional<Culprit> culprit = FindCulprit(waits)) {
+    const Member& member = seats_[ranks_[static_cast<size_t>(culprit->rank)]].member;
+    std::vector<std::string> waiters;
+    for (const int rank : culprit->waiters) {
+      waiters.push_back(seats_[ranks_[static_cast<size_t>(rank)]].member.task);
+    }
+    notice.peer = member.task;
+    notice.address = member.address;
+    notice.text = StrCat(Enumerate(waiters), waiters.size() == 1 ? " waits for " : " wait for ",
+                         Describe(member), " in operation ", culprit->operation, " (",
+                         culprit->name, ") of generation ", number_);
+  }
+  if (notice == stuck_) return;
+  stuck_ = std::move(notice);
+  SendToAll(stuck_);
+}
+
+}  // namespace tfjob::collectives
