@@ -1,0 +1,134 @@
+// Describes what one rank does in a collective operation, as a value: a list of steps, made once
+// from the call, the number of ranks and a table of costs. The simulation and the transports that
+// exchange messages execute the same value (plan_run.h).
+//
+//   AllReduce of 1000 bytes (float32, sum), rank 0 of 2: exchange, predicted 23.4 us
+//     rank 1: sends 1000 bytes in 1 frames, receives 1000 bytes in 1 frames
+//     0: send values[0, 1000) to 1
+//     1: receive scratch[0, 1000) from 1
+//     2: values[0, 1000) = sum(values[0, 1000), scratch[0, 1000)), after 0 1
+//
+// Algorithms of AllReduce, for n ranks and M bytes:
+//   exchange  every rank sends all of its values to all others, and adds all in the order of the
+//             tree: one round, (n − 1)·M bytes sent per rank.
+//   doubling  every rank climbs the tree from its leaf. At each node, the ranks of the left half
+//             exchange their values with those of the right half, so both sides know the value of
+//             the node. If the right half is smaller, its ranks send to several ranks of the left
+//             half. ⌈log₂ n⌉ rounds, and M bytes per round.
+//   halving   as doubling, but with half of the remaining values per round, and an all-gather in
+//             the reverse order (Rabenseifner's algorithm, beginning at distance 1, because this
+//             order gives the tree). Powers of two only; 2·log₂ n rounds, 2·M·(n − 1)/n bytes.
+//   direct    every rank receives its slice from all others, adds in the order of the tree, and
+//             sends the result to all others, in pieces: 2 rounds, 2·M·(n − 1)/n bytes.
+// They give the same bits. The other operations use what applies; Candidates lists it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/tensor/dtype.h"
+
+namespace tfjob::collectives {
+
+enum class Operation : uint8_t {
+  kAllReduce = 1,
+  kReduceScatter = 2,
+  kAllGather = 3,
+  kAllGatherVariable = 4,
+  kBroadcast = 5,
+  kReduce = 6,
+  kAllToAll = 7,
+  kBarrier = 8,
+  kAllocate = 9,
+};
+std::string_view Name(Operation operation);  // "AllReduce"; a literal
+
+enum class Algorithm : uint8_t { kExchange, kDoubling, kHalving, kDirect };
+std::string_view Name(Algorithm algorithm);  // "exchange"
+
+// What all ranks must agree on.
+struct Call {
+  Operation operation = Operation::kBarrier;
+  int64_t bytes = 0;            // of the span; of the memory if the operation is kAllocate
+  int64_t element_bytes = 1;    // slices are counted in elements
+  DType dtype = DType::kUInt8;  // of reductions
+  Reduction reduction = Reduction::kSum;  // of reductions
+  int root = 0;                           // of Broadcast and Reduce
+  auto operator<=>(const Call&) const = default;
+};
+std::string ToString(const Call& call);  // "AllReduce of 1000 bytes (float32, sum)"
+
+// Costs in seconds, and sizes, from which the algorithm is chosen. All ranks must use the same.
+// The defaults were measured coarsely, over loopback TCP on a machine with two cores.
+struct Costs {
+  double round = 12e-6;           // α: until the first byte of a round arrives
+  double frame = 2e-6;            // per frame that a rank sends or receives
+  double byte = 0.45e-9;          // β: per byte that a rank sends
+  double reduced_byte = 0.12e-9;  // per byte that a rank reads to reduce
+  int64_t piece_bytes = 256 << 10;
+  bool operator==(const Costs&) const = default;
+};
+
+// A range of the caller's span or of the plan's scratch memory.
+enum class PlanMemory : uint8_t { kValues, kScratch };
+struct PlanRange {
+  PlanMemory memory = PlanMemory::kValues;
+  int64_t begin = 0;
+  int64_t bytes = 0;
+  bool operator==(const PlanRange&) const = default;
+};
+
+enum class StepKind : uint8_t { kSend, kReceive, kReduce };
+// Sends to a rank take place in the order of the steps, and so do receives from a rank. Apart from
+// that, a step may begin as soon as the steps that it waits for are complete.
+struct Step {
+  StepKind kind = StepKind::kSend;
+  int peer = -1;       // of a send or a receive
+  PlanRange range;     // what is sent, where it is received, the target of a reduction
+  int64_t offset = 0;  // of the bytes in the operation's values; equal at both ends
+  int first_operand = 0,
+      operands = 0;                 // of a reduction, in Plan::operands, in the order of the tree
+  int first_after = 0, afters = 0;  // in Plan::after
+};
+
+struct Plan {
+  Call call;
+  int rank = 0, ranks = 1;
+  Algorithm algorithm = Algorithm::kExchange;
+  std::vector<Step> steps;
+  std::vector<PlanRange> operands;
+  std::vector<int> after;  // indices of steps, each below the step that waits
+  int64_t scratch_bytes = 0;
+  double predicted_s = 0;
+  // Equal for two plans of different ranks that work together. Covers the call, the number of
+  // ranks, the algorithm and the size of pieces.
+  uint64_t fingerprint = 0;
+
+  std::span<const PlanRange> OperandsOf(const Step& step) const;
+  std::span<const int> AfterOf(const Step& step) const;
+};
+
+// Returns the algorithms that can execute the call, at least one.
+std::vector<Algorithm> Candidates(const Call& call, int ranks);
+// Returns the candidate with the lowest predicted time.
+Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs);
+// Returns the time of the busiest rank.
+double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs);
+
+// The call must be valid: whole elements, a root in [0, ranks), a dtype that can be reduced. Its
+// operation is not kAllGatherVariable, whose ranks have different sizes.
+Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs);
+Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, Algorithm algorithm);
+// Makes the plan that gathers `sizes[r]` bytes of each rank r, one after the other. Reuses the
+// capacity of `plan`.
+void MakeVariableGather(std::span<const size_t> sizes, int rank, Plan& plan);
+
+// Prints one step per line, and the bytes per link.
+std::string ToString(const Plan& plan);
+
+}  // namespace tfjob::collectives
