@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "runtime/exec/constants.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/plan.h"
+#include "runtime/exec/scan_rows.h"
 #include "runtime/graph/scan.h"
 
 namespace tfjob::exec {
@@ -76,15 +78,19 @@ struct Result {
   size_t bytes = 0;
 };
 
-class ScanKernel final : public Kernel {
+// Runs all steps for some of the rows, or for all of them.
+class ScanLoop {
  public:
-  Status Prepare(const KernelRequest& request, const Device& device) {
-    ASSIGN_OR_RETURN(const ScanForm form, graph::ScanFormOf(request.attributes));
+  // `inputs` are the layouts of the Scan's inputs, as far as the loop reads them. `request`, the
+  // request of the whole Scan, determines the distances between the elements of sequences and
+  // outputs.
+  Status Prepare(const ScanForm& form, const std::vector<Operand>& inputs,
+                 const KernelRequest& request, const Device& device) {
     steps_ = form.steps;
     states_ = static_cast<size_t>(form.states);
     sequences_ = static_cast<size_t>(form.sequences);
     variables::VariableStore none(device.row_stride, device.runtime);
-    ASSIGN_OR_RETURN(plan_, MakePlan(*form.body, none, device, FeedLayouts(form, request)));
+    ASSIGN_OR_RETURN(plan_, MakePlan(*form.body, none, device, FeedLayouts(form, inputs)));
     ASSIGN_OR_RETURN(constants_, PlaceConstants(plan_.constants, *device.runtime));
     for (const PlannedStep& step : plan_.steps) {
       auto kernel = PrepareKernel(step.request, device);
@@ -100,10 +106,11 @@ class ScanKernel final : public Kernel {
     return OkStatus();
   }
 
-  size_t workspace_bytes() const override { return spare_at_ + spare_bytes_ + kernel_bytes_; }
+  size_t workspace_bytes() const { return spare_at_ + spare_bytes_ + kernel_bytes_; }
 
+  // `inputs` and `outputs` point to the first of the loop's rows.
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
-           kernels::Stream& stream) override {
+           kernels::Stream& stream) {
     auto* const memory = static_cast<std::byte*>(workspace);
     void* const kernel_workspace = memory + spare_at_ + spare_bytes_;
     for (const auto& [offset, place] : arena_) place.Set(body_, memory + offset);
@@ -123,10 +130,11 @@ class ScanKernel final : public Kernel {
   }
 
  private:
-  std::map<std::string, Operand> FeedLayouts(const ScanForm& form, const KernelRequest& request) {
+  std::map<std::string, Operand> FeedLayouts(const ScanForm& form,
+                                             const std::vector<Operand>& inputs) {
     std::map<std::string, Operand> layouts;
-    for (int i = 0; i < static_cast<int>(request.inputs.size()); ++i) {
-      const Operand& input = request.inputs[static_cast<size_t>(i)];
+    for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
+      const Operand& input = inputs[static_cast<size_t>(i)];
       if (i < form.states) {
         ENFORCE(input.dense(), "the planner makes states dense");
         layouts[graph::StateName(i)] = input;
@@ -269,6 +277,116 @@ class ScanKernel final : public Kernel {
   std::vector<std::pair<size_t, Place>> arena_;  // by offset
   std::vector<size_t> spares_;                   // offsets of the states' spare buffers
   size_t spare_at_ = 0, spare_bytes_ = 0, kernel_bytes_ = 0;
+};
+
+// Returns the distance between two rows of a value that has rows, in bytes.
+size_t RowBytes(const Operand& value) {
+  return static_cast<size_t>(value.rows() / value.shape.dim(0) * value.row_stride) *
+         SizeOf(value.dtype);
+}
+
+// Runs one loop, or, if the body treats rows separately, several loops at the same time. Each of
+// these runs all steps for some rows on one thread, so that no step wakes or awaits other threads.
+class ScanKernel final : public Kernel {
+ public:
+  Status Prepare(const KernelRequest& request, const Device& device) {
+    ASSIGN_OR_RETURN(const ScanForm form, graph::ScanFormOf(request.attributes));
+    std::optional<ScanRows> rows;
+    if (device.runtime->immediate()) rows = FindScanRows(form);
+    const int64_t loops = rows ? LoopsOf(*rows, SharedBytes(form, request, *rows)) : 1;
+    parts_.resize(static_cast<size_t>(loops));
+    if (loops == 1) return parts_[0].loop.Prepare(form, request.inputs, request, device);
+    for (int64_t i = 0; i < loops; ++i) {
+      const int64_t begin = i * rows->rows / loops, end = (i + 1) * rows->rows / loops;
+      RETURN_IF_ERROR(
+          PreparePart(form, *rows, begin, end, request, device, parts_[static_cast<size_t>(i)]));
+    }
+    return OkStatus();
+  }
+
+  size_t workspace_bytes() const override {
+    size_t bytes = 0;
+    for (const Part& part : parts_) bytes += Aligned(part.loop.workspace_bytes());
+    return bytes;
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           kernels::Stream& stream) override {
+    if (parts_.size() == 1) return parts_[0].loop.Run(inputs, outputs, workspace, stream);
+    auto* memory = static_cast<std::byte*>(workspace);
+    for (Part& part : parts_) {
+      part.workspace = memory;
+      memory += Aligned(part.loop.workspace_bytes());
+    }
+    stream.ParallelFor(static_cast<int64_t>(parts_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        RunPart(parts_[static_cast<size_t>(i)], inputs, outputs);
+    });
+    for (Part& part : parts_) {
+      if (!part.stream.ok()) stream.Fail(part.stream.TakeStatus());
+    }
+  }
+
+ private:
+  struct Part {
+    ScanLoop loop;
+    std::vector<size_t> input_offsets, output_offsets;  // of its first row, in bytes
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::byte* workspace = nullptr;
+    kernels::Stream stream;  // of one thread
+  };
+
+  // Returns the size of the invariants that each loop reads as a whole.
+  static size_t SharedBytes(const ScanForm& form, const KernelRequest& request,
+                            const ScanRows& rows) {
+    size_t bytes = 0;
+    const auto first = static_cast<size_t>(form.states + form.sequences);
+    for (size_t i = 0; i < rows.invariants.size(); ++i)
+      bytes += rows.invariants[i] ? 0 : request.inputs[first + i].bytes();
+    return bytes;
+  }
+
+  static Status PreparePart(const ScanForm& form, const ScanRows& rows, int64_t begin, int64_t end,
+                            const KernelRequest& request, const Device& device, Part& part) {
+    const auto states = static_cast<size_t>(form.states);
+    const auto invariants = states + static_cast<size_t>(form.sequences);
+    std::vector<Operand> inputs = request.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool sequence = i >= states && i < invariants;
+      const bool divided = i < states ? true
+                           : sequence ? rows.sequences[i - states]
+                                      : rows.invariants[i - invariants];
+      part.input_offsets.push_back(0);
+      if (!divided) continue;
+      std::vector<int64_t> dims = inputs[i].shape.dims();
+      dims[sequence ? 1 : 0] = end - begin;
+      part.input_offsets[i] =
+          static_cast<size_t>(begin) * RowBytes(sequence ? ElementOf(inputs[i]) : inputs[i]);
+      inputs[i].shape = Shape(std::move(dims));
+    }
+    for (size_t i = 0; i < request.outputs.size(); ++i) {
+      const Operand& output = request.outputs[i];
+      part.output_offsets.push_back(static_cast<size_t>(begin) *
+                                    RowBytes(i < states ? output : ElementOf(output)));
+    }
+    part.inputs.resize(inputs.size());
+    part.outputs.resize(request.outputs.size());
+    const graph::Graph body = BodyOfRows(*form.body, rows, end - begin);
+    ScanForm some = form;
+    some.body = &body;
+    return part.loop.Prepare(some, inputs, request, device);
+  }
+
+  static void RunPart(Part& part, const void* const* inputs, void* const* outputs) {
+    for (size_t i = 0; i < part.inputs.size(); ++i)
+      part.inputs[i] = static_cast<const std::byte*>(inputs[i]) + part.input_offsets[i];
+    for (size_t i = 0; i < part.outputs.size(); ++i)
+      part.outputs[i] = static_cast<std::byte*>(outputs[i]) + part.output_offsets[i];
+    part.loop.Run(part.inputs.data(), part.outputs.data(), part.workspace, part.stream);
+  }
+
+  std::vector<Part> parts_;
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
+#include "runtime/exec/fake_device.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
@@ -162,6 +164,65 @@ TEST(Scan, EqualsTheStepsWithoutALoop) {
         for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], wanted[i]) << i << reversed;
       }
     }
+  }
+}
+
+// A recurrence over enough rows to be divided, with a mask and a gradient.
+constexpr int64_t kManyRows = 70, kWide = 64, kLongSteps = 9;
+
+graph::Graph LongLoop() {
+  Builder b;
+  graph::ScanBuilder scan(b, kLongSteps);
+  Builder& body = scan.body();
+  const Output w = Placeholder(b, "w", kF32, {kWide, kWide});
+  const Output h = scan.State(Placeholder(b, "h", kF32, {kManyRows, kWide}));
+  const Output x = scan.Sequence(Placeholder(b, "x", kF32, {kLongSteps, kManyRows, kWide}), true);
+  const Output mask = scan.Sequence(Placeholder(b, "mask", kF32, {kLongSteps, kManyRows, 1}));
+  const Output kept = scan.Invariant(Placeholder(b, "kept", kF32, {kManyRows, kWide}));
+  const Output z = Tanh(body, Add(body, x, MatMul(body, Mul(body, h, kept), scan.Invariant(w))));
+  scan.SetNext(0, Select(body, Greater(body, mask, Scalar(body, kF32, 0)), z, h));
+  scan.Stack(z);
+  const auto [states, outputs] = scan.Finish();
+  b.AddFetch("state", states[0]);
+  b.AddFetch("outputs", outputs[0]);
+  const Output loss = Add(b, Sum(b, Square(b, states[0]), {}), Sum(b, Square(b, outputs[0]), {}));
+  b.AddFetch("gradient", Gradients(b, loss, std::vector<Output>{w})[0]);
+  auto graph = std::move(b).Finish();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+// Runs LongLoop. Returns its fetches.
+std::vector<std::vector<float>> RunLongLoop(ThreadPool* pool, const Device& device) {
+  variables::VariableStore store(device.row_stride, device.runtime);
+  Device with_pool = device;
+  with_pool.pool = pool;
+  auto program = Compile(LongLoop(), store, with_pool);
+  EXPECT_TRUE(program.ok()) << program.status();
+  std::vector<std::vector<float>> inputs;
+  std::vector<Feed> feeds;
+  for (const Port& port : (*program)->feeds())
+    inputs.push_back(Random(port.type.shape, static_cast<unsigned>(inputs.size())));
+  for (const std::vector<float>& input : inputs) feeds.push_back(Feed::Of(std::span(input)));
+  EXPECT_TRUE((*program)->Run(feeds).ok());
+  std::vector<std::vector<float>> values;
+  for (int i = 0; i < static_cast<int>((*program)->fetches().size()); ++i) {
+    const auto value = (*program)->Fetch<float>(i);
+    values.emplace_back(value.begin(), value.end());
+  }
+  return values;
+}
+
+TEST(Scan, GivesTheSameResultsWhenItsRowsAreDivided) {
+  const auto whole = RunLongLoop(nullptr, FakeDevice(1));  // does not divide
+  const auto divided = RunLongLoop(nullptr, CpuDevice());
+  ThreadPool pool("test", 3);
+  EXPECT_EQ(RunLongLoop(&pool, CpuDevice()), divided);
+  ASSERT_EQ(divided.size(), whole.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    ASSERT_EQ(divided[i].size(), whole[i].size());
+    for (size_t j = 0; j < whole[i].size(); ++j)
+      ASSERT_NEAR(divided[i][j], whole[i][j], 1e-4 * (1 + std::abs(whole[i][j]))) << i << " " << j;
   }
 }
 

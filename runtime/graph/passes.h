@@ -53,6 +53,14 @@ Graph FuseBiasAndActivation(const Graph& graph);
 // FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);
 
+// Replaces a sum of Pads with one Concat, if their inputs are blocks that cover the result along
+// one axis, without gaps or overlaps. The gradient of a value that is read in slices is such a sum.
+Graph JoinPads(const Graph& graph);
+
+// Transposes an invariant matrix before a Scan of several steps, if the products of the body read
+// it only as their transposed second operand. The products then read it as it is.
+Graph HoistTranspose(const Graph& graph);
+
 // Runs Optimize on the body of each Scan.
 StatusOr<Graph> OptimizeBodies(const Graph& graph, const Evaluator& evaluate);
 

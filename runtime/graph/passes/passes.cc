@@ -16,10 +16,12 @@ std::vector<Pass> StandardPasses(Evaluator evaluate) {
       {"simplify", Simplify},
       {"merge_common_subexpressions", MergeCommonSubexpressions},
       {"remove_dead_code", RemoveDeadCode},
+      {"join_pads", JoinPads},
       {"fuse_transpose", FuseTranspose},
       {"fuse_bias_and_activation", FuseBiasAndActivation},
       {"fuse_elementwise", FuseElementwise},
       {"remove_dead_code", RemoveDeadCode},
+      {"hoist_transpose", HoistTranspose},
       {"optimize_bodies", std::move(bodies)},
   };
 }

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
+#include "runtime/graph/subgraph.h"
 
 namespace tfjob::graph {
 namespace {
@@ -69,6 +71,95 @@ TEST(FuseTranspose, KeepsWhatIsUsedElsewhereAndOtherPermutations) {
   b.AddFetch("z", Transpose(b, product, {0, 2, 1, 3}));
   b.AddFetch("product", product);
   EXPECT_EQ(OpsOf(FuseTranspose(Finished(b))), (Ops{"Transpose", "BatchMatMulV2", "Transpose"}));
+}
+
+struct PadCase {
+  std::string_view name;
+  std::vector<std::vector<int64_t>> before, after;  // of each Pad
+  Ops expected;
+  Shape result = {4, 6};
+};
+
+TEST(JoinPads, JoinsBlocksThatCoverTheResultExactly) {
+  const Ops joined = {"Concat"};
+  const auto sum_of = [](size_t pads) {
+    Ops ops(pads, "Pad");
+    ops.insert(ops.end(), pads - 1, "Add");
+    return ops;
+  };
+  const PadCase cases[] = {
+      {"in order", {{0, 0}, {0, 2}, {0, 3}}, {{0, 4}, {0, 3}, {0, 0}}, joined},
+      {"out of order", {{0, 3}, {0, 0}, {0, 2}}, {{0, 0}, {0, 4}, {0, 3}}, joined},
+      {"the first axis", {{1, 0}, {0, 0}}, {{0, 0}, {3, 0}}, joined},
+      {"one axis", {{5}, {0}}, {{0}, {1}}, joined, {6}},
+      {"a gap", {{0, 0}, {0, 3}}, {{0, 4}, {0, 0}}, sum_of(2)},
+      {"an overlap", {{0, 0}, {0, 2}}, {{0, 3}, {0, 0}}, sum_of(2)},
+      {"a missing end", {{0, 0}, {0, 2}}, {{0, 4}, {0, 1}}, sum_of(2)},
+      {"a missing beginning", {{0, 1}, {0, 2}}, {{0, 4}, {0, 0}}, sum_of(2)},
+      {"the same block twice", {{0, 0}, {0, 0}}, {{0, 3}, {0, 3}}, sum_of(2)},
+      {"two axes", {{0, 0}, {2, 0}}, {{0, 2}, {0, 0}}, sum_of(2)},
+      {"a corner", {{0, 0}, {2, 3}}, {{2, 3}, {0, 0}}, sum_of(2)},
+      {"no padding", {{0, 0}, {0, 0}}, {{0, 0}, {0, 0}}, sum_of(2)},
+  };
+  for (const PadCase& c : cases) {
+    Builder b;
+    std::vector<Output> pads;
+    for (size_t i = 0; i < c.before.size(); ++i) {
+      std::vector<int64_t> dims = c.result.dims();
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        dims[axis] -= c.before[i][axis] + c.after[i][axis];
+      pads.push_back(
+          Pad(b, Placeholder(b, StrCat("x", i), kF32, Shape(dims)), c.before[i], c.after[i]));
+    }
+    Output sum = pads[0];
+    for (size_t i = 1; i < pads.size(); ++i) sum = Add(b, pads[i], sum);
+    b.AddFetch("y", sum);
+    const Graph graph = RemoveDeadCode(JoinPads(Finished(b)));
+    EXPECT_EQ(OpsOf(graph), c.expected) << c.name;
+    if (c.expected != joined) continue;
+    int64_t end = 0;
+    const Node* concat = FindNode(graph, "Concat");
+    const auto axis = static_cast<size_t>(concat->attributes.Get<int64_t>("axis", -1));
+    for (const Output input : concat->inputs) {
+      const size_t pad = static_cast<size_t>(graph.NameOf(input)[1] - '0');
+      EXPECT_EQ(c.before[pad][axis], end) << c.name;
+      end += graph.type(input).shape.dims()[axis];
+    }
+  }
+}
+
+TEST(JoinPads, LeavesSumsWithOtherTermsAndSumsThatAreUsedElsewhere) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  const Output left = Pad(b, x, {0}, {4}), middle = Pad(b, x, {2}, {2}),
+               right = Pad(b, x, {4}, {0});
+  b.AddFetch("other", Add(b, Add(b, left, Placeholder(b, "y", kF32, {6})), right));
+  const Output used = Add(b, left, middle);
+  b.AddFetch("y", Add(b, used, right));
+  b.AddFetch("used", used);
+  EXPECT_EQ(OpsOf(JoinPads(Finished(b))), (Ops{"Pad", "Pad", "Pad", "Add", "Add", "Add", "Add"}));
+}
+
+// A loop whose body multiplies the state by the transposed weights, and perhaps by the weights.
+Graph LoopOverTransposed(int64_t steps, bool also_plain) {
+  Builder b;
+  ScanBuilder scan(b, steps);
+  const Output state = scan.State(Placeholder(b, "x", kF32, {2, 3}));
+  const Output w = scan.Invariant(Placeholder(b, "w", kF32, {3, 3}));
+  Output next = MatMul(scan.body(), state, w, false, true);
+  if (also_plain) next = MatMul(scan.body(), next, w);
+  scan.SetNext(0, next);
+  b.AddFetch("y", scan.Finish().states[0]);
+  return Finished(b);
+}
+
+TEST(HoistTranspose, TransposesInvariantsBeforeLongLoops) {
+  const Graph graph = HoistTranspose(LoopOverTransposed(64, false));
+  EXPECT_EQ(OpsOf(graph), (Ops{"Transpose", "Scan"}));
+  const Graph* body = Subgraph::Find(FindNode(graph, "Scan")->attributes, "body");
+  EXPECT_FALSE(FindNode(*body, "MatMul")->attributes.Get("transpose_b", true));
+  EXPECT_EQ(OpsOf(HoistTranspose(LoopOverTransposed(2, false))), (Ops{"Scan"}));
+  EXPECT_EQ(OpsOf(HoistTranspose(LoopOverTransposed(64, true))), (Ops{"Scan"}));
 }
 
 TEST(MergeCommonSubexpressions, MergesEqualNodesOnly) {

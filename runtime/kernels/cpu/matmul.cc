@@ -8,10 +8,9 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// The product is split into blocks of whole tiles. A tile has kTile rows or columns, a size that
-// suits the vector units. A block has at least about kGrainMultiplications multiplications, so that
-// it justifies waking a thread.
-constexpr int64_t kTile = 48;
+// The product is split into blocks of whole tiles, whose sizes suit the vector units. A block has
+// at least about kGrainMultiplications multiplications, so that it justifies waking a thread.
+constexpr int64_t kTileRows = 16, kTileColumns = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 
 struct Product {
@@ -51,11 +50,12 @@ class MatMul : public Kernel {
     // it the smaller one: b if c is split by rows, a if c is split by columns.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
-    const int64_t tiles = (length + kTile - 1) / kTile;
-    const int64_t tile_work = kTile * p_.k * (by_rows ? p_.n : p_.m);
+    const int64_t tile = by_rows ? kTileRows : kTileColumns;
+    const int64_t tiles = (length + tile - 1) / tile;
+    const int64_t tile_work = tile * p_.k * (by_rows ? p_.n : p_.m);
     const int64_t grain = 1 + kGrainMultiplications / std::max<int64_t>(1, tile_work);
     stream.ParallelFor(tiles, grain, [&](int64_t first, int64_t last) {
-      const int64_t begin = first * kTile, size = std::min(last * kTile, length) - begin;
+      const int64_t begin = first * tile, size = std::min(last * tile, length) - begin;
       if (by_rows) {
         Block(begin, size, 0, p_.n, a, b, bias, c);
       } else {

@@ -1,0 +1,35 @@
+// Divides a Scan whose body treats each row separately, such as a recurrent layer, in which each
+// example of a batch is a row. Such a Scan can run as several loops, each over some of the rows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/graph/scan.h"
+
+namespace tfjob::exec {
+
+// What a Scan does with rows. All states have rows, which are indexed by their first axis.
+struct ScanRows {
+  int64_t rows = 0;
+  // Whether each sequence (each of its elements) and each invariant has one row per row of the
+  // states. The others, such as weights, are the same for all rows.
+  std::vector<bool> sequences, invariants;
+  std::vector<bool> nodes;  // the same for each node of the body
+  double work = 0;          // an estimate: the multiplications of one row in all steps
+};
+
+// Returns nullopt if a row of a state or an output may depend on other rows of the inputs, or if
+// that is not known.
+std::optional<ScanRows> FindScanRows(const graph::ScanForm& form);
+
+// Returns the body of a Scan over `count` rows.
+graph::Graph BodyOfRows(const graph::Graph& body, const ScanRows& rows, int64_t count);
+
+// Returns how many loops the Scan should be divided into: at least 1. Depends only on the Scan, so
+// that its results do not depend on the number of threads. `weights` is the size of the invariants
+// that are the same for all rows, in bytes.
+int64_t LoopsOf(const ScanRows& rows, size_t weights);
+
+}  // namespace tfjob::exec
