@@ -1,6 +1,9 @@
 #include "runtime/cmd/config_file.h"
 
+#include <utility>
+
 #include "runtime/base/file.h"
+#include "runtime/train/compiled_model.h"
 
 namespace tfjob::cmd {
 
@@ -15,6 +18,7 @@ StatusOr<config::TrainingConfig> ReadConfig(const std::string& path,
     RETURN_IF_ERROR(Annotate(
         config::Override(config, setting.substr(0, equals), setting.substr(equals + 1)), "--set"));
   }
+  ASSIGN_OR_RETURN(config, train::WithCompiledSettings(std::move(config)));
   RETURN_IF_ERROR(Annotate(config::Validate(config), path));
   return config;
 }

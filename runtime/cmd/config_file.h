@@ -1,4 +1,5 @@
-// Reads a training file and the settings that override its keys.
+// Reads a training file, the settings that override its keys, and those that it leaves to the Keras
+// model that it names.
 #pragma once
 
 #include <string>

@@ -1,7 +1,10 @@
 // tfjob-trainer export: writes a model and its weights in another format.
+#include <optional>
+
 #include "runtime/cmd/model_source.h"
 #include "runtime/cmd/verb.h"
 #include "runtime/model/keras/write.h"
+#include "runtime/train/compiled_model.h"
 
 namespace tfjob::cmd {
 namespace {
@@ -24,7 +27,16 @@ class ExportVerb : public Verb {
     ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,
                      model::Variables(loaded.model, features));
     ASSIGN_OR_RETURN(const std::vector<Tensor> values, LoadValues(loaded, variables));
-    RETURN_IF_ERROR(keras::Write(to_, {loaded.model, variables, values}));
+    keras::WholeModel whole{loaded.model, variables, values};
+    std::optional<train::CompiledRun> run;
+    if (loaded.config) {
+      ASSIGN_OR_RETURN(
+          run, train::CompileForKeras(*loaded.config, loaded.model, features, loaded.weights));
+    }
+    if (run)
+      whole.compiled.emplace(keras::CompiledModel{*run->compile_config, run->optimizer,
+                                                  run->state ? &*run->state : nullptr});
+    RETURN_IF_ERROR(keras::Write(to_, whole));
     return std::string();
   }
 

@@ -8,6 +8,7 @@
 #include "runtime/cmd/config_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/inference/predictor.h"
+#include "runtime/model/freeze.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/weights.h"
 #include "runtime/train/job_definition.h"
@@ -35,6 +36,8 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   ASSIGN_OR_RETURN(const config::TrainingConfig config, ReadConfig(source.model, source.set));
   LoadedModel loaded;
   ASSIGN_OR_RETURN(loaded.model, train::ReadModel(config.model));
+  RETURN_IF_ERROR(model::Freeze(loaded.model, config.model.frozen));
+  loaded.config = config;
   loaded.weights = config.model_dir;
   loaded.scale = static_cast<float>(config.data.train.scale);
   if (with_data && !StatesInputs(loaded.model)) {

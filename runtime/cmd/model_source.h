@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
 #include "runtime/model/model.h"
 #include "runtime/tensor/tensor.h"
 
@@ -31,6 +32,7 @@ struct LoadedModel {
   std::optional<Shape> example;
   // The training file's data.train.scale.
   float scale = 1;
+  std::optional<config::TrainingConfig> config;  // the training file
 };
 
 // Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. With

@@ -209,6 +209,12 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
       key.binding);
 }
 
+Json SelectorOf(const TrainingConfig& config, const Key& key) {
+  Json selector = GetKey(config, *FindKey(key.when_key));
+  if (selector.is_null() && key.when_key == "optimizer.name") return "sgd";
+  return selector;
+}
+
 Json GetKey(const TrainingConfig& config, const Key& key) {
   return std::visit(
       Overloaded{

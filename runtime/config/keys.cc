@@ -93,8 +93,16 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::model, &ModelConfig::weights>(),
                   .doc = "Weights from which training starts, if model_dir has no checkpoint: a "
                          "safetensors, `.keras` or `.h5` file, a checkpoint's prefix, or a folder "
-                         "with checkpoints. The optimizer starts afresh.",
+                         "with checkpoints.",
                   .unset_doc = "initial values"});
+  keys.push_back({.path = "model.optimizer_state",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::model, &ModelConfig::optimizer_state>(),
+                  .doc =
+                      "A `.keras` or `.h5` file of Keras 3 with whose optimizer's state training "
+                      "continues: slots and steps. Belongs to model.weights.",
+                  .unset_doc = "model.file, if it is also model.weights and optimizer.name is not "
+                               "set; otherwise the optimizer starts afresh"});
   keys.push_back({.path = "model.weights_skip",
                   .type = KeyType::kStrings,
                   .binding = Bind<&C::model, &ModelConfig::weights_skip>(),
@@ -127,9 +135,10 @@ void AddModelKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.file",
                   .type = KeyType::kString,
                   .binding = Bind<&C::model, &ModelConfig::file>(),
-                  .doc = "Path of a `.keras` file or of an `.h5` file with a whole model. Only the "
-                         "architecture is used; to start from its weights as well, also name the "
-                         "file in model.weights.",
+                  .doc = "Path of a `.keras` file or of an `.h5` file with a whole model. Its "
+                         "architecture is used and, where this file names no loss or no optimizer, "
+                         "the settings of compile(). To start from its weights as well, also name "
+                         "the file in model.weights.",
                   .unset_doc = "one of the three is required"});
   AddWeightsKeys(keys);
 }

@@ -95,6 +95,10 @@ Status ReadOutput(TrainingConfig& config, const JsonField& field);
 // Returns InvalidArgument if a check fails.
 Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field);
 
+// Returns the value of the key that selects whether this key, which has a when_key, applies. An
+// optimizer without a name is sgd. Null if the selecting key is unset.
+Json SelectorOf(const TrainingConfig& config, const Key& key);
+
 // Returns the key's value as the file represents it, or null if it is unset.
 Json GetKey(const TrainingConfig& config, const Key& key);
 

@@ -160,7 +160,8 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
                   .doc = "The optimizer, with Keras' arithmetic and defaults. `optimizer: NAME` is "
                          "the short form.",
                   .choices = {"sgd", "adagrad", "adam", "rmsprop", "adamw", "nadam", "adamax",
-                              "adadelta", "ftrl", "lion"}});
+                              "adadelta", "ftrl", "lion"},
+                  .unset_doc = "that of model.file, or else `sgd`"});
   keys.push_back(Hyper("learning_rate", Bind<kOf, &O::learning_rate>(), 0, {},
                        "sgd 0.01, others 0.001",
                        "Learning rate; if there is a schedule, the initial one."));

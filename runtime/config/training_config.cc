@@ -123,7 +123,7 @@ void Place(Json& document, const std::string& path, Json value) {
 // schedule that is not the configured one.
 bool Applies(const TrainingConfig& config, const Key& key) {
   if (key.when_key.empty()) return true;
-  const Json selector = GetKey(config, *FindKey(key.when_key));
+  const Json selector = SelectorOf(config, key);
   for (const std::string& value : key.when_values) {
     if (selector == value) return true;
   }
@@ -179,6 +179,20 @@ Status Override(TrainingConfig& config, std::string_view path, std::string_view 
         Read(changed, Scope::kFile, std::string(kOutputs), JsonField(outputs, "outputs")));
   } else {
     RETURN_IF_ERROR(Read(changed, Scope::kFile, name, JsonField(documents[0], name)));
+  }
+  config = std::move(changed);
+  return OkStatus();
+}
+
+Status SetOpenKeys(TrainingConfig& config, const Json& keys) {
+  const TrainingConfig defaults;
+  TrainingConfig given, changed = config;
+  RETURN_IF_ERROR(Read(given, Scope::kFile, "", JsonField(keys)));
+  for (const Key& key : Keys()) {
+    const Json value = GetKey(given, key);
+    const Json otherwise = GetKey(defaults, key);
+    if (value == otherwise || GetKey(config, key) != otherwise) continue;
+    RETURN_IF_ERROR(SetKey(changed, key, JsonField(value, key.path)));
   }
   config = std::move(changed);
   return OkStatus();

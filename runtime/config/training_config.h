@@ -29,6 +29,7 @@ struct ModelConfig {
   std::string keras_json;                 // a file written by Keras' model.to_json()
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "": none
+  std::string optimizer_state;            // a file with the optimizer's state; "": none
   std::vector<std::string> weights_skip;  // patterns of variables that this file does not provide
   std::vector<std::string> frozen;        // patterns of layers that are not trained
 };
@@ -56,7 +57,7 @@ struct ScheduleConfig {
 
 // Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
 struct OptimizerConfig {
-  std::string name = "sgd";
+  std::string name;  // "": that of model.file if it states one, and otherwise sgd
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon, learning_rate_power, l1_regularization_strength, l2_regularization_strength,
       l2_shrinkage_regularization_strength, beta, weight_decay, ema_momentum;
@@ -208,6 +209,10 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // The text may also be a list or a map: Override(config, "metrics", "[accuracy]"). If it returns an
 // error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
+
+// Sets the keys of `keys`, a document like a training file, that `config` leaves at their defaults.
+// If it returns an error, the config is unchanged.
+Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
 // given. A key must not be set if another key makes it meaningless.

@@ -134,8 +134,8 @@ TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
             "t.yaml: data.train.imges: unknown key; did you mean \"images\"?");
   EXPECT_EQ(
       ParseError("model: {zzz: 1}"),
-      "t.yaml: model.zzz: unknown key; known: layers, keras_json, file, weights, weights_skip, "
-      "frozen");
+      "t.yaml: model.zzz: unknown key; known: layers, keras_json, file, weights, optimizer_state, "
+      "weights_skip, frozen");
   EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
 }
 

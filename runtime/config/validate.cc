@@ -22,7 +22,7 @@ std::string List(const std::vector<std::string>& names) {
 // format idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
-  const Json selector = GetKey(config, *FindKey(key.when_key));
+  const Json selector = SelectorOf(config, key);
   if (selector.is_null()) {
     // Whether a key that must be set is missing is checked below.
     if (FindKey(key.when_key)->unset_doc.empty()) return OkStatus();
@@ -106,9 +106,13 @@ Status CheckModel(const ModelConfig& model) {
     return InvalidArgument("model: expected only one of layers, keras_json and file, got ",
                            absl::StrJoin(set, " and "), "; keep one of them");
   }
-  if (model.weights_skip.empty() || !model.weights.empty()) return OkStatus();
-  return InvalidArgument("model.weights_skip: belongs to model.weights, which is not set; set it, ",
-                         "or remove model.weights_skip");
+  if (!model.weights.empty()) return OkStatus();
+  const char* without = !model.weights_skip.empty()      ? "model.weights_skip"
+                        : !model.optimizer_state.empty() ? "model.optimizer_state"
+                                                         : nullptr;
+  if (without == nullptr) return OkStatus();
+  return InvalidArgument(
+      without, ": belongs to model.weights, which is not set; set it, or remove ", without);
 }
 
 Status CheckEnd(const TrainingConfig& config) {

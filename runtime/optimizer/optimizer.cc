@@ -63,6 +63,16 @@ bool IsWritten(const Optimizer& o, const HyperParameter& parameter) {
 
 }  // namespace
 
+// The factors 1 - 0.96^i / 2 become 1 long before the 1000th.
+double NadamProduct(double beta_1, int64_t updates) {
+  double product = std::pow(beta_1, static_cast<double>(updates)), power = 1;
+  for (int i = 1; i <= 1000 && i <= updates; ++i) {
+    power *= 0.96;
+    product *= 1 - 0.5 * power;
+  }
+  return product;
+}
+
 StatusOr<Kind> ParseKind(std::string_view name) {
   std::vector<std::string> known;
   for (int i = 0; i < kKindCount; ++i) {

@@ -116,6 +116,9 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
+// Returns Nadam's u_1 u_2 … u_n, where n is the number of updates.
+double NadamProduct(double beta_1, int64_t updates);
+
 // Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
 // invalid. The message gives its
 // Keras name, its value and what is allowed.

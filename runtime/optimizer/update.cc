@@ -18,20 +18,10 @@ double NadamMomentum(double beta_1, double t) {
   return beta_1 * (1 - 0.5 * std::pow(0.96, t));
 }
 
-// Returns u_1 u_2 … u_t. The factors 1 - 0.96^i / 2 become 1 long before the 1000th.
-double NadamProduct(double beta_1, double t) {
-  double product = std::pow(beta_1, t), power = 1;
-  for (int i = 1; i <= 1000 && i <= t; ++i) {
-    power *= 0.96;
-    product *= 1 - 0.5 * power;
-  }
-  return product;
-}
-
 template <typename T>
 void CorrectNadam(const Optimizer& o, double rate, double t, Coefficients<T>& c) {
   const double next = NadamMomentum(o.beta_1, t + 1);
-  const double product = NadamProduct(o.beta_1, t);
+  const double product = NadamProduct(o.beta_1, static_cast<int64_t>(t));
   c.rate = static_cast<T>(rate * next / (1 - product * next));
   c.gradient_rate = static_cast<T>(rate * (1 - NadamMomentum(o.beta_1, t)) / (1 - product));
   c.correction = static_cast<T>(1 / (1 - std::pow(o.beta_2, t)));

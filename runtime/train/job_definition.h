@@ -37,8 +37,8 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
                                                 const data::Dataset& dataset, int training_tasks);
 
 // Returns the state from which a run without a checkpoint starts: the initial values, replaced with
-// the values of model.weights if that key is set. Error messages name the key, the file and the
-// variable.
+// the values of model.weights if that key is set, and the slots and the step of
+// model.optimizer_state. Error messages name the key, the file and the variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition);
 

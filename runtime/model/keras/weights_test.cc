@@ -8,9 +8,11 @@
 #include "runtime/io/hdf5_file.h"
 #include "runtime/io/zip_writer.h"
 #include "runtime/model/keras.h"
+#include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/layout.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/model/keras/object_names.h"
+#include "runtime/model/keras/optimizer_state.h"
 #include "runtime/model/keras/write.h"
 
 namespace tfjob::keras {
@@ -262,6 +264,83 @@ TEST(ModelFile, BadModelsAreNamed) {
   ASSERT_TRUE(Write(weights, some.whole()).ok());
   EXPECT_NE(Message(ReadModelFile(weights).status()).find("has weights, but no model"),
             std::string_view::npos);
+}
+
+// A state of Adam after 7 steps, whose slots all differ.
+OptimizerState StateOf(const Some& some) {
+  OptimizerState state{.iterations = 7};
+  float next = 100;
+  for (const VariableSpec& variable : some.variables) {
+    for (const char* slot : {"momentum", "velocity"}) {
+      if (!variable.trainable) continue;
+      Tensor tensor(variable.dtype, variable.shape);
+      for (float& value : tensor.data<float>()) value = next++;
+      state.slots[variable.name].emplace(slot, tensor);
+    }
+  }
+  return state;
+}
+
+TEST(OptimizerState, IsReadFromTheFilesThatContainIt) {
+  const Some some;
+  const OptimizerState state = StateOf(some);
+  const auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  const Json keys = {{"loss", {{"name", "mean_squared_error"}}},
+                     {"loss_weight", 1.0},
+                     {"optimizer", {{"name", "adam"}}}};
+  const auto config = MakeCompileConfig(std::span(&keys, 1), adam);
+  ASSERT_TRUE(config.has_value());
+  WholeModel whole = some.whole();
+  whole.compiled.emplace(CompiledModel{*config, adam, &state});
+  for (const char* name : {"state.keras", "state.h5"}) {
+    ASSERT_TRUE(Write(Path(name), whole).ok());
+    const auto compiled = ReadCompileConfig(Path(name));
+    ASSERT_TRUE(compiled.ok() && compiled->has_value()) << compiled.status();
+    EXPECT_EQ((**compiled)["optimizer"]["class_name"], "Adam");
+    const auto read = ReadOptimizerState(Path(name), some.model, some.variables, adam);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->iterations, 7);
+    ASSERT_EQ(read->slots.size(), state.slots.size());
+    for (const auto& [variable, slots] : state.slots) {
+      for (const auto& [slot, tensor] : slots)
+        EXPECT_TRUE(std::ranges::equal(read->slots.at(variable).at(slot).bytes(), tensor.bytes()))
+            << variable << " " << slot;
+    }
+    ExpectEqual(Load(Path(name), some), some);
+    const auto other = ReadOptimizerState(Path(name), some.model, some.variables,
+                                          optimizer::Optimizer::Default(optimizer::Kind::kSgd));
+    EXPECT_EQ(Message(other.status()),
+              StrCat(Path(name), ": its optimizer has 12 variables, but SGD has 2 for this model"));
+  }
+  ASSERT_TRUE(Write(Path("none.keras"), some.whole()).ok());
+  EXPECT_EQ(
+      Message(ReadOptimizerState(Path("none.keras"), some.model, some.variables, adam).status()),
+      StrCat(Path("none.keras"), " has no state of an optimizer"));
+}
+
+TEST(OptimizerState, SlotsOfOtherShapesAreErrors) {
+  const Some some;
+  const auto sgd = [] {
+    auto made = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
+    made.momentum = 0.5;
+    return made;
+  }();
+  io::NamedTensors datasets = {{"optimizer/vars/0", Tensor::Scalar<int64_t>(3)},
+                               {"optimizer/vars/1", Tensor::Scalar<float>(0.1F)}};
+  for (int i = 2; i < 7; ++i)
+    datasets.emplace_back(StrCat("optimizer/vars/", i), Tensor(DType::kFloat32, Shape({9})));
+  const auto read = [&] {
+    StatusOr<io::MemoryFile> file = io::MakeHdf5("test", datasets, Json::object());
+    EXPECT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(WriteFileAtomically(Path("other.weights.h5"), *file->Map()).ok());
+    return std::string(Message(
+        ReadOptimizerState(Path("other.weights.h5"), some.model, some.variables, sgd).status()));
+  };
+  EXPECT_EQ(read(), StrCat(Path("other.weights.h5"), ": optimizer/vars/2, the momentum of ",
+                           "first/kernel, is F32[9], but first/kernel is float32[3,2]"));
+  datasets[0].second = Tensor::Scalar<int64_t>(-3);
+  EXPECT_EQ(read(), StrCat(Path("other.weights.h5"), ": optimizer/vars/0: expected a number of ",
+                           "steps of at least 0"));
 }
 
 }  // namespace

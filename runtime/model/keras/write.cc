@@ -11,6 +11,7 @@
 #include "runtime/io/safetensors.h"
 #include "runtime/io/zip_writer.h"
 #include "runtime/model/keras.h"
+#include "runtime/model/keras/compile_config.h"
 #include "runtime/model/keras/layout.h"
 
 namespace tfjob::keras {
@@ -26,8 +27,20 @@ std::map<std::string, Tensor> ByName(const WholeModel& whole) {
   return values;
 }
 
-// Returns Keras 3's weights file.
-StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& whole) {
+std::vector<Tensor> OptimizerValues(const WholeModel& whole) {
+  if (!whole.compiled || whole.compiled->state == nullptr) return {};
+  return ValuesOf(*whole.compiled->state, whole.compiled->optimizer,
+                  TrainedVariables(whole.model, whole.variables));
+}
+
+// The name of an optimizer among the objects of Keras.
+std::string ObjectName(const optimizer::Optimizer& optimizer) {
+  return model::SnakeCase(optimizer::Name(optimizer.kind));
+}
+
+// Returns Keras 3's weights file, with the state of the optimizer if `with_optimizer` is true.
+StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& whole,
+                                     bool with_optimizer) {
   ASSIGN_OR_RETURN(const std::vector<Group> groups, Groups(whole.model, whole.variables));
   const std::map<std::string, Tensor> values = ByName(whole);
   io::NamedTensors datasets;
@@ -37,7 +50,31 @@ StatusOr<io::MemoryFile> MakeWeights(const std::string& path, const WholeModel& 
     for (size_t i = 0; i < group.variables.size(); ++i)
       datasets.emplace_back(StrCat(group.path, "/vars/", i), values.at(group.variables[i]));
   }
+  const std::vector<Tensor> state = with_optimizer ? OptimizerValues(whole) : std::vector<Tensor>();
+  for (size_t i = 0; i < state.size(); ++i)
+    datasets.emplace_back(StrCat("optimizer/vars/", i), state[i]);
+  if (!state.empty())
+    attributes["optimizer/vars"] = {{"name", ObjectName(whole.compiled->optimizer)}};
   return io::MakeHdf5(path, datasets, attributes);
+}
+
+// Adds the settings of compile() and the state of the optimizer to a whole model in the older
+// format.
+void AddCompiled(const WholeModel& whole, io::NamedTensors& datasets, Json& attributes) {
+  if (!whole.compiled) return;
+  attributes[""]["training_config"] = PrintJson(OlderCompileConfig(whole.compiled->compile_config));
+  const std::vector<Tensor> state = OptimizerValues(whole);
+  if (state.empty()) return;
+  const std::vector<std::string> trained = TrainedVariables(whole.model, whole.variables);
+  const auto variables = OptimizerVariables(whole.compiled->optimizer, trained.size());
+  const std::string name = ObjectName(whole.compiled->optimizer);
+  Json names = Json::array();
+  for (size_t i = 0; i < state.size(); ++i) {
+    names.push_back(StrCat(name, "/", NameOfVariable(variables[i], trained)));
+    datasets.emplace_back(StrCat("optimizer_weights/", names.back().get_ref<std::string&>()),
+                          state[i]);
+  }
+  attributes["optimizer_weights"] = {{"weight_names", std::move(names)}};
 }
 
 // Returns a whole model in the older format.
@@ -60,13 +97,16 @@ StatusOr<io::MemoryFile> MakeOlderModel(const std::string& path, const WholeMode
                                  {"keras_version", kKerasVersion},
                                  {"backend", "tensorflow"}};
   attributes["model_weights/top_level_model_weights"] = {{"weight_names", Json::array()}};
+  AddCompiled(whole, datasets, attributes);
   return io::MakeHdf5(path, datasets, attributes);
 }
 
 Status WriteArchive(const std::string& path, const WholeModel& whole, FileSystem& files) {
-  ASSIGN_OR_RETURN(io::MemoryFile weights, MakeWeights(path, whole));
+  ASSIGN_OR_RETURN(io::MemoryFile weights, MakeWeights(path, whole, /*with_optimizer=*/true));
   ASSIGN_OR_RETURN(const std::string_view bytes, weights.Map());
-  const std::string config = PrintJson(model::WriteKerasJson(whole.model));
+  Json document = model::WriteKerasJson(whole.model);
+  if (whole.compiled) document["compile_config"] = whole.compiled->compile_config;
+  const std::string config = PrintJson(document);
   const std::string metadata = PrintJson({{"keras_version", kKerasVersion}});
   ASSIGN_OR_RETURN(const auto zip, io::ZipWriter::Create(path, files));
   const std::pair<const char*, std::string_view> members[] = {
@@ -93,7 +133,8 @@ Status WriteNamed(const std::string& path, const WholeModel& whole, FileSystem& 
 
 Status Write(const std::string& path, const WholeModel& whole, FileSystem& files) {
   if (path.ends_with(".keras")) return WriteArchive(path, whole, files);
-  if (path.ends_with(".weights.h5")) return WriteMemory(path, MakeWeights(path, whole), files);
+  if (path.ends_with(".weights.h5"))
+    return WriteMemory(path, MakeWeights(path, whole, /*with_optimizer=*/false), files);
   if (path.ends_with(".h5")) return WriteMemory(path, MakeOlderModel(path, whole), files);
   if (path.ends_with(".safetensors")) return WriteNamed(path, whole, files);
   return InvalidArgument(path, ": expected a name that ends in ",

@@ -1,21 +1,32 @@
 // Writes a model with its weights as files that Keras 3 loads.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "runtime/base/file_system.h"
+#include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/model/keras/optimizer_state.h"
 #include "runtime/model/model.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::keras {
+
+// What Keras needs to continue training.
+struct CompiledModel {
+  const Json& compile_config;  // see compile_config.h
+  const optimizer::Optimizer& optimizer;
+  const OptimizerState* state = nullptr;  // null: the optimizer starts afresh
+};
 
 // A model and the values of its variables, in the order of Variables (model.h).
 struct WholeModel {
   const model::Model& model;
   std::span<const model::VariableSpec> variables;
   std::span<const Tensor> values;
+  std::optional<CompiledModel> compiled = {};
 };
 
 // The formats that Write supports, by the end of the file's name.
@@ -26,8 +37,9 @@ inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5"
 //   .weights.h5    Model.load_weights of Keras 3
 //   .h5            keras.models.load_model; the older format, as a whole model
 //   .safetensors   the weights by the names of the variables
-// The models in the files are not compiled for training, and the files contain no optimizer state.
-// Equal models give equal files. Replaces the file only once the new one is complete.
+// The first and the third contain the settings of compile() and the state of the optimizer, if
+// `compiled` is set. Equal models give equal files. Replaces the file only once the new one is
+// complete.
 //
 // Returns InvalidArgument for any other name, and the errors of Groups (layout.h).
 Status Write(const std::string& path, const WholeModel& whole,

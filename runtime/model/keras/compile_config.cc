@@ -1,0 +1,182 @@
+#include "runtime/model/keras/compile_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/keras.h"
+#include "runtime/model/keras/compile_names.h"
+
+namespace tfjob::keras {
+namespace {
+
+// An object of Keras as compile_config has it: the name of a function, or a class with arguments.
+struct CompiledObject {
+  std::string name;     // in the training file: "mean_squared_error"
+  std::string written;  // in the file: "MeanSquaredError", "mse"
+  JsonField arguments;  // not present for a function
+};
+
+StatusOr<CompiledObject> ReadObject(const JsonField& field) {
+  if (!field.present() || !field.value()->is_string()) {
+    ASSIGN_OR_RETURN(const std::string class_name, field["class_name"].String());
+    if (class_name != "function")
+      return CompiledObject{TrainingName(class_name), class_name, field["config"]};
+    ASSIGN_OR_RETURN(const std::string function, field["config"].String());
+    return CompiledObject{TrainingName(function), function, field["no arguments"]};
+  }
+  ASSIGN_OR_RETURN(const std::string name, field.String());
+  return CompiledObject{TrainingName(name), name, field["no arguments"]};
+}
+
+// Arguments that state what holds here anyway, by their name and value.
+bool IsImplied(const std::string& name, const Json& value) {
+  if (value.is_null() || name == "name" || name == "fn") return true;
+  if (name == "dtype") {
+    const StatusOr<std::string> policy = JsonField(value)["config"]["name"].String();
+    return value == "float32" || (policy.ok() && *policy == "float32");
+  }
+  return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
+}
+
+// Adds the arguments of an object to its keys.
+Status AddArguments(const CompiledObject& object, Json& keys) {
+  ASSIGN_OR_RETURN(const auto arguments, object.arguments.Members());
+  for (const auto& [name, value] : arguments) {
+    if (name == "reduction" && !value.present())
+      return value.Mismatch("sum_over_batch_size or sum");
+    if (value.present() && !IsImplied(name, *value.value())) keys[name] = *value.value();
+  }
+  return OkStatus();
+}
+
+StatusOr<Json> LossKeys(const JsonField& field) {
+  ASSIGN_OR_RETURN(const CompiledObject loss, ReadObject(field));
+  Json keys = {{"name", loss.name}};
+  RETURN_IF_ERROR(AddArguments(loss, keys));
+  return keys;
+}
+
+StatusOr<Json> MetricKeys(const JsonField& field) {
+  ASSIGN_OR_RETURN(const CompiledObject metric, ReadObject(field));
+  if (metric.written == "Accuracy") {
+    return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
+                           "is not supported; name metrics in the training file");
+  }
+  Json keys = {{"name", metric.name}};
+  RETURN_IF_ERROR(AddArguments(metric, keys));
+  DropDefaults(keys);
+  if (keys.size() == 1) return keys["name"];
+  return keys;
+}
+
+StatusOr<Json> ListOfMetrics(const JsonField& field) {
+  Json list = Json::array();
+  if (!field.present()) return list;
+  if (!field.value()->is_array()) {
+    ASSIGN_OR_RETURN(Json metric, MetricKeys(field));
+    list.push_back(std::move(metric));
+    return list;
+  }
+  ASSIGN_OR_RETURN(const auto elements, field.Elements());
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(Json metric, MetricKeys(element));
+    list.push_back(std::move(metric));
+  }
+  return list;
+}
+
+bool IsObjectOfKeras(const JsonField& field) {
+  return field.present() && (field.value()->is_string() || field["class_name"].present());
+}
+
+// Returns the part of a setting that belongs to an output. A setting is a map by the names of the
+// outputs, a list in their order, or one value for all of them.
+StatusOr<JsonField> PartOf(const JsonField& setting, std::span<const std::string> outputs,
+                           size_t output) {
+  if (!setting.present() || IsObjectOfKeras(setting)) return setting;
+  if (setting.value()->is_object()) return setting[outputs[output]];
+  if (!setting.value()->is_array()) return setting;
+  if (setting.value()->size() != outputs.size())
+    return setting.Mismatch(StrCat("one element per output (", outputs.size(), ")"));
+  return setting[output];
+}
+
+// A model with one output may have a plain list of metrics.
+StatusOr<JsonField> MetricsOfOutput(const JsonField& metrics, std::span<const std::string> outputs,
+                                    size_t output) {
+  const bool list = metrics.present() && metrics.value()->is_array();
+  const bool plain = list && (metrics.value()->empty() || !metrics[size_t{0}].present() ||
+                              !metrics[size_t{0}].value()->is_array());
+  if (plain && (outputs.size() == 1 || metrics.value()->empty())) return metrics;
+  return PartOf(metrics, outputs, output);
+}
+
+StatusOr<Json> KeysOfOutput(const JsonField& compiled, std::span<const std::string> outputs,
+                            size_t output) {
+  ASSIGN_OR_RETURN(const JsonField loss, PartOf(compiled["loss"], outputs, output));
+  Json keys = Json::object();
+  ASSIGN_OR_RETURN(keys["loss"], LossKeys(loss));
+  ASSIGN_OR_RETURN(const JsonField weight, PartOf(compiled["loss_weights"], outputs, output));
+  if (weight.present()) {
+    ASSIGN_OR_RETURN(keys["loss_weight"], weight.Double());
+  }
+  for (const char* name : {"metrics", "weighted_metrics"}) {
+    ASSIGN_OR_RETURN(const JsonField part, MetricsOfOutput(compiled[name], outputs, output));
+    ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part));
+    if (!metrics.empty()) keys[name] = std::move(metrics);
+  }
+  return keys;
+}
+
+StatusOr<Json> ScheduleKeys(const JsonField& schedule, Json& optimizer) {
+  ASSIGN_OR_RETURN(const std::string class_name, schedule["class_name"].String());
+  Json keys = {{"name", model::SnakeCase(class_name)}};
+  ASSIGN_OR_RETURN(const auto arguments, schedule["config"].Members());
+  for (const auto& [name, value] : arguments) {
+    if (name == "name" || !value.present()) continue;
+    (name == "initial_learning_rate" ? optimizer["learning_rate"] : keys[name]) = *value.value();
+  }
+  return keys;
+}
+
+}  // namespace
+
+StatusOr<Json> OptimizerKeys(const Json& compile_config) {
+  const JsonField field = JsonField(compile_config, "compile_config")["optimizer"];
+  if (field.present() && field.value()->is_string()) {
+    ASSIGN_OR_RETURN(const std::string name, field.String());
+    ASSIGN_OR_RETURN(const optimizer::Kind named, optimizer::ParseKind(name));
+    return Json{{"name", OptimizerName(named)}};
+  }
+  ASSIGN_OR_RETURN(const std::string class_name, field["class_name"].String());
+  ASSIGN_OR_RETURN(const optimizer::Kind kind, optimizer::ParseKind(class_name));
+  Json keys = {{"name", OptimizerName(kind)}};
+  ASSIGN_OR_RETURN(const auto arguments, field["config"].Members());
+  for (const auto& [name, value] : arguments) {
+    if (name == "name" || !value.present()) continue;
+    if (name == "learning_rate" && value.IsObject()) {
+      ASSIGN_OR_RETURN(keys["learning_rate_schedule"], ScheduleKeys(value, keys));
+    } else {
+      keys[name] = *value.value();
+    }
+  }
+  // Keras writes these also if they have no effect.
+  ASSIGN_OR_RETURN(const bool averages, field["config"]["use_ema"].BoolOr(false));
+  if (!averages) {
+    keys.erase("use_ema");
+    keys.erase("ema_momentum");
+    keys.erase("ema_overwrite_frequency");
+  }
+  return keys;
+}
+
+StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs) {
+  const JsonField compiled(compile_config, "compile_config");
+  if (outputs.size() == 1) return KeysOfOutput(compiled, outputs, 0);
+  Json keys = Json::object();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ASSIGN_OR_RETURN(keys[outputs[i]], KeysOfOutput(compiled, outputs, i));
+  }
+  return Json{{"outputs", std::move(keys)}};
+}
+
+}  // namespace tfjob::keras

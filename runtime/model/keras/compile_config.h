@@ -1,0 +1,42 @@
+// Translates the settings of Keras' compile() into keys of a training file, and back.
+//
+// A .keras file has them as `compile_config` in config.json, an .h5 file as the attribute
+// training_config. Sources: keras/src/trainers/trainer.py (get_compile_config),
+// keras/src/legacy/saving/saving_utils.py.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::keras {
+
+// Returns the settings with which the model in a .keras or .h5 file is compiled, in the form of
+// compile_config. Returns nullopt if it is not compiled, or if tf.keras 2 has written the file.
+StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
+
+// Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
+// setting, if it is not supported. Whether a training file may contain the keys is checked when
+// they are read.
+StatusOr<Json> OptimizerKeys(const Json& compile_config);
+
+// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics`, or, for several
+// outputs, `outputs`. `outputs` are the names of the model's outputs. Returns the same errors as
+// OptimizerKeys.
+StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);
+
+// Returns compile_config. `keys` has one element per output: the keys of a training file, of which
+// the sections `optimizer` and `loss` are complete. Returns nullopt if Keras has no such loss
+// (clipped_crossentropy). Leaves out metrics that Keras lacks (perplexity), and the options of the
+// optimizer that Keras does not save (exclude_from_weight_decay) or lacks (lazy).
+std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
+                                      const optimizer::Optimizer& optimizer);
+
+// Returns training_config, the form of .h5 files, with the same contents.
+Json OlderCompileConfig(const Json& compile_config);
+
+}  // namespace tfjob::keras

@@ -1,0 +1,144 @@
+#include "runtime/model/keras/compile_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/keras/optimizer_state.h"
+
+namespace tfjob::keras {
+namespace {
+
+using Kind = OptimizerVariable::Kind;
+
+Json Parsed(const std::string& text) {
+  const StatusOr<Json> json = ParseJson(text, "test");
+  EXPECT_TRUE(json.ok()) << json.status();
+  return json.ok() ? *json : Json();
+}
+
+const std::vector<std::string> kOne = {"y"}, kTwo = {"a", "b"};
+
+std::string Objective(const std::string& compiled, const std::vector<std::string>& outputs) {
+  const StatusOr<Json> keys = ObjectiveKeys(Parsed(compiled), outputs);
+  return keys.ok() ? PrintJson(*keys) : std::string(Message(keys.status()));
+}
+
+std::string OptimizerOf(const std::string& optimizer) {
+  const StatusOr<Json> keys = OptimizerKeys(Parsed(StrCat(R"({"optimizer": )", optimizer, "}")));
+  return keys.ok() ? PrintJson(*keys) : std::string(Message(keys.status()));
+}
+
+TEST(CompileConfig, LossesAndMetricsHaveTheNamesOfTheTrainingFile) {
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": null})", kOne),
+            R"({"loss":{"name":"mean_squared_error"}})");
+  EXPECT_EQ(Objective(R"({"loss": {"class_name": "KLDivergence", "config": {"name": "k",
+              "reduction": "sum", "dtype": {"class_name": "DTypePolicy", "config": {"name":
+              "float32"}}}}, "loss_weights": [2], "metrics": ["acc", {"class_name": "function",
+              "config": "mean_absolute_error"}, {"class_name": "LogCoshError", "config": {"name":
+              "l"}}, {"class_name": "BinaryAccuracy", "config": {"threshold": 0.5}}]})",
+                      kOne),
+            R"({"loss":{"name":"kl_divergence","reduction":"sum"},"loss_weight":2.0,)"
+            R"("metrics":["accuracy","mean_absolute_error","log_cosh","binary_accuracy"]})");
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": [{"class_name": "BinaryAccuracy", "config":
+              {"threshold": 0.25}}]})",
+                      kOne),
+            R"({"loss":{"name":"mean_squared_error"},)"
+            R"("metrics":[{"name":"binary_accuracy","threshold":0.25}]})");
+}
+
+TEST(CompileConfig, SettingsOfOutputsAreGivenByNameByPositionOrForAll) {
+  const std::string wanted = R"({"outputs":{"a":{"loss":{"name":"mean_squared_error"},)"
+                             R"("loss_weight":0.5,"metrics":["accuracy"]},)"
+                             R"("b":{"loss":{"name":"mean_squared_error"},"loss_weight":2.0}}})";
+  EXPECT_EQ(
+      Objective(R"({"loss": "mse", "loss_weights": [0.5, 2], "metrics": [["acc"], []]})", kTwo),
+      wanted);
+  EXPECT_EQ(Objective(R"({"loss": ["mse", "mse"], "loss_weights": {"a": 0.5, "b": 2},
+              "metrics": {"a": ["acc"]}})",
+                      kTwo),
+            wanted);
+  EXPECT_EQ(Objective(R"({"loss": ["mse"]})", kTwo),
+            "compile_config.loss: expected one element per output (2), got a list");
+}
+
+TEST(CompileConfig, OptimizersAndSchedulesHaveTheirHyperParameters) {
+  EXPECT_EQ(OptimizerOf(R"({"class_name": "AdamW", "config": {"name": "adamw", "beta_1": 0.8,
+              "clipnorm": null, "use_ema": false, "ema_momentum": 0.99, "learning_rate":
+              {"class_name": "ExponentialDecay", "config": {"initial_learning_rate": 0.1,
+              "decay_steps": 10, "name": "e"}}}})"),
+            R"({"beta_1":0.8,"learning_rate":0.1,"learning_rate_schedule":)"
+            R"({"decay_steps":10,"name":"exponential_decay"},"name":"adamw"})");
+  EXPECT_EQ(OptimizerOf(R"("adam")"), R"({"name":"adam"})");
+}
+
+TEST(CompileConfig, OtherThingsAreErrors) {
+  EXPECT_EQ(OptimizerOf(R"({"class_name": "Lamb", "config": {}})").substr(0, 31),
+            "there is no optimizer \"Lamb\"; k");
+  EXPECT_EQ(OptimizerOf("7"),
+            "compile_config.optimizer.class_name: expected a string, but it is "
+            "missing");
+  EXPECT_EQ(OptimizerOf(R"({"class_name": "SGD", "config": {"use_ema": 3}})"),
+            "compile_config.optimizer.config.use_ema: expected true or false, got 3");
+  EXPECT_EQ(Objective(R"({"loss": {"class_name": "MeanSquaredError", "config":
+              {"reduction": null}}})",
+                      kOne)
+                .substr(0, 70),
+            "compile_config.loss.config.reduction: expected sum_over_batch_size or ");
+}
+
+TEST(CompileConfig, WhatIsWrittenIsReadAgain) {
+  optimizer::Optimizer adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  adam.learning_rate = 0.25;
+  adam.schedule.decay = optimizer::Decay::kCosine;
+  const Json keys = Parsed(R"({"loss": {"name": "kl_divergence", "reduction": "sum"},
+      "loss_weight": 2.0, "metrics": ["accuracy", "auc", {"name": "binary_accuracy",
+      "threshold": 0.25}], "optimizer": {"name": "adam", "beta_1": 0.5, "lazy": true,
+      "learning_rate": 0.25, "learning_rate_schedule": {"name": "cosine_decay",
+      "decay_steps": 7}}})");
+  const auto config = MakeCompileConfig(std::span(&keys, 1), adam);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ((*config)["metrics"][1]["class_name"], "AUC");
+  EXPECT_EQ(Objective(PrintJson(*config), kOne),
+            R"({"loss":{"name":"kl_divergence","reduction":"sum"},"loss_weight":2.0,)"
+            R"("metrics":["accuracy","auc",{"name":"binary_accuracy","threshold":0.25}]})");
+  EXPECT_EQ(OptimizerOf(PrintJson((*config)["optimizer"])),
+            R"({"beta_1":0.5,"learning_rate":0.25,"learning_rate_schedule":)"
+            R"({"decay_steps":7,"name":"cosine_decay"},"name":"adam"})");
+}
+
+TEST(CompileConfig, ALossThatKerasLacksIsNotCompiled) {
+  const Json keys = Parsed(R"({"loss": {"name": "clipped_crossentropy"}, "loss_weight": 1.0})");
+  EXPECT_FALSE(MakeCompileConfig(std::span(&keys, 1), {}).has_value());
+}
+
+std::string Order(const optimizer::Optimizer& optimizer) {
+  std::string text;
+  for (const OptimizerVariable& variable : OptimizerVariables(optimizer, 2))
+    text += NameOfVariable(variable, kTwo) + " ";
+  return text;
+}
+
+TEST(OptimizerState, VariablesHaveTheOrderOfKeras) {
+  optimizer::Optimizer adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  adam.amsgrad = adam.use_ema = true;
+  adam.gradient_accumulation_steps = 2;
+  EXPECT_EQ(Order(adam),
+            "iteration learning_rate a/average b/average a/gradient_accumulator "
+            "b/gradient_accumulator a/momentum a/velocity b/momentum b/velocity a/velocity_hat "
+            "b/velocity_hat ");
+  optimizer::Optimizer rmsprop = optimizer::Optimizer::Default(optimizer::Kind::kRmsprop);
+  rmsprop.momentum = 0.5;
+  rmsprop.centered = true;
+  EXPECT_EQ(Order(rmsprop),
+            "iteration learning_rate a/velocity b/velocity a/momentum b/momentum "
+            "a/average_gradient b/average_gradient ");
+  optimizer::Optimizer nadam = optimizer::Optimizer::Default(optimizer::Kind::kNadam);
+  nadam.schedule.decay = optimizer::Decay::kCosine;
+  EXPECT_EQ(Order(nadam),
+            "iteration a/momentum a/velocity b/momentum b/velocity momentum_product ");
+  EXPECT_EQ(Order({}), "iteration learning_rate ");
+}
+
+}  // namespace
+}  // namespace tfjob::keras

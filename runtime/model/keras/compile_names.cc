@@ -1,0 +1,92 @@
+#include "runtime/model/keras/compile_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/model/keras.h"
+
+namespace tfjob::keras {
+namespace {
+
+std::string InLowerCase(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
+}
+
+// Keras' abbreviations, in lower case.
+constexpr std::pair<std::string_view, std::string_view> kAbbreviations[] = {
+    {"acc", "accuracy"},
+    {"bce", "binary_crossentropy"},
+    {"kld", "kl_divergence"},
+    {"mae", "mean_absolute_error"},
+    {"mse", "mean_squared_error"},
+    {"mape", "mean_absolute_percentage_error"},
+    {"msle", "mean_squared_logarithmic_error"},
+};
+
+// Classes whose names are not those of the training file in another case.
+struct Irregular {
+  std::string_view class_name;
+  std::string_view name;
+  bool loss, metric;
+};
+constexpr Irregular kIrregular[] = {{"KLDivergence", "kl_divergence", true, true},
+                                    {"LogCoshError", "log_cosh", false, true},
+                                    {"AUC", "auc", false, true}};
+
+std::string InCamelCase(std::string_view name) {
+  std::string camel;
+  bool begins = true;
+  for (const char c : name) {
+    if (c != '_')
+      camel += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    begins = c == '_';
+  }
+  return camel;
+}
+
+}  // namespace
+
+std::string TrainingName(std::string_view written) {
+  for (const auto& [abbreviation, name] : kAbbreviations) {
+    if (InLowerCase(written) == abbreviation) return std::string(name);
+  }
+  for (const Irregular& irregular : kIrregular) {
+    if (irregular.class_name == written) return std::string(irregular.name);
+  }
+  const bool is_class = std::ranges::any_of(written, [](char c) { return c >= 'A' && c <= 'Z'; });
+  return is_class ? model::SnakeCase(written) : std::string(written);
+}
+
+std::string OptimizerName(optimizer::Kind kind) {
+  return InLowerCase(optimizer::Name(kind));
+}
+
+std::string ClassName(std::string_view name, bool metric) {
+  for (const Irregular& irregular : kIrregular) {
+    if (irregular.name == name && (metric ? irregular.metric : irregular.loss))
+      return std::string(irregular.class_name);
+  }
+  return InCamelCase(name);
+}
+
+void DropDefaults(Json& keys) {
+  static const Json kDefaults = {{"threshold", 0.5},
+                                 {"k", 5},
+                                 {"num_thresholds", 200},
+                                 {"curve", "ROC"},
+                                 {"summation_method", "interpolation"},
+                                 {"multi_label", false},
+                                 {"from_logits", false},
+                                 {"class_aggregation", "uniform_average"},
+                                 {"num_regressors", 0},
+                                 {"label_smoothing", 0}};
+  for (const auto& [name, value] : kDefaults.items()) {
+    if (keys.contains(name) && keys[name] == value) keys.erase(name);
+  }
+}
+
+}  // namespace tfjob::keras

@@ -1,0 +1,25 @@
+// The names of losses, metrics and optimizers in Keras' files and in training files. Private to
+// this package.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::keras {
+
+// Returns the training file's name for a class, a function or an abbreviation of Keras:
+// "MeanSquaredError", "mean_squared_error" and "mse" give "mean_squared_error". Other names give
+// names that no training file accepts.
+std::string TrainingName(std::string_view written);
+// Returns the optimizer's name in the training file: "adam".
+std::string OptimizerName(optimizer::Kind kind);
+// Returns Keras' class: "MeanSquaredError". `metric`: of the metric of this name.
+std::string ClassName(std::string_view name, bool metric);
+
+// Erases the arguments of a metric that have Keras' default value.
+void DropDefaults(Json& keys);
+
+}  // namespace tfjob::keras

@@ -1,0 +1,113 @@
+// Implements the functions of compile_config.h that write.
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/model/keras/compile_config.h"
+#include "runtime/model/keras/compile_names.h"
+
+namespace tfjob::keras {
+namespace {
+
+Json Serialized(const char* module, std::string class_name, Json config) {
+  return {{"module", module},
+          {"class_name", std::move(class_name)},
+          {"config", std::move(config)},
+          {"registered_name", nullptr}};
+}
+
+Json SerializedSchedule(const Json& keys, double initial_rate) {
+  Json config = keys;
+  config.erase("name");
+  const bool piecewise = keys["name"] == "piecewise_constant_decay";
+  if (!piecewise) config["initial_learning_rate"] = initial_rate;
+  return Serialized("keras.optimizers.schedules",
+                    ClassName(keys["name"].get_ref<const std::string&>(), /*metric=*/false),
+                    std::move(config));
+}
+
+Json SerializedOptimizer(const Json& keys, const optimizer::Optimizer& optimizer) {
+  Json config = keys;
+  for (const char* ours : {"name", "learning_rate_schedule", "exclude_from_weight_decay", "lazy"})
+    config.erase(ours);
+  config["learning_rate"] = optimizer.learning_rate;
+  if (optimizer.schedule.decay != optimizer::Decay::kNone) {
+    config["learning_rate"] =
+        SerializedSchedule(keys["learning_rate_schedule"], optimizer.learning_rate);
+  }
+  return Serialized("keras.optimizers", std::string(optimizer::Name(optimizer.kind)),
+                    std::move(config));
+}
+
+Json SerializedLoss(const Json& keys) {
+  Json config = keys;
+  config.erase("name");
+  return Serialized("keras.losses",
+                    ClassName(keys["name"].get_ref<const std::string&>(), /*metric=*/false),
+                    std::move(config));
+}
+
+bool IsLossOfLogits(const Json& loss) {
+  return loss.contains("from_logits") && loss["from_logits"] == true;
+}
+
+// Here, cross-entropies among the metrics take from_logits from the loss.
+bool TakesLogits(const std::string& name) {
+  return name.ends_with("crossentropy") && name != "clipped_crossentropy";
+}
+
+Json SerializedMetric(const Json& metric, const Json& loss) {
+  Json config = metric.is_object() ? metric : Json::object();
+  const std::string name =
+      metric.is_object() ? metric["name"].get<std::string>() : metric.get<std::string>();
+  config.erase("name");
+  if (name == "accuracy") return name;
+  if (TakesLogits(name) && IsLossOfLogits(loss) && !config.contains("from_logits"))
+    config["from_logits"] = true;
+  return Serialized("keras.metrics", ClassName(name, /*metric=*/true), std::move(config));
+}
+
+bool IsMetricOfKeras(const Json& metric) {
+  const Json& name = metric.is_object() ? metric["name"] : metric;
+  return name != "perplexity" && name != "clipped_crossentropy";
+}
+
+Json SerializedMetrics(const Json& keys, const char* name) {
+  Json list = Json::array();
+  if (!keys.contains(name)) return list;
+  for (const Json& metric : keys[name]) {
+    if (IsMetricOfKeras(metric)) list.push_back(SerializedMetric(metric, keys["loss"]));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
+                                      const optimizer::Optimizer& optimizer) {
+  Json losses = Json::array(), weights = Json::array();
+  Json metrics = Json::array(), weighted = Json::array();
+  for (const Json& own : keys) {
+    if (own["loss"]["name"] == "clipped_crossentropy") return std::nullopt;
+    losses.push_back(SerializedLoss(own["loss"]));
+    weights.push_back(own["loss_weight"]);
+    metrics.push_back(SerializedMetrics(own, "metrics"));
+    weighted.push_back(SerializedMetrics(own, "weighted_metrics"));
+  }
+  const auto one_or_all = [&](Json& list) { return keys.size() == 1 ? list[0] : list; };
+  Json config = {{"optimizer", SerializedOptimizer(keys[0]["optimizer"], optimizer)},
+                 {"loss", one_or_all(losses)},
+                 {"loss_weights", one_or_all(weights)},
+                 {"metrics", one_or_all(metrics)},
+                 {"weighted_metrics", one_or_all(weighted)}};
+  return std::optional<Json>(std::move(config));
+}
+
+Json OlderCompileConfig(const Json& compile_config) {
+  Json older = compile_config;
+  older["optimizer_config"] = {{"class_name", older["optimizer"]["class_name"]},
+                               {"config", older["optimizer"]["config"]}};
+  older.erase("optimizer");
+  return older;
+}
+
+}  // namespace tfjob::keras

@@ -1,0 +1,178 @@
+#include "runtime/train/compiled_model.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/config/keys.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/model/keras/compile_config.h"
+#include "runtime/model/keras/model_file.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/batch_columns.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/make_optimizer.h"
+
+namespace tfjob::train {
+namespace {
+
+Status TakeObjective(Json compiled, config::TrainingConfig& config) {
+  if (!JsonField(compiled)["loss"].present()) return OkStatus();
+  if (!config.metrics.empty()) compiled.erase("metrics");
+  ASSIGN_OR_RETURN(const model::Model model, keras::ReadModelFile(config.model.file));
+  ASSIGN_OR_RETURN(const Json keys, keras::ObjectiveKeys(compiled, model::OutputNames(model)));
+  return config::SetOpenKeys(config, keys);
+}
+
+Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
+  ASSIGN_OR_RETURN(Json keys, keras::OptimizerKeys(compiled));
+  const config::OptimizerConfig& given = config.optimizer;
+  // A learning rate in the training file replaces the file's schedule, too.
+  if (given.learning_rate || !given.learning_rate_schedule.name.empty())
+    keys.erase("learning_rate_schedule");
+  if (given.clipvalue || given.clipnorm || given.global_clipnorm) {
+    for (const char* clipping : {"clipvalue", "clipnorm", "global_clipnorm"}) keys.erase(clipping);
+  }
+  const Json section = {{"optimizer", std::move(keys)}};
+  RETURN_IF_ERROR(config::SetOpenKeys(config, section));
+  if (config.model.weights == config.model.file && config.model.optimizer_state.empty())
+    config.model.optimizer_state = config.model.file;
+  return OkStatus();
+}
+
+// Returns the optimizer whose state a file contains: the one that it states, or else `otherwise`.
+StatusOr<optimizer::Optimizer> OptimizerIn(const std::optional<Json>& compiled,
+                                           const optimizer::Optimizer& otherwise) {
+  if (!compiled) return otherwise;
+  ASSIGN_OR_RETURN(Json keys, keras::OptimizerKeys(*compiled));
+  const Json section = {{"optimizer", std::move(keys)}};
+  config::TrainingConfig config;
+  RETURN_IF_ERROR(config::SetOpenKeys(config, section));
+  ASSIGN_OR_RETURN(optimizer::Optimizer made, MakeOptimizer(config.optimizer));
+  if (made.kind == otherwise.kind) return made;
+  return InvalidArgument("its optimizer is ", optimizer::Name(made.kind),
+                         ", but optimizer.name is ", optimizer::Name(otherwise.kind));
+}
+
+StatusOr<keras::OptimizerState> ReadState(const std::string& path,
+                                          const strategy::ModelDefinition& definition) {
+  ASSIGN_OR_RETURN(const std::optional<Json> compiled, keras::ReadCompileConfig(path));
+  const auto optimizer = OptimizerIn(compiled, definition.state.optimizer);
+  RETURN_IF_ERROR(Annotate(optimizer.status(), path));
+  if (!compiled)
+    return keras::ReadOptimizerState(path, definition.model, definition.variables, *optimizer);
+  // The file's own model knows which variables were trained.
+  ASSIGN_OR_RETURN(const model::Model model, keras::ReadModelFile(path));
+  ASSIGN_OR_RETURN(const auto variables, model::Variables(model, definition.build.features));
+  return keras::ReadOptimizerState(path, model, variables, *optimizer);
+}
+
+Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Variable& variable,
+                 const std::vector<optimizer::Slot>& slots, state::VariableState& state) {
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const auto slot = stored.find(slots[s].name);
+    if (slot == stored.end()) continue;
+    if (slot->second.shape() != variable.shape || slot->second.dtype() != variable.dtype) {
+      return InvalidArgument("the ", slots[s].name, " of ", variable.name, " is ",
+                             Name(slot->second.dtype()), slot->second.shape().ToString(),
+                             " there, but the variable is ", Name(variable.dtype),
+                             variable.shape.ToString());
+    }
+    state.slots[s] = slot->second;
+  }
+  return OkStatus();
+}
+
+// Returns the prefix of a checkpoint that a run has written; "" if it is no such checkpoint.
+StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
+  struct stat info{};
+  std::string prefix = weights;
+  if (weights.empty()) return prefix;
+  if (stat(weights.c_str(), &info) == 0) {
+    if (!S_ISDIR(info.st_mode)) return std::string();
+    ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(weights));
+    if (!latest) return std::string();
+    prefix = latest->prefix;
+  }
+  ASSIGN_OR_RETURN(const auto reader, io::BundleReader::Open(prefix));
+  return reader->Has("tfjob/optimizer") ? prefix : std::string();
+}
+
+keras::OptimizerState StateOf(const state::TrainingState& training,
+                              const state::Snapshot& snapshot) {
+  keras::OptimizerState state{.iterations = snapshot.global_step};
+  for (size_t v = 0; v < training.variables.size(); ++v) {
+    const auto slots = state::SlotsOf(training.variables[v], training.optimizer);
+    for (size_t s = 0; s < slots.size(); ++s)
+      state.slots[training.variables[v].name].emplace(slots[s].name,
+                                                      snapshot.variables[v].slots[s]);
+  }
+  return state;
+}
+
+}  // namespace
+
+StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config) {
+  const bool loss = config.loss.name.empty() && config.outputs == nullptr;
+  const bool optimizer = config.optimizer.name.empty();
+  std::optional<Json> compiled;
+  if (!config.model.file.empty() && (loss || optimizer)) {
+    ASSIGN_OR_RETURN(compiled, keras::ReadCompileConfig(config.model.file));
+  }
+  if (compiled && loss)
+    RETURN_IF_ERROR(Annotate(TakeObjective(*compiled, config), config.model.file));
+  if (compiled && optimizer)
+    RETURN_IF_ERROR(Annotate(TakeOptimizer(*compiled, config), config.model.file));
+  if (config.optimizer.name.empty()) config.optimizer.name = "sgd";
+  return config;
+}
+
+Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
+                          std::span<const size_t> given, state::Snapshot& snapshot) {
+  ASSIGN_OR_RETURN(const keras::OptimizerState read, ReadState(path, definition));
+  snapshot.global_step = read.iterations;
+  if (read.slots.empty()) return OkStatus();
+  for (const size_t v : given) {
+    const state::Variable& variable = definition.state.variables[v];
+    const auto slots = state::SlotsOf(variable, definition.state.optimizer);
+    const auto stored = read.slots.find(variable.name);
+    if (slots.empty()) continue;
+    if (stored == read.slots.end()) {
+      return InvalidArgument(path, " has no state of the optimizer for ", variable.name,
+                             "; to let the optimizer start afresh, set optimizer.name");
+    }
+    RETURN_IF_ERROR(
+        Annotate(TakeSlots(stored->second, variable, slots, snapshot.variables[v]), path));
+  }
+  return OkStatus();
+}
+
+StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
+                                                     const model::Model& model,
+                                                     std::span<const model::TensorType> features,
+                                                     const std::string& weights) {
+  ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, model));
+  std::vector<Json> keys;
+  for (const config::TrainingConfig& output : outputs)
+    keys.push_back(config::TrainingConfigToJson(output));
+  strategy::ModelDefinition definition{.model = model};
+  definition.build.features.assign(features.begin(), features.end());
+  ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
+  RETURN_IF_ERROR(strategy::DefineVariables(definition));
+  std::optional<Json> compiled = keras::MakeCompileConfig(keys, definition.state.optimizer);
+  if (!compiled) return std::nullopt;
+  CompiledRun run{std::make_shared<const Json>(*std::move(compiled)), definition.state.optimizer,
+                  std::nullopt};
+  ASSIGN_OR_RETURN(const std::string checkpoint, OwnCheckpoint(weights));
+  if (!checkpoint.empty()) {
+    ASSIGN_OR_RETURN(const state::Snapshot snapshot, LoadCheckpoint(checkpoint, definition.state));
+    run.state = StateOf(definition.state, snapshot);
+  }
+  return std::optional<CompiledRun>(std::move(run));
+}
+
+}  // namespace tfjob::train

@@ -1,0 +1,55 @@
+// Exchanges with Keras what training needs besides the model and its weights: the settings of
+// compile() and the state of the optimizer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
+#include "runtime/model/keras/optimizer_state.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::state {
+struct Snapshot;
+}  // namespace tfjob::state
+namespace tfjob::strategy {
+struct ModelDefinition;
+}  // namespace tfjob::strategy
+
+namespace tfjob::train {
+
+// Returns the config with the settings that it leaves open and that model.file contains:
+//   the loss     if the config names none: loss, loss weights and, if it names none either, metrics
+//   the optimizer  if the config does not name it: the optimizer, with those hyper-parameters that
+//                the config does not set. Its state is continued (model.optimizer_state) if
+//                model.weights is the same file
+// An optimizer that is named nowhere becomes SGD. Reads model.file only if a setting is open. Error
+// messages name the file and the setting.
+StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
+
+// Replaces slots and the step of the snapshot with those of Keras' optimizer in the file. `given`
+// are the variables whose values come from a file; the others keep their initial slots, and so do
+// slots that the file's optimizer lacks. Returns InvalidArgument if the file has no state, or that
+// of an optimizer of another kind or of another model.
+Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
+                          std::span<const size_t> given, state::Snapshot& snapshot);
+
+// What Keras needs to continue a run.
+struct CompiledRun {
+  std::shared_ptr<const Json> compile_config;
+  optimizer::Optimizer optimizer;
+  std::optional<keras::OptimizerState> state;  // nullopt: the weights are not from a checkpoint
+};
+
+// `weights` is a folder with checkpoints, the prefix of a checkpoint, or another file of weights.
+// Returns nullopt if Keras lacks the loss. Returns the errors of LoadCheckpoint.
+StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
+                                                     const model::Model& model,
+                                                     std::span<const model::TensorType> features,
+                                                     const std::string& weights);
+
+}  // namespace tfjob::train

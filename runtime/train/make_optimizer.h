@@ -1,0 +1,16 @@
+// Makes an optimizer from the section `optimizer` of a training file.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
+#include "runtime/optimizer/clipping.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::train {
+
+// An optimizer without a name is SGD. Returns InvalidArgument, with a message that names the key,
+// for invalid hyper-parameters.
+StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& config);
+optimizer::Clipping ClippingOf(const config::OptimizerConfig& config);
+
+}  // namespace tfjob::train

@@ -1,0 +1,169 @@
+"""Trains on, in our program and in Keras, from files that the other one wrote: with the settings of
+compile() and the state of the optimizer. run.sh runs it."""
+import json
+import os
+import tempfile
+import unittest
+
+from harness import train
+from files_test import run
+from interop_test import randomize, variables
+
+import numpy as np
+import keras
+import tensorflow as tf
+
+L, O = keras.layers, keras.optimizers
+
+OPTIMIZERS = {
+    "sgd": lambda: O.SGD(0.1),
+    "momentum": lambda: O.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda: O.Adam(0.02),
+    "amsgrad": lambda: O.Adam(0.02, amsgrad=True, use_ema=True, ema_momentum=0.6, gradient_accumulation_steps=2),
+    "adamw": lambda: O.AdamW(O.schedules.ExponentialDecay(0.05, 3, 0.5), clipnorm=0.5),
+    "rmsprop": lambda: O.RMSprop(0.01, momentum=0.5, centered=True),
+    "nadam": lambda: O.Nadam(0.02),
+    "adamax": lambda: O.Adamax(0.02),
+    "adagrad": lambda: O.Adagrad(0.1),
+    "adadelta": lambda: O.Adadelta(1.0),
+    "ftrl": lambda: O.Ftrl(0.1, l1_regularization_strength=0.001, beta=0.1),
+    "lion": lambda: O.Lion(0.01, beta_1=0.8),
+}
+
+
+def network():
+    """Returns a model whose layers are called in another order than they are listed in, with
+    variables that are not trained."""
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh", name="deep"), L.BatchNormalization()],
+                             name="inner")
+    frozen = L.Dense(4, name="frozen")
+    frozen.trainable = False
+    return keras.Sequential([keras.Input((3,), name="x"), L.Dense(4, name="first"), inner, frozen,
+                             L.Dense(2, name="last")], name="outer")
+
+
+class Compiled(unittest.TestCase):
+    """After three steps in one program, the file goes to the other one, which takes two more. Keras
+    alone takes all five."""
+    COUNT = 8
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        rng = np.random.default_rng(5)
+        self.x = rng.standard_normal((self.COUNT, 3)).astype(np.float32)
+        self.y = rng.standard_normal((self.COUNT, 2)).astype(np.float32)
+        np.savez(self.path("data.npz"), x=self.x, y=self.y)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def keys(self, steps, run_folder, **model):
+        return {"model": model, "data": {"train": {"format": "npz", "file": self.path("data.npz")}, "shuffle": False},
+                "batch_size": self.COUNT, "max_steps": steps, "model_dir": self.path(run_folder)}
+
+    def compiled(self, make):
+        keras.utils.set_random_seed(1)
+        model = network()
+        randomize(model, np.random.default_rng(6), 0.4)
+        model.compile(make(), loss=keras.losses.MeanSquaredError(), loss_weights=0.5, metrics=["mae"])
+        return model
+
+    def fit(self, model, steps):
+        for _ in range(steps):
+            model.train_on_batch(self.x, self.y)
+        return model
+
+    def assert_close(self, name, got, wanted):
+        self.assertEqual(got.keys(), wanted.keys())
+        for variable, value in wanted.items():
+            np.testing.assert_allclose(got[variable], value, rtol=0, atol=2e-5, err_msg=f"{name} {variable}")
+
+    def saved(self, run_folder, model):
+        reader = tf.train.load_checkpoint(self.path(run_folder))
+        return {name: reader.get_tensor(name) for name in variables(model)}
+
+    def test_we_train_on_from_a_file_of_keras(self):
+        for name, make in OPTIMIZERS.items():
+            for suffix in ("keras", "h5"):
+                with self.subTest(optimizer=name, suffix=suffix):
+                    model = self.fit(self.compiled(make), 3)
+                    file = self.path(f"{name}.{suffix}")
+                    model.save(file)
+                    train(self.keys(5, f"{name}-{suffix}", file=file, weights=file))
+                    if name != "amsgrad":  # at its end, a run takes the averages of use_ema
+                        self.fit(model, 2)
+                    else:
+                        self.fit(model, 2).optimizer.finalize_variable_values(model.trainable_variables)
+                    self.assert_close(name, self.saved(f"{name}-{suffix}", model), variables(model))
+
+    def test_keras_trains_on_from_a_file_of_ours(self):
+        for name, make in OPTIMIZERS.items():
+            with self.subTest(optimizer=name):
+                model = self.compiled(make)
+                start = self.path(f"{name}.keras")
+                model.save(start)
+                config = self.path("training.json")
+                keys = self.keys(3, f"{name}-run", file=start, weights=start)
+                with open(config, "w") as file:
+                    json.dump(keys, file)
+                run("--config", config)
+                if name == "amsgrad":  # our run ends with the averages, as fit does
+                    self.fit(model, 3).optimizer.finalize_variable_values(model.trainable_variables)
+                    self.fit(model, 2)
+                else:
+                    self.fit(model, 5)
+                file = self.path(f"{name}-ours.keras")
+                run("export", "--model", config, "--to", file)
+                ours = keras.saving.load_model(file)
+                self.assertEqual(ours.optimizer.iterations, 1 if name == "amsgrad" else 3)
+                self.assert_close(name, variables(self.fit(ours, 2)), variables(model))
+                # Keras 3.15 restores no optimizer from .h5 files, not even from its own.
+                older = self.path(f"{name}-ours.h5")
+                run("export", "--model", config, "--to", older)
+                self.assertIs(type(keras.saving.load_model(older).optimizer), type(ours.optimizer))
+                train(self.keys(5, f"{name}-again", file=older, weights=older))
+                if name == "amsgrad":
+                    model.optimizer.finalize_variable_values(model.trainable_variables)
+                self.assert_close(name, self.saved(f"{name}-again", model), variables(model))
+
+    def test_the_training_file_overrides_what_the_file_states(self):
+        model = self.fit(self.compiled(lambda: O.Adam(0.02)), 3)
+        model.save(self.path("m.keras"))
+        keys = self.keys(5, "rate", file=self.path("m.keras"), weights=self.path("m.keras"))
+        train({**keys, "optimizer": {"learning_rate": 0.3}})
+        model.optimizer.learning_rate = 0.3
+        self.assert_close("learning_rate", self.saved("rate", model), variables(self.fit(model, 2)))
+        fresh = keras.saving.load_model(self.path("m.keras"))
+        fresh.compile(O.SGD(0.1), loss="mse")
+        keys = self.keys(2, "fresh", file=self.path("m.keras"), weights=self.path("m.keras"))
+        train({**keys, "optimizer": {"name": "sgd", "learning_rate": 0.1}, "loss": "mean_squared_error"})
+        self.assert_close("fresh", self.saved("fresh", model), variables(self.fit(fresh, 2)))
+
+    def test_several_outputs_keep_their_settings(self):
+        x = keras.Input((3,), name="x")
+        model = keras.Model(x, [L.Dense(2, name="a")(x), L.Dense(3, activation="softmax", name="b")(x)], name="two")
+        classes = np.arange(self.COUNT) % 3
+        np.savez(self.path("two.npz"), x=self.x, a=self.y, b=classes)
+        keys = {**self.keys(3, "two", file=self.path("two.keras"), weights=self.path("two.keras")),
+                "data": {"train": {"format": "npz", "file": self.path("two.npz")}, "shuffle": False}}
+        for loss, weights, metrics in [
+                (["mse", "sparse_categorical_crossentropy"], [0.5, 2.0], [["mae"], ["accuracy"]]),
+                ({"a": keras.losses.MeanAbsoluteError(), "b": "sparse_categorical_crossentropy"}, {"a": 2.0, "b": 1.0},
+                 {"a": ["mse"], "b": ["accuracy"]})]:
+            model.compile(O.Adam(0.05), loss=loss, loss_weights=weights, metrics=metrics)
+            for _ in range(2):
+                model.train_on_batch(self.x, [self.y, classes])
+            model.save(self.path("two.keras"))
+            with open(self.path("two.json"), "w") as file:
+                json.dump({**keys, "model_dir": self.path(f"two-{len(os.listdir(self.folder))}")}, file)
+            run("--config", self.path("two.json"))
+            run("export", "--model", self.path("two.json"), "--to", self.path("ours.keras"))
+            ours = keras.saving.load_model(self.path("ours.keras"))
+            for _ in range(2):
+                wanted = model.train_on_batch(self.x, [self.y, classes], return_dict=True)
+            got = ours.train_on_batch(self.x, [self.y, classes], return_dict=True)
+            self.assertEqual(got["b_accuracy"], wanted["b_accuracy"])
+            np.testing.assert_allclose(got["loss"], wanted["loss"], rtol=1e-5)
+            self.assert_close("two", variables(ours), variables(model))
