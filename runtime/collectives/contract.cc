@@ -114,7 +114,11 @@ std::string CheckReductions(Communicator& communicator, int64_t count, Reduction
                             Home home) {
   constexpr DType kType = DTypeOf<T>::value;
   const int ranks = communicator.size(), rank = communicator.rank();
-  const auto tree = [&](int64_t i) { return TreeOf<T>(reduction, 0, ranks, i); };
+  std::vector<T> expected(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    expected[static_cast<size_t>(i)] = TreeOf<T>(reduction, 0, ranks, i);
+  }
+  const auto tree = [&](int64_t i) { return expected[static_cast<size_t>(i)]; };
   const std::string what =
       StrCat(Name(reduction), " of ", Name(kType), ", home ", static_cast<int>(home));
 

@@ -150,6 +150,11 @@ Status SharedOperations::Meet() {
   return OkStatus();
 }
 
+Status SharedOperations::AwaitAll() {
+  board_.Begin();
+  return Meet();
+}
+
 Status SharedOperations::MeetFor(const Call& call, const Place& place) {
   constexpr auto kRelaxed = std::memory_order_relaxed;  // Meet orders all of it
   Notice& own = board_.Own();
@@ -201,8 +206,7 @@ Status SharedOperations::Run(const Call& call, std::span<std::byte> values, cons
   ASSIGN_OR_RETURN(const Route route, Choose(call, own));
   if (route != Route::kInPlace) return RunPieces(route == Route::kPieces, steps);
   steps.in_place();
-  board_.Begin();
-  return Meet();
+  return AwaitAll();
 }
 
 Status SharedOperations::RunPieces(bool first_is_there, const Steps& steps) {

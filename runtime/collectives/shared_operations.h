@@ -34,6 +34,9 @@ class SharedOperations final : public Communicator {
                    Sharing sharing, std::unique_ptr<SharedSpace> space);
   ~SharedOperations() override;
 
+  // Waits until all ranks have called it. Not an operation, and not counted as one.
+  Status AwaitAll();
+
   Board& board() { return board_; }
   const Board& board() const { return board_; }
 

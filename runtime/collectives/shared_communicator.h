@@ -1,0 +1,38 @@
+// Makes communicators whose ranks are processes of one machine that share memory.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+struct SharedOptions {
+  int rank = 0;
+  // One connected unix socket (SOCK_STREAM) per rank, on which nothing has been sent or read; the
+  // entry of this rank is empty. From 2 to 128 ranks.
+  std::vector<wire::UniqueFd> sockets;
+  // How long each of the others may take to introduce itself.
+  Duration setup_timeout = 10s;
+};
+
+// Waits until all ranks have called it. Rank 0 provides the memory and sends it to the others over
+// their sockets. All ranks prove that they are on one machine: each writes a random number to the
+// memory, sends the same number to all others, and looks for theirs. Returns
+//   InvalidArgument    if a socket is missing or is not a unix socket, or if a peer's memory or
+//                      message is not as expected;
+//   FailedPrecondition if the number of a peer is not in the memory: it is on another machine;
+//   Unavailable        if a peer closes its socket;
+//   DeadlineExceeded   if a peer does not introduce itself in time.
+// The messages name the rank.
+//
+// Spans in memory of Allocate are used in place; other spans are copied in pieces. A thread of the
+// communicator watches the sockets: if the process of a rank ends, the operations of all others
+// fail at once with Unavailable, and the message names the rank.
+StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions options);
+
+}  // namespace tfjob::collectives

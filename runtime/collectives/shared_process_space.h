@@ -1,0 +1,44 @@
+// The memory that ranks in different processes share. Every allocation is one segment with an equal
+// part for each rank. Since every rank writes its results to the spans of all others, a segment per
+// rank would protect nobody, and would cost a mapping and a descriptor for every pair of ranks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/collectives/shared_segment.h"
+#include "runtime/collectives/shared_sockets.h"
+#include "runtime/collectives/shared_space.h"
+
+namespace tfjob::collectives {
+
+class ProcessSpace final : public SharedSpace {
+ public:
+  explicit ProcessSpace(std::unique_ptr<PeerSockets> sockets);
+
+  PeerSockets& sockets() { return *sockets_; }
+
+  std::string_view transport() const override { return "shared memory"; }
+  Place PlaceOf(std::span<std::byte> values) override;
+  std::byte* Find(int rank, const Place& place, size_t bytes) override;
+  // Rank 0 makes the segment, and sends it to the others, which take it from their sockets.
+  Status Offer(size_t bytes) override;
+  StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) override;
+
+ private:
+  // Allocation number i + 1 is entry i. Its owner is the Memory that Take returned.
+  struct Allocation {
+    std::weak_ptr<Segment> segment;
+    std::byte* data = nullptr;
+    size_t part = 0;  // bytes of each rank
+  };
+
+  StatusOr<size_t> PartOf(size_t bytes) const;
+  StatusOr<std::unique_ptr<Segment>> Receive(uint32_t number, size_t bytes);
+
+  const std::unique_ptr<PeerSockets> sockets_;
+  std::vector<Allocation> allocations_;
+  std::unique_ptr<Segment> offered_;  // by rank 0, between Offer and Take
+};
+
+}  // namespace tfjob::collectives

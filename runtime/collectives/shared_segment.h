@@ -1,0 +1,78 @@
+// Memory that several processes of one machine map, and the messages that carry it from one to
+// another. The memory is a memfd, which has no name and ends with its last process. Its descriptor
+// travels over unix sockets.
+//
+// Whatever comes from a peer is hostile. A segment is mapped only if its size is the expected one
+// and if it is sealed against shrinking; otherwise, a peer could shrink it later, and reading it
+// would end this process with SIGBUS.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+// Owns a mapping. Its address is a multiple of the page size.
+class Segment {
+ public:
+  // Makes a segment of zeros, sealed against any change of its size.
+  static StatusOr<std::unique_ptr<Segment>> Make(size_t bytes);
+  // Maps the segment of another process. InvalidArgument if it is not as this process expects it.
+  static StatusOr<std::unique_ptr<Segment>> Open(wire::UniqueFd descriptor, size_t bytes);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_.get(); }
+  // Takes the memory of a part from the system, so that later writes cannot fail. Returns
+  // ResourceExhausted if there is not enough.
+  Status Reserve(size_t begin, size_t bytes);
+  // Closes the descriptor; the mapping stays.
+  void CloseDescriptor() { descriptor_.Close(); }
+
+ private:
+  Segment(wire::UniqueFd descriptor, std::span<std::byte> bytes);
+
+  wire::UniqueFd descriptor_;
+  std::span<std::byte> bytes_;
+};
+
+// A message between two ranks. All of them have one size.
+struct SegmentMessage {
+  static constexpr uint64_t kMagic = 0x315347454a465421;  // "!TFJEGS1"
+  // A rank introduces itself. From rank 0, comes with the segment that all ranks share.
+  static constexpr uint32_t kGreeting = 1;
+  // Rank 0 sends the segment of an allocation.
+  static constexpr uint32_t kAllocation = 2;
+
+  uint64_t magic = kMagic;
+  uint32_t kind = 0;
+  uint32_t rank = 0;                  // of the sender
+  uint32_t ranks = 0;                 // in the group
+  uint32_t number = 0;                // of the allocation, from 1
+  uint64_t bytes = 0;                 // of the segment
+  std::array<std::byte, 16> nonce{};  // kGreeting: what the sender writes to the segment
+};
+static_assert(sizeof(SegmentMessage) == 48);
+
+// Sends a message, with a descriptor unless it is -1. Does not wait: returns Unavailable if the
+// socket is full or closed.
+Status SendMessage(int socket, const SegmentMessage& message, int descriptor);
+
+struct ReceivedMessage {
+  SegmentMessage message;
+  wire::UniqueFd descriptor;  // may be missing
+};
+// Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks nothing but
+// its length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline.
+StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline);
+
+}  // namespace tfjob::collectives
