@@ -46,12 +46,20 @@ StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
 
 Pipeline::Maker::Maker(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
     : dataset_(std::move(dataset)), options_(options), next_(options.start) {
-  ENFORCE(options.batch_size > 0 && options.workers > 0, "sizes are checked where they are read");
+  ENFORCE((options.batch_size > 0 || together()) && options.workers > 0,
+          "sizes are checked where they are read");
   ENFORCE(options.worker >= 0 && options.worker < options.workers,
           "a worker is one of the workers");
-  rows_ = (dataset_->size() - options.worker + options.workers - 1) / options.workers;
-  remainder_ = options.drop_remainder ? 0 : rows_ % options.batch_size;
-  batches_ = rows_ / options.batch_size + (remainder_ > 0 ? 1 : 0);
+  rows_ = together() ? dataset_->size()
+                     : (dataset_->size() - options.worker + options.workers - 1) / options.workers;
+  step_ = together() ? options.global_batch : options.batch_size;
+  remainder_ = options.drop_remainder ? 0 : rows_ % step_;
+  batches_ = rows_ / step_ + (remainder_ > 0 ? 1 : 0);
+  const auto part = [&](int64_t rows) {
+    return together() ? PartOf(rows, options.worker, options.workers) : Part{0, rows};
+  };
+  full_ = part(step_);
+  rest_ = part(remainder_);
   if (options.shuffle) order_.resize(static_cast<size_t>(dataset_->size()));
 }
 
@@ -66,8 +74,9 @@ Status Pipeline::Maker::Check() const {
                            options_.worker, " would have none");
   }
   if (batches_ == 0) {
-    return InvalidArgument(dataset_->arrays.back().file, ": the ", rows_, " rows of worker ",
-                           options_.worker, " do not fill one batch of ", options_.batch_size,
+    return InvalidArgument(dataset_->arrays.back().file, ": the ", rows_, " rows",
+                           together() ? std::string() : StrCat(" of worker ", options_.worker),
+                           " do not fill one batch of ", step_,
                            ", and drop_remainder leaves out the rest; use smaller batches");
   }
   const Position& start = options_.start;
@@ -101,8 +110,8 @@ Batch Pipeline::Maker::NewBatch(int64_t size) const {
 
 BatchSlot Pipeline::Maker::NewSlot() const {
   BatchSlot slot;
-  if (rows_ >= options_.batch_size) slot.full = NewBatch(options_.batch_size);
-  if (remainder_ > 0) slot.rest = NewBatch(remainder_);
+  if (rows_ >= step_) slot.full = NewBatch(full_.size);
+  if (remainder_ > 0) slot.rest = NewBatch(rest_.size);
   return slot;
 }
 
@@ -118,7 +127,8 @@ bool Pipeline::Maker::Fill(BatchSlot& slot) {
   slot.filled = rest ? &slot.rest : &slot.full;
   slot.filled->position = next_;
   for (size_t i = 0; i < columns_.size(); ++i)
-    Copy(columns_[i], next_.batch * options_.batch_size, slot.filled->tensors[i].value);
+    Copy(columns_[i], next_.batch * step_ + (rest ? rest_ : full_).begin,
+         slot.filled->tensors[i].value);
   next_ = After(next_);
   return true;
 }
@@ -135,12 +145,13 @@ void Pipeline::Maker::Shuffle(int64_t epoch) {
 }
 
 int64_t Pipeline::Maker::Row(int64_t index) const {
-  const int64_t place = options_.worker + index * options_.workers;
+  const int64_t place = together() ? index : options_.worker + index * options_.workers;
   return options_.shuffle ? order_[static_cast<size_t>(place)] : place;
 }
 
 void Pipeline::Maker::Copy(const ColumnValues& source, int64_t first, Tensor& tensor) const {
   const int64_t size = tensor.shape().dim(0);
+  if (size == 0) return;
   const size_t from_bytes = static_cast<size_t>(source.width) * SizeOf(source.values.dtype());
   const size_t to_bytes = tensor.num_bytes() / static_cast<size_t>(size);
   const std::byte* base = source.values.bytes().data();

@@ -37,7 +37,7 @@ class Pipeline::Maker {
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
   int64_t batches_per_epoch() const { return batches_; }
-  int64_t remainder() const { return remainder_; }
+  int64_t remainder() const { return rest_.size; }
   // Returns the position after this one.
   Position After(Position position) const;
 
@@ -47,15 +47,19 @@ class Pipeline::Maker {
   Status ReadColumns();
   Batch NewBatch(int64_t size) const;
   void Shuffle(int64_t epoch);
-  // Returns the position in the dataset of example `index` of this worker's share in the current
-  // epoch.
+  bool together() const { return options_.global_batch > 0; }
+  // Returns the position in the dataset of example `index` of the current epoch: of this worker's
+  // share or, with global_batch, of all workers.
   int64_t Row(int64_t index) const;
-  // Fills the tensor of a column with the examples `first`, `first` + 1, … of this worker's share.
+  // Fills the tensor of a column with the examples `first`, `first` + 1, …
   void Copy(const ColumnValues& source, int64_t first, Tensor& tensor) const;
 
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
-  int64_t rows_;       // this worker's examples per epoch
+  Part full_;          // this worker's part of a full batch, which has step_ rows
+  Part rest_;          // this worker's part of the last, smaller batch
+  int64_t step_;       // rows from the start of a batch to that of the next
+  int64_t rows_;       // examples per epoch, from which full batches and the last one are made
   int64_t remainder_;  // the number of these in the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;

@@ -85,6 +85,11 @@ class Pipeline::Ring {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+Part PartOf(int64_t rows, int64_t worker, int64_t workers) {
+  const int64_t least = rows / workers, larger = rows % workers;
+  return {worker * least + std::min(worker, larger), least + (worker < larger ? 1 : 0)};
+}
+
 const Tensor* Batch::Find(std::string_view name) const {
   const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   return found == tensors.end() ? nullptr : &found->value;

@@ -37,11 +37,27 @@ struct PipelineOptions {
   // pipelines of all workers see every example once per epoch.
   int64_t worker = 0;
   int64_t workers = 1;
+  // If above 0, the pipelines of all workers instead make one batch together, and batch_size is
+  // ignored: batch k of an epoch consists of the rows [k global_batch, (k + 1) global_batch) of the
+  // epoch's order, fewer in the last one, and this pipeline takes its part of them (PartOf). All
+  // workers have the same number of batches. Together, they see the batches that one worker with
+  // this batch size would see, with the same order of the epoch.
+  int64_t global_batch = 0;
   bool drop_remainder = false;
   int64_t prefetch = 8;  // batches prepared ahead; 0: each is made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
 };
+
+// The rows [begin, begin + size) of a batch.
+struct Part {
+  int64_t begin = 0;
+  int64_t size = 0;
+  bool operator==(const Part&) const = default;
+};
+// Splits `rows` rows into consecutive parts, one per worker. The sizes differ by one at most, and
+// the first workers have the larger ones. A part may be empty.
+Part PartOf(int64_t rows, int64_t worker, int64_t workers);
 
 struct NamedTensor {
   std::string name;
@@ -52,6 +68,7 @@ struct Batch {
   std::vector<NamedTensor> tensors;  // one per column, in their order
   Position position;
 
+  // With PipelineOptions::global_batch, the size may be 0.
   int64_t size() const { return tensors[0].value.shape().dim(0); }
   // Returns null if there is no such tensor.
   const Tensor* Find(std::string_view name) const;
@@ -87,8 +104,8 @@ class Pipeline {
   // the current position.
   void Seek(int64_t drawn);
   int64_t batches_per_epoch() const;  // of this worker
-  // Returns the size of the last, smaller batch of an epoch, or 0 if there is none. All other
-  // batches have batch_size examples.
+  // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is
+  // empty. All other batches have batch_size examples, or this worker's part of global_batch.
   int64_t remainder() const;
 
  private:

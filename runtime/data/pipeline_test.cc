@@ -313,5 +313,78 @@ TEST(Pipeline, AStepOfAllWorkersHasTheExamplesOfOneLargerBatch) {
   }
 }
 
+TEST(Pipeline, PartsOfAGlobalBatchAreThoseOfOneWorkerInOrder) {
+  for (const bool shuffle : {false, true}) {
+    for (const int64_t workers : {1, 2, 3, 5}) {
+      PipelineOptions options = Options();  // two epochs of 7, 7, 7 and 2 rows
+      options.shuffle = shuffle;
+      options.epochs = 2;
+      options.batch_size = 7;
+      auto alone = Make(Rows(23), options);
+      options.batch_size = 1;  // ignored
+      options.global_batch = 7;
+      options.workers = workers;
+      std::vector<std::unique_ptr<Pipeline>> pipelines;
+      for (options.worker = 0; options.worker < workers; ++options.worker)
+        pipelines.push_back(Make(Rows(23), options));
+      while (const Batch* all = alone->Next()) {
+        std::vector<float> got;
+        for (size_t w = 0; w < pipelines.size(); ++w) {
+          const Batch* batch = pipelines[w]->Next();
+          ASSERT_NE(batch, nullptr);
+          EXPECT_EQ(batch->position, all->position);
+          EXPECT_EQ(batch->size(), PartOf(all->size(), static_cast<int64_t>(w), workers).size);
+          const auto pixels = PixelsOf(batch).data<float>();
+          got.insert(got.end(), pixels.begin(), pixels.end());
+        }
+        const auto expected = PixelsOf(all).data<float>();
+        EXPECT_EQ(got, std::vector<float>(expected.begin(), expected.end()));
+      }
+      for (auto& pipeline : pipelines) EXPECT_EQ(pipeline->Next(), nullptr);
+    }
+  }
+}
+
+TEST(Pipeline, APartOfAGlobalBatchMayBeEmpty) {
+  PipelineOptions options = Options();
+  options.shuffle = false;
+  options.global_batch = 4;
+  options.worker = 2;
+  options.workers = 3;
+  auto pipeline = Make(Rows(6), options);
+  EXPECT_EQ(pipeline->batches_per_epoch(), 2);
+  EXPECT_EQ(pipeline->remainder(), 0);
+  EXPECT_EQ(pipeline->Next()->size(), 1);
+  EXPECT_EQ(pipeline->Next()->size(), 0);
+  EXPECT_EQ(pipeline->Next(), nullptr);
+  pipeline = Make(Rows(2), options);  // no worker but the first two ever has examples
+  EXPECT_EQ(pipeline->Next()->size(), 0);
+}
+
+TEST(Pipeline, ContinuesWithTheGlobalBatchOfItsPosition) {
+  PipelineOptions options = Options();
+  options.epochs = 0;
+  options.global_batch = 6;
+  options.worker = 1;
+  options.workers = 2;
+  auto first = Make(Rows(20), options), second = Make(Rows(20), options);
+  for (int i = 0; i < 6; ++i) first->Next();
+  second->Seek(6);
+  for (int i = 0; i < 10; ++i) {
+    const Batch *a = first->Next(), *b = second->Next();
+    EXPECT_EQ(a->position, b->position);
+    const auto x = PixelsOf(a).data<float>(), y = PixelsOf(b).data<float>();
+    EXPECT_TRUE(std::ranges::equal(x, y));
+  }
+}
+
+TEST(Pipeline, PartsDifferByOneAtMost) {
+  EXPECT_EQ(PartOf(7, 0, 3), (Part{0, 3}));
+  EXPECT_EQ(PartOf(7, 1, 3), (Part{3, 2}));
+  EXPECT_EQ(PartOf(7, 2, 3), (Part{5, 2}));
+  EXPECT_EQ(PartOf(1, 1, 3), (Part{1, 0}));
+  EXPECT_EQ(PartOf(0, 0, 3), (Part{0, 0}));
+}
+
 }  // namespace
 }  // namespace tfjob::data
