@@ -375,19 +375,29 @@ std::vector<std::string> SeparableTables(const BuiltGraph& built) {
 }
 
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
-                                    const optimizer::Optimizer& optimizer) {
+                                    const optimizer::Optimizer& optimizer,
+                                    const optimizer::Clipping& clipping) {
   Builder b;
   const Output step = Placeholder(b, kStep, DType::kInt64, {});
+  const auto feed = [&](const std::string& name) {
+    const TensorType& type = training.graph.type(training.graph.FindFetch(name)->output);
+    return Placeholder(b, name, type.dtype, type.shape);
+  };
+  // Assignments come first. They are not clipped.
+  std::vector<Output> values, gradients;
   for (const Contribution& contribution : training.contributions) {
-    const auto feed = [&](const std::string& name) {
-      const TensorType& type = training.graph.type(training.graph.FindFetch(name)->output);
-      return Placeholder(b, name, type.dtype, type.shape);
-    };
-    const Output value = feed(contribution.fetch);
+    values.push_back(feed(contribution.fetch));
+    if (contribution.change != Change::kAssign) gradients.push_back(values.back());
+  }
+  gradients = ClipGradients(b, clipping, std::move(gradients));
+  if (!b.ok()) return b.status();
+  std::ranges::copy_backward(gradients, values.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Contribution& contribution = training.contributions[i];
     const bool rows = contribution.change == Change::kGradientRows;
     const auto variable =
         std::ranges::find(training.variables, contribution.variable, &VariableSpec::name);
-    Update(b, optimizer, contribution.change, *variable, value,
+    Update(b, optimizer, contribution.change, *variable, values[i],
            rows ? feed(contribution.indices) : Output(), step);
   }
   return std::move(b).Finish();

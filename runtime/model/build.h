@@ -134,8 +134,10 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
 // Builds a graph that only applies contributions, which are fed by the names of their fetches. Its
-// other feed is kStep.
+// other feed is kStep. The updates clip the gradients by `clipping` first, for contributions that
+// the training graph has not clipped.
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
-                                    const optimizer::Optimizer& optimizer);
+                                    const optimizer::Optimizer& optimizer,
+                                    const optimizer::Clipping& clipping = {});
 
 }  // namespace tfjob::model

@@ -57,6 +57,9 @@ class Strategy {
   // Leaves because the task was asked to end. If the chief is another task, it then saves a
   // checkpoint.
   virtual Status Withdraw() { return Leave(); }
+  // Returns whether other tasks may still change the variables when this task has made the last
+  // step of the run.
+  virtual bool OthersContinue() const { return true; }
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
   // call.
   virtual Status Finish() = 0;

@@ -1,0 +1,95 @@
+#include "runtime/strategy/bucket_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tfjob::strategy {
+namespace {
+
+size_t AlignedBytes(const BucketItem& item) {
+  const size_t bytes = static_cast<size_t>(item.elements) * SizeOf(item.dtype);
+  return (bytes + kBucketAlignment - 1) / kBucketAlignment * kBucketAlignment;
+}
+
+void BeginBucket(BucketPlan& plan, DType dtype, size_t first) {
+  plan.buckets.push_back({.dtype = dtype, .begin = plan.bytes, .first = first});
+}
+
+void Append(BucketPlan& plan, BucketItem& item) {
+  item.begin = plan.bytes;
+  plan.bytes += AlignedBytes(item);
+  plan.buckets.back().bytes += AlignedBytes(item);
+  ++plan.buckets.back().count;
+}
+
+// Splits the last items that are small together from the last bucket.
+void SplitLast(BucketPlan& plan) {
+  Bucket& last = plan.buckets.back();
+  if (last.bytes <= static_cast<size_t>(kSmallBucketBytes) || last.count < 2) return;
+  Bucket tail{.dtype = last.dtype};
+  while (last.count > 1) {
+    const size_t bytes = AlignedBytes(plan.items[last.first + last.count - 1]);
+    if (tail.count > 0 && tail.bytes + bytes > static_cast<size_t>(kSmallBucketBytes)) break;
+    --last.count;
+    last.bytes -= bytes;
+    tail.first = last.first + last.count;
+    tail.begin = plan.items[tail.first].begin;
+    tail.bytes += bytes;
+    ++tail.count;
+  }
+  plan.buckets.push_back(tail);
+}
+
+}  // namespace
+
+StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition) {
+  ASSIGN_OR_RETURN(const model::BuiltGraph training,
+                   BuildGraph(definition, model::Mode::kTrain, definition.build.batch_size,
+                              /*with_updates=*/false));
+  std::vector<BucketItem> items;
+  for (const model::Contribution& contribution : training.contributions) {
+    const auto spec =
+        std::ranges::find(definition.variables, contribution.variable, &model::VariableSpec::name);
+    if (contribution.change == model::Change::kGradientRows) {
+      return Internal("the gradient of ", spec->name, " is not dense: set build.gradient_rows");
+    }
+    if (spec->dtype != DType::kFloat32 && spec->dtype != DType::kFloat64) {
+      return Unimplemented("the variable ", spec->name, " has type ", Name(spec->dtype),
+                           ", and only float32 and float64 can be averaged over several tasks; "
+                           "use strategy.name: parameter_server or one_device");
+    }
+    items.push_back({.variable = static_cast<int>(spec - definition.variables.begin()),
+                     .gradient = contribution.change == model::Change::kGradient,
+                     .dtype = spec->dtype,
+                     .elements = spec->shape.num_elements()});
+  }
+  return items;
+}
+
+BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack) {
+  const int64_t usual =
+      bytes_per_pack > 0 ? std::min(bytes_per_pack, kMostBucketBytes) : kDefaultBucketBytes;
+  BucketPlan plan{.items = std::move(items)};
+  for (size_t i = 0; i < plan.items.size(); ++i) {
+    BucketItem& item = plan.items[i];
+    const int64_t most = plan.buckets.size() <= 1 ? std::min(usual, kSmallBucketBytes) : usual;
+    if (plan.buckets.empty() || plan.buckets.back().dtype != item.dtype ||
+        plan.buckets.back().bytes + AlignedBytes(item) > static_cast<size_t>(most)) {
+      BeginBucket(plan, item.dtype, i);
+    }
+    Append(plan, item);
+  }
+  if (!plan.buckets.empty()) SplitLast(plan);
+  return plan;
+}
+
+std::string Describe(const BucketPlan& plan) {
+  std::string text;
+  for (const Bucket& bucket : plan.buckets) {
+    text += StrCat(text.empty() ? "" : ", ", bucket.count, " in ", bucket.bytes, " bytes of ",
+                   Name(bucket.dtype));
+  }
+  return text;
+}
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,64 @@
+// Decides which contributions of a step travel together: large buckets use the network well, small
+// ones can travel while the backward pass still runs. The plan depends on the model alone, so it is
+// the same on all ranks, whatever their batch sizes and schedules.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::strategy {
+
+// One dense contribution to a variable.
+struct BucketItem {
+  int variable = -1;              // index in ModelDefinition::variables
+  bool gradient = true;           // false: a value to assign, such as a moving statistic
+  DType dtype = DType::kFloat32;  // float32 or float64
+  int64_t elements = 0;
+  size_t begin =
+      0;  // position in the memory of all buckets, in bytes; a multiple of kBucketAlignment
+
+  bool operator==(const BucketItem&) const = default;
+};
+
+struct Bucket {
+  DType dtype = DType::kFloat32;
+  size_t begin = 0;             // in bytes; a multiple of kBucketAlignment
+  size_t bytes = 0;             // including the padding between items, which is zero
+  size_t first = 0, count = 0;  // items [first, first + count)
+
+  bool operator==(const Bucket&) const = default;
+};
+
+struct BucketPlan {
+  std::vector<BucketItem> items;  // in the order in which the backward pass finishes them
+  std::vector<Bucket> buckets;
+  size_t bytes = 0;  // of all buckets
+};
+
+inline constexpr size_t kBucketAlignment = 64;
+// The size of the first bucket, so that the exchange begins early, and of the last one, which
+// travels when the backward pass has ended.
+inline constexpr int64_t kSmallBucketBytes = 1 << 20;
+inline constexpr int64_t kDefaultBucketBytes = 4 << 20;
+inline constexpr int64_t kMostBucketBytes = 25 << 20;
+
+// Returns the contributions of a training step, in the order of BuiltGraph::contributions. Returns
+// Unimplemented, with a message that names the variable, if a contribution is not dense, or cannot
+// be averaged.
+StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition);
+
+// Packs the items in their order. Each bucket has one dtype. A bucket holds at most
+// `bytes_per_pack` bytes (at most kMostBucketBytes; 0: kDefaultBucketBytes), or a single item; the
+// first and the last bucket hold at most kSmallBucketBytes, or a single item.
+BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack);
+
+// Returns the plan as one line, which all ranks must have in common:
+// "3 in 1216 bytes of float32, 1 in 64 bytes of float64".
+std::string Describe(const BucketPlan& plan);
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,91 @@
+// Reduces the contributions of a step over the ranks of a communicator, while the backward pass
+// still computes others. Contributions are packed into buckets in the communicator's memory, scaled
+// by the weight of this rank, so that the sum over all ranks is the mean. A thread reduces bucket
+// after bucket, as soon as each is complete. The totals of loss and metrics follow last.
+//
+//   RETURN_IF_ERROR(buckets.Connect(communicator));            // once per generation
+//   buckets.Begin({.gradient = 0.25, .assign = 0.5});          // each step
+//   program->Run(…, [&](int v) { buckets.Add(v, program->Contribution(v)); });
+//   RETURN_IF_ERROR(buckets.Finish(totals));
+//   … buckets.Reduced(v) …
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/strategy/bucket_plan.h"
+
+namespace tfjob::strategy {
+
+// Owned by one thread, besides its own. A step allocates nothing.
+class GradientBuckets {
+ public:
+  // The factors by which this rank's contributions enter the sum over all ranks.
+  struct Weights {
+    double gradient = 1;
+    double assign = 1;
+  };
+
+  // For `variables` variables, and `totals` numbers that are summed with each step.
+  GradientBuckets(BucketPlan plan, size_t variables, size_t totals);
+  ~GradientBuckets();
+  GradientBuckets(const GradientBuckets&) = delete;
+  GradientBuckets& operator=(const GradientBuckets&) = delete;
+
+  // An operation of all ranks of the communicator, which must outlive the connection: allocates the
+  // buckets. Replaces an earlier connection.
+  Status Connect(collectives::Communicator& communicator);
+  // Ends the connection. The communicator is no longer used.
+  void Disconnect();
+
+  // Begins a step. Requires a connection.
+  void Begin(Weights weights);
+  // Adds this rank's contribution to variable v. Ignores a variable that has none.
+  void Add(int v, std::span<const std::byte> value);
+  // Adds zeros for all contributions, instead of the calls of Add: this rank has no examples.
+  void AddZeros();
+  // Waits until all ranks' contributions are reduced. Replaces `totals` with its sum over all
+  // ranks. Returns the communicator's error; the contents are then undefined.
+  Status Finish(std::span<double> totals);
+  // Ends the step instead of Finish: aborts the communicator with `why`.
+  void Abandon(const Status& why);
+
+  // Returns the reduced contribution to variable v in the last step, or an empty span if there is
+  // none. Valid until the next Begin, Connect or Disconnect.
+  std::span<const std::byte> Reduced(int v) const;
+  // Returns memory in which the communicator exchanges without copies. May be used between steps.
+  std::span<std::byte> memory();
+
+ private:
+  void Pack(const BucketItem& item, std::span<const std::byte> value);
+  void Complete(size_t bucket);
+  std::span<std::byte> BytesOf(const BucketItem& item) const;
+  void Work();
+  void ReduceNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  BucketPlan plan_;  // with one more bucket, without items: the totals
+  const size_t totals_;
+  std::vector<int> item_of_variable_;  // -1: none
+  std::vector<size_t> bucket_of_item_;
+  std::unique_ptr<collectives::Communicator::Memory> memory_;
+  collectives::Communicator* communicator_ = nullptr;
+  Weights weights_;
+
+  Mutex mutex_;
+  CondVar work_, idle_;
+  std::vector<size_t> missing_ ABSL_GUARDED_BY(mutex_);  // by bucket: contributions to wait for
+  size_t next_ ABSL_GUARDED_BY(mutex_);  // the bucket to reduce next; their number: none
+  bool reducing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Status result_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,244 @@
+#include "runtime/strategy/multi_worker_mirrored_strategy.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/log.h"
+#include "runtime/strategy/positions.h"
+#include "runtime/strategy/replica.h"
+#include "runtime/strategy/strategies.h"
+
+namespace tfjob::strategy {
+namespace {
+
+constexpr Logger kGroupLog("strategy");
+
+// What the tasks tell each other at the beginning of a step.
+class Announcements {
+ public:
+  void SetRanks(int ranks) { words_.assign(kFixed + static_cast<size_t>(ranks), 0); }
+
+  // Sums the announcements of all ranks. An operation of all ranks. `ending`: this task was asked
+  // to end, and makes no further step.
+  Status Exchange(collectives::Communicator& communicator, int64_t examples, bool ending) {
+    std::ranges::fill(words_, 0);
+    words_[0] = examples;
+    words_[1] = examples > 0 ? 1 : 0;
+    words_[kFixed + static_cast<size_t>(communicator.rank())] = ending ? 1 : 0;
+    return communicator.AllReduce(std::as_writable_bytes(std::span(words_)), DType::kInt64,
+                                  collectives::Reduction::kSum);
+  }
+  Shares shares() const { return {.examples = words_[0], .ranks_with_examples = words_[1]}; }
+  bool Ends(int rank) const { return words_[kFixed + static_cast<size_t>(rank)] > 0; }
+  bool AnyEnds() const {
+    return std::any_of(words_.begin() + kFixed, words_.end(), [](int64_t w) { return w > 0; });
+  }
+
+ private:
+  static constexpr size_t kFixed = 2;
+  std::vector<int64_t> words_;  // examples, ranks with examples, then whether each rank ends
+};
+
+class MultiWorkerMirrored : public Strategy {
+ public:
+  explicit MultiWorkerMirrored(MultiWorkerMirroredOptions options) : options_(std::move(options)) {}
+
+  Status Create() {
+    ASSIGN_OR_RETURN(replica_, Replica::Create(options_.common, options_.bytes_per_pack));
+    agreement_ = StrCat("global batch: ", options_.global_batch, "\n", replica_->agreement());
+    return OkStatus();
+  }
+
+  StatusOr<StepOutcome> Start() override {
+    RETURN_IF_ERROR(Join());
+    return Outcome();
+  }
+
+  StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
+    while (true) {
+      const int64_t drawn = drawn_;
+      if (generation_.communicator == nullptr) RETURN_IF_ERROR(Join());
+      // Another task had already applied the step of this batch, and has sent its state.
+      if (drawn_ != drawn) return Outcome();
+      const Status announced =
+          announcements_.Exchange(*generation_.communicator, batch.size(), /*ending=*/false);
+      if (!announced.ok()) {
+        Drop(announced);
+        continue;
+      }
+      if (announcements_.AnyEnds()) return OthersEnd();
+      if (announcements_.shares().examples <= 0) {
+        return Internal("no task has examples for the step after ", global_step_);
+      }
+      RETURN_IF_ERROR(replica_->Compute(batch, global_step_, announcements_.shares()));
+      const Status reduced = replica_->Reduce();
+      if (reduced.ok()) return Apply(totals);
+      Drop(reduced);
+    }
+  }
+
+  StatusOr<state::Snapshot> TakeSnapshot() override {
+    ASSIGN_OR_RETURN(const state::SnapshotCopy copy, BeginSnapshot());
+    return copy.Finish();
+  }
+
+  StatusOr<state::SnapshotCopy> BeginSnapshot() override {
+    const bool follows = drawn_ == global_step_;  // the position follows from the step
+    return replica_->BeginSnapshot(global_step_,
+                                   follows ? "" : PositionRecord(options_.leader, drawn_));
+  }
+
+  // A task that has made its last step keeps its state until the leader has ended the job: if the
+  // leader is lost before it has saved the last state, its replacement takes over this one.
+  Status Leave() override {
+    Status left = OkStatus();
+    while (!options_.leads && has_state_ && left.ok()) left = Join();
+    Drop(Cancelled("this task has made its last step"));
+    if (options_.leads) return OkStatus();  // Finish follows
+    const Status told = options_.group->Leave();
+    return left.ok() || absl::IsCancelled(left) ? told : left;
+  }
+
+  Status Withdraw() override {
+    if (generation_.communicator != nullptr) {
+      const Status told = announcements_.Exchange(*generation_.communicator, 0, /*ending=*/true);
+      if (told.ok()) (void)generation_.communicator->Barrier();  // all have read the announcement
+    }
+    Drop(Cancelled("this task was asked to end"));
+    return options_.group->Leave();
+  }
+
+  Status Finish() override { return options_.group->Finish(OkStatus()); }
+
+  Status Fail(const Status& failure) override {
+    Drop(failure);
+    return options_.leads ? options_.group->Finish(failure) : options_.group->Leave();
+  }
+
+  std::vector<state::PeerState> Peers() override { return options_.group->Peers(); }
+  bool OthersContinue() const override { return false; }
+
+ private:
+  StepOutcome Outcome() const { return {.global_step = global_step_, .drawn = drawn_}; }
+
+  // Joins a generation, and ends with the state that all of its tasks have in common.
+  Status Join() {
+    while (true) {
+      Drop(Cancelled("the task joins a new generation"));
+      ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = has_state_ ? drawn_ : -1,
+                                                          .agreement = agreement_}));
+      const Status shared = ShareState();
+      if (shared.ok()) return OkStatus();
+      if (!provided_.ok()) return provided_;
+      Drop(shared);
+    }
+  }
+
+  // Sends the newest state to the tasks that have another one. Returns the communicator's error, or
+  // the error with which the leader cannot provide a state.
+  Status ShareState() {
+    collectives::Communicator& communicator = *generation_.communicator;
+    announcements_.SetRanks(communicator.size());
+    const int root = generation_.source;
+    const int64_t newest = MemberOf(root).step;
+    const bool sends = generation_.rank == root;
+    if (newest < 0 && sends) {
+      provided_ = ProvideState();
+      RETURN_IF_ERROR(provided_);
+    }
+    RETURN_IF_ERROR(replica_->Connect(communicator));
+    const auto lacks = [&](const collectives::Member& member) { return member.step != newest; };
+    if (newest >= 0 && std::ranges::none_of(generation_.members, lacks)) return OkStatus();
+    std::array<int64_t, 2> position = {global_step_, drawn_};
+    RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
+    const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
+    if (receives) has_state_ = false;
+    RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
+    if (receives) TakeOver(position[0], position[1]);
+    return OkStatus();
+  }
+
+  const collectives::Member& MemberOf(int rank) const {
+    return generation_.members[static_cast<size_t>(rank)];
+  }
+
+  void TakeOver(int64_t step, int64_t drawn) {
+    if (generation_.number > 1) {
+      kGroupLog.Info("took over the state of another task",
+                     {{"task", MemberOf(generation_.source).task}, {"step", step}});
+    }
+    global_step_ = step;
+    drawn_ = drawn;
+    has_state_ = true;
+  }
+
+  Status ProvideState() {
+    const state::Snapshot memory = replica_->Memory();
+    ASSIGN_OR_RETURN(const state::Snapshot snapshot, options_.common.provide_state(&memory));
+    RETURN_IF_ERROR(replica_->Load(snapshot));
+    global_step_ = snapshot.global_step;
+    drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
+    has_state_ = true;
+    return OkStatus();
+  }
+
+  StatusOr<StepOutcome> Apply(MetricTotals& totals) {
+    ASSIGN_OR_RETURN(const bool applied, replica_->Apply(global_step_, totals));
+    ++drawn_;
+    if (applied) ++global_step_;
+    if (applied && global_step_ == options_.last_step) {
+      // A task that does not reach this point takes over the state of one that has.
+      (void)generation_.communicator->Barrier();
+    }
+    StepOutcome outcome = Outcome();
+    outcome.skipped = !applied;
+    return outcome;
+  }
+
+  // The batch is drawn again in the next step, which waits for the replacements.
+  StepOutcome OthersEnd() {
+    for (int rank = 0; rank < generation_.communicator->size(); ++rank) {
+      if (!announcements_.Ends(rank)) continue;
+      const collectives::Member& member = MemberOf(rank);
+      options_.on_event({.kind = state::PeerEvent::Kind::kServerEnding,
+                         .peer = member.task,
+                         .address = member.address,
+                         .message = StrCat(member.task, " at ", member.address,
+                                           " was asked to end; the others keep the state and "
+                                           "wait for its replacement")});
+    }
+    (void)generation_.communicator->Barrier();  // all have read the announcement
+    Drop(Cancelled("a task was asked to end"));
+    StepOutcome outcome = Outcome();
+    outcome.dropped = true;
+    return outcome;
+  }
+
+  void Drop(const Status& why) {
+    replica_->Disconnect();
+    if (generation_.communicator != nullptr) generation_.communicator->Abort(why);
+    generation_.communicator.reset();
+  }
+
+  MultiWorkerMirroredOptions options_;
+  std::string agreement_;
+  std::unique_ptr<Replica> replica_;
+  collectives::Generation generation_;  // its communicator is null between generations
+  Announcements announcements_;
+  Status provided_;         // the leader's error, if it cannot provide a state
+  bool has_state_ = false;  // the variables have the values of global_step_
+  int64_t global_step_ = 0;
+  int64_t drawn_ = 0;  // the number of global batches, including skipped ones
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Strategy>> MakeMultiWorkerMirrored(MultiWorkerMirroredOptions options) {
+  auto strategy = std::make_unique<MultiWorkerMirrored>(std::move(options));
+  RETURN_IF_ERROR(strategy->Create());
+  return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+}  // namespace tfjob::strategy

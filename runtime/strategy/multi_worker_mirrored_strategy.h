@@ -1,0 +1,39 @@
+// Creates the strategy that keeps a copy of the variables in every training task and averages the
+// gradients of all tasks in every step (all-reduce). After each step, all tasks hold the same
+// state, bit for bit.
+//
+// If a task of the group is lost, the others keep their state and join again. The newest state is
+// sent to whoever lacks it, and the step in progress is repeated unless a task had applied it. So a
+// replacement takes part without a lost step, and even the chief can be replaced as long as one
+// other task lives.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/collectives/group.h"
+#include "runtime/ps/definition.h"
+#include "runtime/state/peer.h"
+#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
+
+namespace tfjob::strategy {
+
+struct MultiWorkerMirroredOptions {
+  // definition.build.batch_size is the number of this task's examples in a usual step. Only the
+  // leader calls provide_state.
+  StrategyOptions common;
+  std::unique_ptr<collectives::Group> group;
+  ps::TaskId leader;           // of the group
+  bool leads = false;          // this task is the leader
+  int64_t global_batch = 0;    // examples of all tasks in a usual step
+  int64_t bytes_per_pack = 0;  // see PlanBuckets
+  // The step after which the tasks stop; 0: unknown. If it is known, no task abandons that step
+  // because another one has already finished it.
+  int64_t last_step = 0;
+  state::PeerEventSink on_event;
+};
+
+StatusOr<std::unique_ptr<Strategy>> MakeMultiWorkerMirrored(MultiWorkerMirroredOptions options);
+
+}  // namespace tfjob::strategy

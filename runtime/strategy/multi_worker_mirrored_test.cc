@@ -1,0 +1,235 @@
+// Tests the strategy with tasks that are threads, and with faults between any two operations.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/data/pipeline.h"
+#include "runtime/model/keras.h"
+#include "runtime/strategy/multi_worker_mirrored_strategy.h"
+#include "runtime/strategy/one_device_strategy.h"
+#include "runtime/strategy/test_group.h"
+
+namespace tfjob::strategy {
+namespace {
+
+constexpr int64_t kGlobalBatch = 8;
+
+ModelDefinition Define() {
+  ModelDefinition definition;
+  const Json json = *ParseJson(
+      R"([{"Dense": {"units": 3, "activation": "tanh"}}, {"Dense": {"units": 1}}])", "layers");
+  definition.model = *model::ReadLayers(JsonField(json, "model.layers"));
+  definition.build.batch_size = kGlobalBatch / 2;
+  definition.build.features = model::Features({2});
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  definition.seed = 5;
+  EXPECT_TRUE(DefineVariables(definition).ok());
+  return definition;
+}
+
+// Returns the part of a rank of the global batch with this number.
+data::Batch BatchOf(int64_t batch, int rank, int ranks) {
+  const int64_t size = kGlobalBatch / ranks;
+  Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
+  for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
+    const int64_t row = batch * kGlobalBatch + rank * size + static_cast<int64_t>(i);
+    x.data<float>()[2 * i] = static_cast<float>(row * 37 % 101) / 50 - 1;
+    x.data<float>()[2 * i + 1] = static_cast<float>(row * 53 % 101) / 50 - 1;
+    y.data<float>()[i] = x.data<float>()[2 * i] - 2 * x.data<float>()[2 * i + 1];
+  }
+  return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
+}
+
+struct Task {
+  int rank = 0;
+  std::unique_ptr<Strategy> strategy;
+  std::vector<state::PeerEvent> events;
+  bool provided = false;
+};
+
+void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0) {
+  task.rank = rank;
+  ModelDefinition definition = Define();
+  definition.build.batch_size = kGlobalBatch / ranks;
+  task.strategy = *MakeMultiWorkerMirrored(
+      {.common = {.definition = definition,
+                  .device = exec::CpuDevice(),
+                  .replica = rank,
+                  .provide_state =
+                      [&task, definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+                    task.provided = true;
+                    return InitialState(definition);
+                  }},
+       .group = job.GroupOf(rank),
+       .leader = {"chief", 0},
+       .leads = rank == 0,
+       .global_batch = kGlobalBatch,
+       .last_step = last_step,
+       .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
+}
+
+// Trains until `last`. Returns the state, or the error of a step.
+StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last) {
+  ASSIGN_OR_RETURN(StepOutcome outcome, task.strategy->Start());
+  MetricTotals totals;
+  while (outcome.global_step < last) {
+    ASSIGN_OR_RETURN(outcome,
+                     task.strategy->Step(BatchOf(outcome.drawn, task.rank, ranks), totals));
+  }
+  return task.strategy->TakeSnapshot();
+}
+
+std::vector<float> ValuesOf(const state::Snapshot& snapshot) {
+  std::vector<float> values;
+  for (const state::VariableState& state : snapshot.variables) {
+    const auto span = state.value.data<float>();
+    values.insert(values.end(), span.begin(), span.end());
+    for (const Tensor& slot : state.slots)
+      values.insert(values.end(), slot.data<float>().begin(), slot.data<float>().end());
+  }
+  return values;
+}
+
+void OnThreads(int ranks, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&, rank] { work(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Returns the final state of each task after `steps` steps.
+std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps) {
+  std::vector<std::vector<float>> states(static_cast<size_t>(ranks));
+  OnThreads(ranks, [&](int rank) {
+    Task task;
+    Create(job, ranks, rank, task, steps);
+    const auto state = TrainTo(task, ranks, steps);
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(state->global_step, steps);
+    EXPECT_EQ(task.provided, rank == 0);
+    states[static_cast<size_t>(rank)] = ValuesOf(*state);
+    if (rank == 0) {
+      EXPECT_TRUE(task.strategy->Finish().ok());
+    }
+    EXPECT_TRUE(task.strategy->Leave().ok());
+  });
+  return states;
+}
+
+TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
+  TestJob job(2);
+  const auto states = TrainAll(job, 2, 10);
+  EXPECT_EQ(states[0], states[1]);
+}
+
+// The step in which the fault occurs is applied by some tasks, or by none.
+TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
+  TestJob undisturbed(2);
+  const std::vector<float> expected = TrainAll(undisturbed, 2, 5)[0];
+  for (int64_t operation = 1; operation <= 20; ++operation) {
+    for (int on = 0; on < 2; ++on) {
+      TestJob job(2, [&](int64_t generation) -> Meeting::Fault {
+        if (generation > 1) return {};
+        return [operation, on](int64_t at, int rank) { return at == operation && rank == on; };
+      });
+      const auto states = TrainAll(job, 2, 5);
+      EXPECT_EQ(states[0], expected) << "operation " << operation << ", rank " << on;
+      EXPECT_EQ(states[1], expected) << "operation " << operation << ", rank " << on;
+    }
+  }
+}
+
+// Ends after some steps like a process that is killed.
+void TrainAndDie(TestJob& job, int ranks, int rank, int64_t steps) {
+  Task task;
+  Create(job, ranks, rank, task);
+  EXPECT_TRUE(TrainTo(task, ranks, steps).ok());
+}
+
+void ExpectToSurviveTheLossOf(int lost) {
+  TestJob undisturbed(2);
+  const std::vector<float> expected = TrainAll(undisturbed, 2, 8)[0];
+  TestJob job(2);
+  std::vector<std::vector<float>> states(2);
+  OnThreads(2, [&](int rank) {
+    if (rank == lost) TrainAndDie(job, 2, rank, 3);
+    Task task;  // of the survivor, or of the replacement
+    Create(job, 2, rank, task);
+    const auto state = TrainTo(task, 2, 8);
+    ASSERT_TRUE(state.ok()) << state.status();
+    // The replacement of the leader takes over the state of the other task.
+    EXPECT_EQ(task.provided, rank == 0 && lost != 0);
+    states[static_cast<size_t>(rank)] = ValuesOf(*state);
+  });
+  EXPECT_EQ(states[0], expected);
+  EXPECT_EQ(states[1], expected);
+}
+
+TEST(MultiWorkerMirrored, AReplacedWorkerTakesPartAgain) {
+  ExpectToSurviveTheLossOf(1);
+}
+
+TEST(MultiWorkerMirrored, AReplacedLeaderTakesTheStateOfASurvivor) {
+  ExpectToSurviveTheLossOf(0);
+}
+
+TEST(MultiWorkerMirrored, TheOthersLearnThatATaskEnds) {
+  TestJob job(2);
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task);
+    ASSERT_TRUE(TrainTo(task, 2, 3).ok());
+    if (rank == 1) {
+      EXPECT_TRUE(task.strategy->Withdraw().ok());
+      return;
+    }
+    MetricTotals totals;
+    const auto outcome = task.strategy->Step(BatchOf(3, 0, 2), totals);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_TRUE(outcome->dropped);
+    EXPECT_EQ(outcome->global_step, 3);
+    EXPECT_EQ(outcome->drawn, 3);
+    ASSERT_EQ(task.events.size(), 1);
+    EXPECT_EQ(task.events[0].kind, state::PeerEvent::Kind::kServerEnding);
+    EXPECT_EQ(task.events[0].peer, "worker 1");
+  });
+}
+
+// The replacement of a leader that is lost after the last step finds the last state.
+TEST(MultiWorkerMirrored, WorkersKeepTheLastStateUntilTheJobHasEnded) {
+  TestJob job(2);
+  OnThreads(2, [&](int rank) {
+    if (rank == 0) TrainAndDie(job, 2, 0, 4);
+    Task task;
+    Create(job, 2, rank, task);
+    const auto state = TrainTo(task, 2, 4);
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(state->global_step, 4);
+    EXPECT_FALSE(rank == 0 && task.provided);
+    if (rank == 0) {
+      EXPECT_TRUE(task.strategy->Finish().ok());
+    }
+    EXPECT_TRUE(task.strategy->Leave().ok());
+  });
+}
+
+TEST(MultiWorkerMirrored, AgreesOnTheGlobalBatch) {
+  TestJob job(2);
+  std::vector<Status> started(2);
+  OnThreads(2, [&](int rank) {
+    auto strategy =
+        *MakeMultiWorkerMirrored({.common = {.definition = Define(), .device = exec::CpuDevice()},
+                                  .group = job.GroupOf(rank),
+                                  .leads = rank == 0,
+                                  .global_batch = 8 + rank});
+    started[static_cast<size_t>(rank)] = strategy->Start().status();
+    EXPECT_TRUE(job.GroupOf(0)->Finish(OkStatus()).ok());  // the other one waits
+  });
+  EXPECT_NE(absl::IsFailedPrecondition(started[0]), absl::IsFailedPrecondition(started[1]));
+}
+
+}  // namespace
+}  // namespace tfjob::strategy

@@ -1,0 +1,191 @@
+#include "runtime/strategy/replica.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/version.h"
+
+namespace tfjob::strategy {
+namespace {
+
+// How much of a variable is broadcast at once.
+constexpr size_t kBroadcastBytes = 1 << 20;
+
+// Gradients are reduced before they are clipped, and all of them are dense.
+StrategyOptions WithDenseGradients(StrategyOptions options) {
+  options.definition.build.clipping = {};
+  options.definition.build.gradient_rows = false;
+  options.definition.build.replica = options.replica;
+  // A rank may have no examples at all. The graph then serves to find the contributions.
+  options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
+  return options;
+}
+
+// The FNV-1a hash, which is the same on every machine.
+uint64_t Fnv1a(std::string_view text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+size_t CountSums(const ModelDefinition& definition) {
+  size_t sums = 0;
+  for (const model::MetricFetch& metric : model::MetricsOf(definition.model, definition.build))
+    sums += static_cast<size_t>(metric.sums);
+  return sums;
+}
+
+}  // namespace
+
+Replica::Replica(StrategyOptions options, optimizer::Clipping clipping)
+    : options_(WithDenseGradients(std::move(options))),
+      clipping_(clipping),
+      store_(options_.device.row_stride, options_.device.runtime),
+      check_(options_.on_non_finite, "", options_.definition.state.variables, options_.device.pool),
+      programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/false, store_,
+                options_.device) {}
+
+StatusOr<std::unique_ptr<Replica>> Replica::Create(StrategyOptions options,
+                                                   int64_t bytes_per_pack) {
+  const optimizer::Clipping clipping = options.definition.build.clipping;
+  std::unique_ptr<Replica> replica(new Replica(std::move(options), clipping));
+  RETURN_IF_ERROR(replica->CheckModel());
+  RETURN_IF_ERROR(replica->Prepare(bytes_per_pack));
+  return replica;
+}
+
+Status Replica::CheckModel() const {
+  for (const model::Objective& objective : options_.definition.build.objectives) {
+    if (!objective.loss.sum) continue;
+    return Unimplemented(
+        "loss.reduction: sum is not supported when gradients are averaged over tasks or devices; "
+        "use mean, and multiply optimizer.learning_rate by the number of examples per step");
+  }
+  if (!options_.definition.state.optimizer.lazy) return OkStatus();
+  ModelDefinition by_rows = options_.definition;
+  by_rows.build.gradient_rows = true;
+  ASSIGN_OR_RETURN(const model::BuiltGraph training,
+                   BuildGraph(by_rows, model::Mode::kTrain, by_rows.build.batch_size,
+                              /*with_updates=*/false));
+  for (const model::Contribution& contribution : training.contributions) {
+    if (contribution.change != model::Change::kGradientRows) continue;
+    return Unimplemented(
+        "optimizer.lazy is not supported when gradients are averaged over tasks or devices: the "
+        "gradient of ",
+        contribution.variable,
+        " is then dense; remove the key, or use "
+        "strategy.name: parameter_server or one_device");
+  }
+  return OkStatus();
+}
+
+// All ranks compile the same graph, apart from the batch size and the replica.
+StatusOr<uint64_t> Replica::GraphDigest() const {
+  ModelDefinition common = options_.definition;
+  common.build.replica = 0;
+  ASSIGN_OR_RETURN(const model::BuiltGraph training,
+                   BuildGraph(common, model::Mode::kTrain, /*batch_size=*/1,
+                              /*with_updates=*/false));
+  return Fnv1a(training.graph.ToString());
+}
+
+Status Replica::Prepare(int64_t bytes_per_pack) {
+  const ModelDefinition& definition = options_.definition;
+  RETURN_IF_ERROR(CreateVariables(definition, store_));
+  ASSIGN_OR_RETURN(std::vector<BucketItem> items, ItemsOf(definition));
+  const BucketPlan plan = PlanBuckets(std::move(items), bytes_per_pack);
+  ASSIGN_OR_RETURN(const uint64_t digest, GraphDigest());
+  agreement_ = StrCat("program: ", kVersion, "\nmodel: ", digest,
+                      "\noptimizer: ", PrintJson(optimizer::ToJson(definition.state.optimizer)),
+                      "\nclipping: ", static_cast<int>(clipping_.kind), " ", clipping_.limit,
+                      "\nseed: ", definition.seed,
+                      "\non_non_finite: ", static_cast<int>(options_.on_non_finite),
+                      "\nbuckets: ", Describe(plan), "\n");
+  ASSIGN_OR_RETURN(updates_, Updates::Compile(definition, clipping_, store_, options_.device));
+  ASSIGN_OR_RETURN(state_, LocalState::Find(definition.state, store_));
+  RETURN_IF_ERROR(programs_.ForBatchSize(definition.build.batch_size).status());
+  words_.resize(2 + CountSums(definition));
+  buckets_ = std::make_unique<GradientBuckets>(plan, definition.variables.size(), words_.size());
+  return OkStatus();
+}
+
+Status Replica::Connect(collectives::Communicator& communicator) {
+  return buckets_->Connect(communicator);
+}
+
+Status Replica::Compute(const data::Batch& batch, int64_t step, const Shares& shares) {
+  ENFORCE(shares.examples > 0 && shares.ranks_with_examples > 0, "a step with examples");
+  program_ = nullptr;
+  buckets_->Begin(
+      {.gradient = static_cast<double>(batch.size()) / static_cast<double>(shares.examples),
+       .assign = 1 / static_cast<double>(shares.ranks_with_examples)});
+  if (batch.size() == 0) {
+    buckets_->AddZeros();
+    return OkStatus();
+  }
+  StatusOr<ModelProgram*> program = programs_.ForBatchSize(batch.size());
+  Status status = program.status();
+  if (status.ok()) {
+    program_ = *program;
+    status = (*program)->Run(batch, step, options_.definition.seed,
+                             [&](int v) { buckets_->Add(v, program_->Contribution(v)); });
+  }
+  if (!status.ok()) buckets_->Abandon(status);
+  return status;
+}
+
+Status Replica::Reduce() {
+  own_.examples = 0;
+  own_.loss_sum = 0;
+  std::ranges::fill(own_.metric_sums, 0.0);
+  if (program_ != nullptr) program_->AddTotals(own_);
+  words_[0] = static_cast<double>(own_.examples);
+  words_[1] = own_.loss_sum;
+  std::ranges::fill(words_.begin() + 2, words_.end(), 0.0);
+  std::ranges::copy(own_.metric_sums, words_.begin() + 2);
+  return buckets_->Finish(words_);
+}
+
+StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
+  check_.Begin();
+  for (size_t v = 0; v < options_.definition.variables.size(); ++v)
+    check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
+  ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
+  if (!fine) return false;
+  totals.examples += static_cast<int64_t>(words_[0]);
+  totals.loss_sum += words_[1];
+  totals.metric_sums.resize(words_.size() - 2);
+  for (size_t i = 2; i < words_.size(); ++i) totals.metric_sums[i - 2] += words_[i];
+  RETURN_IF_ERROR(
+      updates_->Run(step, [this](int v) { return Updates::Input{.value = buckets_->Reduced(v)}; }));
+  return true;
+}
+
+Status Replica::Load(const state::Snapshot& snapshot) {
+  RETURN_IF_ERROR(state::CheckFits(snapshot, options_.definition.state));
+  return state_->Load(snapshot);
+}
+
+Status Replica::Broadcast(collectives::Communicator& communicator, int root, bool receive) {
+  const bool sends = communicator.rank() == root;
+  const std::span<std::byte> memory = buckets_->memory();
+  const size_t most = std::min(kBroadcastBytes, memory.size());
+  for (const std::vector<variables::Variable*>& held : state_->held()) {
+    for (variables::Variable* variable : held) {
+      for (size_t done = 0; done < variable->num_bytes(); done += most) {
+        const std::span<std::byte> part =
+            memory.first(std::min(most, variable->num_bytes() - done));
+        if (sends) RETURN_IF_ERROR(variable->CopyOut(done, part));
+        RETURN_IF_ERROR(communicator.Broadcast(part, root));
+        if (!sends && receive) RETURN_IF_ERROR(variable->CopyIn(done, part));
+      }
+      if (!sends && receive) variable->CountWrite();
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::strategy

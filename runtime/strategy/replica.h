@@ -1,0 +1,97 @@
+// Carries out one device's share of synchronous data-parallel steps: computes contributions on a
+// part of the global batch, reduces them over all ranks of a communicator, and applies the result
+// to variables of its own. All ranks have equal variables before and after every step, bit for bit.
+//
+//   RETURN_IF_ERROR(replica->Connect(*communicator));        // once per communicator
+//   RETURN_IF_ERROR(replica->Compute(batch, step, shares));  // forward, backward
+//   RETURN_IF_ERROR(replica->Reduce());                      // all contributions have arrived
+//   ASSIGN_OR_RETURN(const bool applied, replica->Apply(step, totals));
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/communicator.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/state/snapshot_copy.h"
+#include "runtime/strategy/gradient_buckets.h"
+#include "runtime/strategy/local_state.h"
+#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/number_check.h"
+#include "runtime/strategy/strategy_options.h"
+#include "runtime/strategy/updates.h"
+
+namespace tfjob::strategy {
+
+// How the examples of a step are distributed over the ranks.
+struct Shares {
+  int64_t examples = 0;             // of all ranks; above 0
+  int64_t ranks_with_examples = 0;  // above 0
+};
+
+// Owned by one thread.
+class Replica {
+ public:
+  // Does not use options.provide_state. Returns Unimplemented, with a message that says what to
+  // change, if the model or the optimizer cannot be trained by all-reduce. `bytes_per_pack`: see
+  // PlanBuckets.
+  static StatusOr<std::unique_ptr<Replica>> Create(StrategyOptions options, int64_t bytes_per_pack);
+
+  // Describes what must be equal on all ranks: lines of the form "NAME: VALUE".
+  const std::string& agreement() const { return agreement_; }
+
+  // An operation of all ranks of the communicator, which must outlive the connection. Replaces an
+  // earlier connection.
+  Status Connect(collectives::Communicator& communicator);
+  void Disconnect() { buckets_->Disconnect(); }
+
+  // The next three carry out a step. Nothing is written to the variables before Apply. After an
+  // error, the step may be repeated with another communicator.
+  //
+  // Computes the contributions of this rank's part of the batch, which may be empty. The exchange
+  // begins meanwhile. `step` is the number of updates before this one. If the program fails, aborts
+  // the communicator and returns the program's error.
+  Status Compute(const data::Batch& batch, int64_t step, const Shares& shares);
+  // Waits until the contributions of all ranks have been reduced. Returns the communicator's error.
+  Status Reduce();
+  // Applies the reduced contributions, and adds the loss and the metrics of all ranks to `totals`.
+  // Returns false if the batch is skipped because its numbers are not finite, and
+  // state::RunFailure if the run must end. All ranks decide the same.
+  StatusOr<bool> Apply(int64_t step, MetricTotals& totals);
+
+  // See Strategy. Call between steps.
+  state::SnapshotCopy BeginSnapshot(int64_t step, std::string ledger) {
+    return state_->BeginCopy(step, std::move(ledger), updates_->program().written());
+  }
+  state::Snapshot Memory() { return state_->Memory(); }
+  // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.
+  Status Load(const state::Snapshot& snapshot);
+  // An operation of all ranks, after Connect: sends the variables and slots of `root`. A rank takes
+  // them over if `receive` is set; otherwise its variables must be equal to those of `root`
+  // already. After an error, the variables of a receiving rank are undefined.
+  Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
+
+ private:
+  Replica(StrategyOptions options, optimizer::Clipping clipping);
+  Status CheckModel() const;
+  StatusOr<uint64_t> GraphDigest() const;
+  Status Prepare(int64_t bytes_per_pack);
+
+  const StrategyOptions options_;
+  const optimizer::Clipping clipping_;  // of the reduced gradients
+  variables::VariableStore store_;
+  NumberCheck check_;
+  ProgramCache programs_;
+  std::string agreement_;
+  std::unique_ptr<Updates> updates_;
+  std::optional<LocalState> state_;
+  std::unique_ptr<GradientBuckets> buckets_;
+  const ModelProgram* program_ = nullptr;  // of the step in progress; null: no examples
+  MetricTotals own_;                       // of this rank's part
+  std::vector<double> words_;  // examples, sum of the losses, sums of the metrics: of all ranks
+};
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,281 @@
+// Tests replicas whose ranks are threads against one device that takes the whole global batch.
+#include "runtime/strategy/replica.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/model/keras.h"
+#include "runtime/state/run_failure.h"
+#include "runtime/strategy/one_device_strategy.h"
+#include "runtime/strategy/test_group.h"
+
+namespace tfjob::strategy {
+namespace {
+
+constexpr char kTwoLayers[] =
+    R"([{"Dense": {"units": 4, "activation": "tanh", "kernel_regularizer": "l2"}},
+        {"Dense": {"units": 1}}])";
+constexpr char kNormalised[] =
+    R"([{"Dense": {"units": 4}}, {"BatchNormalization": {}}, {"Dense": {"units": 1}}])";
+
+ModelDefinition Define(const char* layers, int64_t batch, optimizer::Clipping clipping = {}) {
+  ModelDefinition definition;
+  const Json json = *ParseJson(layers, "layers");
+  definition.model = *model::ReadLayers(JsonField(json, "model.layers"));
+  definition.build.batch_size = batch;
+  definition.build.features = model::Features({2});
+  definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
+                                  .metrics = {model::LossKind::kMeanSquaredError},
+                                  .labels = {DType::kFloat32, {}}}};
+  definition.build.clipping = clipping;
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  definition.state.optimizer.learning_rate = 0.01;
+  definition.seed = 5;
+  EXPECT_TRUE(DefineVariables(definition).ok());
+  return definition;
+}
+
+StrategyOptions Options(const ModelDefinition& definition, int rank = 0) {
+  return {.definition = definition,
+          .device = exec::CpuDevice(),
+          .replica = rank,
+          .provide_state = [definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+            return InitialState(definition);
+          }};
+}
+
+// Returns a batch of the rows [first, first + size) of endless data.
+data::Batch Rows(int64_t first, int64_t size) {
+  Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
+  for (int64_t i = 0; i < size; ++i) {
+    const double at = static_cast<double>((first + i) * 37 % 101) / 50 - 1;
+    const auto row = static_cast<size_t>(i);
+    x.data<float>()[2 * row] = static_cast<float>(at);
+    x.data<float>()[2 * row + 1] = static_cast<float>(at * at - 0.3);
+    y.data<float>()[row] = static_cast<float>(std::sin(3 * at));
+  }
+  return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
+}
+
+std::vector<float> ValuesOf(const state::Snapshot& snapshot, bool slots = false) {
+  std::vector<float> values;
+  const auto add = [&](const Tensor& tensor) {
+    values.insert(values.end(), tensor.data<float>().begin(), tensor.data<float>().end());
+  };
+  for (const state::VariableState& state : snapshot.variables) {
+    add(state.value);
+    for (const Tensor& slot : state.slots)
+      if (slots) add(slot);
+  }
+  return values;
+}
+
+double Norm(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
+  return std::sqrt(sum);
+}
+
+// The sizes of the parts of one global batch, by rank.
+using Parts = std::vector<int64_t>;
+
+// Runs `work` on one thread per rank.
+void OnEveryRank(size_t ranks, const std::function<void(int, collectives::Communicator&)>& work) {
+  auto meeting = std::make_shared<Meeting>(static_cast<int>(ranks));
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      const int rank = static_cast<int>(r);
+      MeetingCommunicator communicator(meeting, rank);
+      work(rank, communicator);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+Status Step(Replica& replica, const Parts& parts, int rank, int64_t step, MetricTotals& totals) {
+  int64_t first = step * 1000, examples = 0, with = 0;
+  for (size_t r = 0; r < parts.size(); ++r) {
+    if (static_cast<int>(r) < rank) first += parts[r];
+    examples += parts[r];
+    with += parts[r] > 0 ? 1 : 0;
+  }
+  const data::Batch batch = Rows(first, parts[static_cast<size_t>(rank)]);
+  RETURN_IF_ERROR(replica.Compute(batch, step, {examples, with}));
+  RETURN_IF_ERROR(replica.Reduce());
+  return replica.Apply(step, totals).status();
+}
+
+// Trains replicas, each step from the state that one device has, so that differences do not add
+// up. Expects each update to equal that of the one device.
+void ExpectEqualUpdates(const char* layers, const Parts& parts, optimizer::Clipping clipping = {}) {
+  constexpr int64_t kSteps = 100;
+  int64_t size = 0;
+  for (const int64_t part : parts) size += part;
+  const ModelDefinition definition = Define(layers, size, clipping);
+  auto one = *MakeOneDevice({.task_type = "worker"}, Options(definition));
+  ASSERT_TRUE(one->Start().ok());
+  std::vector<state::Snapshot> states{*one->TakeSnapshot()};
+  std::vector<double> losses;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    MetricTotals totals;
+    ASSERT_TRUE(one->Step(Rows(step * 1000, size), totals).ok());
+    losses.push_back(totals.loss());
+    states.push_back(*one->TakeSnapshot());
+  }
+  OnEveryRank(parts.size(), [&](int rank, collectives::Communicator& communicator) {
+    auto replica = *Replica::Create(
+        Options(Define(layers, parts[static_cast<size_t>(rank)], clipping), rank), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const auto at = static_cast<size_t>(step);
+      ASSERT_TRUE(replica->Load(states[at]).ok());
+      MetricTotals totals;
+      ASSERT_EQ(Step(*replica, parts, rank, step, totals), OkStatus());
+      EXPECT_EQ(totals.examples, size);
+      EXPECT_NEAR(totals.loss(), losses[at], 1e-5 * losses[at]);
+      const std::vector<float> before = ValuesOf(states[at]), expected = ValuesOf(states[at + 1]);
+      const std::vector<float> actual = ValuesOf(replica->BeginSnapshot(step + 1, "").Finish());
+      ASSERT_LE(Norm(actual, expected), 1e-5 * Norm(before, expected)) << "step " << step;
+    }
+  });
+}
+
+TEST(Replica, TwoHalvesEqualTheWholeBatch) {
+  ExpectEqualUpdates(kTwoLayers, {8, 8});
+}
+
+TEST(Replica, UnevenAndEmptyPartsEqualTheWholeBatch) {
+  ExpectEqualUpdates(kTwoLayers, {4, 3});
+  ExpectEqualUpdates(kTwoLayers, {3, 2, 0});
+  ExpectEqualUpdates(kTwoLayers, {1, 0});
+}
+
+TEST(Replica, FourRanksEqualOneDevice) {
+  ExpectEqualUpdates(kTwoLayers, {3, 3, 3, 2});
+}
+
+TEST(Replica, ClipsTheMeanOfTheGradients) {
+  ExpectEqualUpdates(kTwoLayers, {5, 3}, {optimizer::ClipKind::kGlobalNorm, 0.05});
+  ExpectEqualUpdates(kTwoLayers, {5, 3}, {optimizer::ClipKind::kValue, 0.01});
+}
+
+TEST(Replica, AllRanksHoldTheSameBits) {
+  std::vector<std::vector<float>> values(3);
+  const Parts parts = {4, 3, 0};
+  OnEveryRank(3, [&](int rank, collectives::Communicator& communicator) {
+    const auto at = static_cast<size_t>(rank);
+    const ModelDefinition definition = Define(kNormalised, parts[at]);
+    auto replica = *Replica::Create(Options(definition, rank), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+    MetricTotals totals;
+    for (int64_t step = 0; step < 20; ++step)
+      ASSERT_EQ(Step(*replica, parts, rank, step, totals), OkStatus());
+    values[at] = ValuesOf(replica->BeginSnapshot(20, "").Finish(), /*slots=*/true);
+  });
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(values[0], values[2]);
+}
+
+// A moving mean starts at 0 and becomes momentum 0 + (1 - momentum) mean of the batch.
+TEST(Replica, AveragesMovingStatisticsOverRanksWithExamples) {
+  const ModelDefinition definition =
+      Define(R"([{"BatchNormalization": {"momentum": 0.5}}, {"Dense": {"units": 1}}])", 2);
+  const Parts parts = {2, 2, 0};
+  OnEveryRank(3, [&](int rank, collectives::Communicator& communicator) {
+    auto replica = *Replica::Create(Options(definition, rank), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+    MetricTotals totals;
+    ASSERT_EQ(Step(*replica, parts, rank, 0, totals), OkStatus());
+    const data::Batch all = Rows(0, 4);
+    const auto x = all.tensors[0].value.data<float>();
+    const state::Snapshot after = replica->BeginSnapshot(1, "").Finish();
+    for (size_t v = 0; v < definition.variables.size(); ++v) {
+      if (definition.variables[v].name != "batch_normalization/moving_mean") continue;
+      const float mean = (x[0] + x[2] + x[4] + x[6]) / 4;
+      EXPECT_NEAR(after.variables[v].value.data<float>()[0], 0.5 * mean, 1e-6);
+      return;
+    }
+    ADD_FAILURE() << "the model has no moving mean";
+  });
+}
+
+TEST(Replica, BroadcastsItsState) {
+  const ModelDefinition definition = Define(kTwoLayers, 4);
+  OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+    auto replica = *Replica::Create(Options(definition, rank), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    if (rank == 1) {
+      ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+    }
+    ASSERT_TRUE(replica->Broadcast(communicator, 1, /*receive=*/rank == 0).ok());
+    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), /*slots=*/true),
+              ValuesOf(InitialState(definition), /*slots=*/true));
+  });
+}
+
+// Only one rank sees the bad number, but all ranks skip or fail.
+TEST(Replica, AllRanksDecideTheSameAboutNumbersThatAreNotFinite) {
+  for (const config::OnNonFinite rule : {config::OnNonFinite::kSkip, config::OnNonFinite::kFail}) {
+    const ModelDefinition definition = Define(kTwoLayers, 2);
+    std::vector<Status> results(2);
+    std::vector<bool> skipped(2);
+    OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+      const auto at = static_cast<size_t>(rank);
+      StrategyOptions options = Options(definition, rank);
+      options.on_non_finite = rule;
+      auto replica = *Replica::Create(std::move(options), 0);
+      ASSERT_TRUE(replica->Connect(communicator).ok());
+      ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+      data::Batch batch = Rows(0, 2);
+      if (rank == 1) batch.tensors[0].value.data<float>()[0] = NAN;
+      ASSERT_TRUE(replica->Compute(batch, 0, {4, 2}).ok());
+      ASSERT_TRUE(replica->Reduce().ok());
+      MetricTotals totals;
+      const StatusOr<bool> applied = replica->Apply(0, totals);
+      results[at] = applied.status();
+      skipped[at] = applied.ok() && !*applied;
+      EXPECT_EQ(totals.examples, 0);
+      EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish()),
+                ValuesOf(InitialState(definition)));
+    });
+    const bool fails = rule == config::OnNonFinite::kFail;
+    EXPECT_EQ(state::IsRunFailure(results[0]), fails) << results[0];
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(skipped[0], !fails);
+    EXPECT_EQ(skipped[1], !fails);
+  }
+}
+
+TEST(Replica, AFailedProgramAbortsTheOthers) {
+  const ModelDefinition definition = Define(kTwoLayers, 2);
+  OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+    auto replica = *Replica::Create(Options(definition, rank), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+    data::Batch batch = Rows(0, 2);
+    if (rank == 1) batch.tensors.pop_back();  // no labels
+    const Status computed = replica->Compute(batch, 0, {4, 2});
+    EXPECT_EQ(computed.ok(), rank == 0);
+    if (rank == 0) {
+      EXPECT_FALSE(replica->Reduce().ok());
+    }
+    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish()), ValuesOf(InitialState(definition)));
+  });
+}
+
+TEST(Replica, NamesWhatAllReduceCannotTrain) {
+  ModelDefinition definition = Define(kTwoLayers, 2);
+  definition.build.objectives[0].loss.sum = true;
+  EXPECT_EQ(Message(Replica::Create(Options(definition), 0).status()).substr(0, 19),
+            "loss.reduction: sum");
+}
+
+}  // namespace
+}  // namespace tfjob::strategy

@@ -1,0 +1,231 @@
+// Doubles for tests: communicators of the threads of a test, which can lose an operation on chosen
+// ranks, and a group whose tasks are threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/collectives/group.h"
+#include "runtime/collectives/reduction.h"
+
+namespace tfjob::strategy {
+
+// The place where the ranks of one communicator meet.
+class Meeting {
+ public:
+  // Returns whether the operation (counted from 1) fails on the rank, after all ranks took part.
+  using Fault = std::function<bool(int64_t operation, int rank)>;
+
+  explicit Meeting(int ranks, Fault fault = {})
+      : fault_(std::move(fault)), values_(static_cast<size_t>(ranks)) {}
+
+  int size() const { return static_cast<int>(values_.size()); }
+
+  // Waits until all ranks have called it. The last one calls `combine` with all values.
+  Status Meet(int rank, std::span<std::byte> values,
+              const std::function<void(std::span<const std::span<std::byte>>)>& combine) {
+    MutexLock lock(mutex_);
+    if (!aborted_.ok()) return aborted_;
+    values_[static_cast<size_t>(rank)] = values;
+    const int64_t operation = finished_ + 1;
+    if (++arrived_ == size()) {
+      combine(values_);
+      arrived_ = 0;
+      ++finished_;
+      changed_.NotifyAll();
+    }
+    while (finished_ < operation && aborted_.ok()) changed_.Wait(mutex_);
+    if (finished_ < operation) return aborted_;
+    if (!fault_ || !fault_(operation, rank)) return OkStatus();
+    if (aborted_.ok()) aborted_ = Unavailable("a fault of the test");
+    changed_.NotifyAll();
+    return aborted_;
+  }
+  void Abort(const Status& why) {
+    MutexLock lock(mutex_);
+    if (aborted_.ok()) aborted_ = why;
+    changed_.NotifyAll();
+  }
+
+ private:
+  const Fault fault_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::span<std::byte>> values_ ABSL_GUARDED_BY(mutex_);
+  int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t finished_ ABSL_GUARDED_BY(mutex_) = 0;
+  Status aborted_ ABSL_GUARDED_BY(mutex_);
+};
+
+class MeetingCommunicator : public collectives::Communicator {
+ public:
+  MeetingCommunicator(std::shared_ptr<Meeting> meeting, int rank)
+      : meeting_(std::move(meeting)), rank_(rank) {}
+  ~MeetingCommunicator() override { Abort(Cancelled("the communicator of a rank is gone")); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return meeting_->size(); }
+  std::string_view transport() const override { return "test"; }
+
+  StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) override {
+    class Bytes : public Memory {
+     public:
+      explicit Bytes(size_t size) : tensor_(DType::kUInt8, Shape({static_cast<int64_t>(size)})) {}
+      std::span<std::byte> bytes() const override { return tensor_.bytes(); }
+
+     private:
+      mutable Tensor tensor_;
+    };
+    RETURN_IF_ERROR(Barrier());
+    return std::unique_ptr<Memory>(std::make_unique<Bytes>(bytes));
+  }
+  Status AllReduce(std::span<std::byte> values, DType dtype,
+                   collectives::Reduction reduction) override {
+    return meeting_->Meet(rank_, values, [&](std::span<const std::span<std::byte>> all) {
+      std::vector<std::span<const std::byte>> from(all.begin(), all.end());
+      std::vector<std::byte> result(values.size());
+      collectives::CombineAll(dtype, reduction, result, from);
+      for (const std::span<std::byte> to : all) std::ranges::copy(result, to.begin());
+    });
+  }
+  Status Broadcast(std::span<std::byte> values, int root) override {
+    return meeting_->Meet(rank_, values, [&](std::span<const std::span<std::byte>> all) {
+      const std::span<std::byte> from = all[static_cast<size_t>(root)];
+      for (const std::span<std::byte> to : all)
+        if (to.data() != from.data()) std::ranges::copy(from, to.begin());
+    });
+  }
+  Status Barrier() override {
+    return meeting_->Meet(rank_, {}, [](std::span<const std::span<std::byte>>) {});
+  }
+  void Abort(const Status& why) override { meeting_->Abort(why); }
+  collectives::Waiting CurrentWait() const override { return {}; }
+
+  Status ReduceScatter(std::span<std::byte>, DType, collectives::Reduction) override {
+    return Unused();
+  }
+  Status AllGather(std::span<std::byte>, size_t) override { return Unused(); }
+  Status AllGatherVariable(std::span<const std::byte>, size_t, std::vector<std::byte>&,
+                           std::vector<size_t>&) override {
+    return Unused();
+  }
+  Status Reduce(std::span<std::byte>, DType, collectives::Reduction, int) override {
+    return Unused();
+  }
+  Status AllToAll(std::span<std::byte>, size_t) override { return Unused(); }
+
+ private:
+  static Status Unused() { return Unimplemented("no strategy uses this operation"); }
+
+  const std::shared_ptr<Meeting> meeting_;
+  const int rank_;
+};
+
+// The tasks of a job, whose ranks are threads. All of them belong to every generation, except those
+// that have left.
+class TestJob {
+ public:
+  // `fault_of(g)` is the fault of generation g, counted from 1.
+  explicit TestJob(int tasks, std::function<Meeting::Fault(int64_t)> fault_of = {})
+      : fault_of_(std::move(fault_of)), tasks_(static_cast<size_t>(tasks)) {}
+
+  std::unique_ptr<collectives::Group> GroupOf(int task);
+
+ private:
+  friend class TestGroup;
+  struct Task {
+    bool joining = false, left = false;
+    collectives::Joining brings;
+    collectives::Generation generation;  // set while `formed`
+    bool formed = false;
+  };
+
+  bool AllJoin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::ranges::all_of(tasks_, [](const Task& t) { return t.joining || t.left; });
+  }
+  void Form() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++number_;
+    std::vector<Task*> members;
+    for (Task& task : tasks_)
+      if (!task.left) members.push_back(&task);
+    auto meeting = std::make_shared<Meeting>(static_cast<int>(members.size()),
+                                             fault_of_ ? fault_of_(number_) : Meeting::Fault());
+    int source = 0;
+    for (size_t r = 0; r < members.size(); ++r)
+      if (members[r]->brings.step > members[static_cast<size_t>(source)]->brings.step)
+        source = static_cast<int>(r);
+    for (size_t r = 0; r < members.size(); ++r) {
+      collectives::Generation generation{.number = number_, .source = source};
+      generation.rank = static_cast<int>(r);
+      for (size_t m = 0; m < members.size(); ++m)
+        generation.members.push_back(
+            {.task = StrCat("worker ", m), .step = members[m]->brings.step});
+      generation.communicator = std::make_unique<MeetingCommunicator>(meeting, generation.rank);
+      members[r]->generation = std::move(generation);
+      members[r]->formed = true;
+      members[r]->joining = false;
+    }
+    changed_.NotifyAll();
+  }
+
+  const std::function<Meeting::Fault(int64_t)> fault_of_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+class TestGroup : public collectives::Group {
+ public:
+  TestGroup(TestJob& job, int task) : job_(job), task_(static_cast<size_t>(task)) {}
+
+  StatusOr<collectives::Generation> Join(const collectives::Joining& joining) override {
+    MutexLock lock(job_.mutex_);
+    TestJob::Task& task = job_.tasks_[task_];
+    task.brings = joining;
+    task.joining = true;
+    task.left = false;
+    for (const TestJob::Task& other : job_.tasks_) {
+      if (other.joining && other.brings.agreement != joining.agreement)
+        return FailedPrecondition("the tasks differ");
+    }
+    if (!job_.ended_ && job_.AllJoin()) job_.Form();
+    while (!task.formed && !job_.ended_) job_.changed_.Wait(job_.mutex_);
+    task.joining = false;
+    if (!task.formed) return job_.failure_.ok() ? Cancelled("the job is over") : job_.failure_;
+    task.formed = false;
+    return std::move(task.generation);
+  }
+  Status Leave() override {
+    MutexLock lock(job_.mutex_);
+    job_.tasks_[task_].left = true;
+    if (std::ranges::any_of(job_.tasks_, [](const auto& t) { return t.joining; }) && job_.AllJoin())
+      job_.Form();
+    return OkStatus();
+  }
+  Status Finish(const Status& failure) override {
+    MutexLock lock(job_.mutex_);
+    job_.ended_ = true;
+    job_.failure_ = failure;
+    job_.changed_.NotifyAll();
+    return OkStatus();
+  }
+  std::vector<state::PeerState> Peers() override { return {}; }
+
+ private:
+  TestJob& job_;
+  const size_t task_;
+};
+
+inline std::unique_ptr<collectives::Group> TestJob::GroupOf(int task) {
+  return std::make_unique<TestGroup>(*this, task);
+}
+
+}  // namespace tfjob::strategy
