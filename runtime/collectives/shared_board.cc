@@ -17,6 +17,10 @@ namespace {
 // A rank that is late by less than this is met without a system call. Waking a thread takes longer.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
+// If other programs use the processors, spinning keeps them from the rank that is late. After a
+// spin in vain, a rank therefore does not spin in its next waits: first in one, and, if spinning is
+// in vain again and again, in 3, 7, … up to this many.
+constexpr int32_t kMostSkipped = 127;
 
 void PauseProcessor() {
 #if defined(__x86_64__)
@@ -90,21 +94,26 @@ Status Board::Await(int rank) {
   ++waits_;
   since_.store(RealClock().Monotonic().count(), std::memory_order_relaxed);
   on_.store(rank, std::memory_order_relaxed);
-  const bool met = spin_ && Spin(notice);
+  const bool met = Spin(notice);
   spun_ += met ? 1 : 0;
   const Status status = met ? OkStatus() : Sleep(notice);
   on_.store(-1, std::memory_order_relaxed);
   return status;
 }
 
-bool Board::Spin(const Notice& notice) const {
+bool Board::Spin(const Notice& notice) {
+  if (!spin_ || skip_-- > 0) return false;
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < kLoadsPerLookAtTheClock; ++i) {
-      if (Posted(notice.rounds.load(std::memory_order_acquire))) return true;
+      if (Posted(notice.rounds.load(std::memory_order_acquire))) {
+        in_vain_ = skip_ = 0;
+        return true;
+      }
       PauseProcessor();
     }
   } while (std::chrono::steady_clock::now() < end);
+  in_vain_ = skip_ = std::min(2 * in_vain_ + 1, kMostSkipped);
   return false;
 }
 

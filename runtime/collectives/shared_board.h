@@ -103,7 +103,8 @@ class Board {
   // Returns whether the notice of the current round is posted.
   bool Posted(uint32_t rounds) const;
   Status Await(int rank);
-  bool Spin(const Notice& notice) const;
+  // Spins, unless that has been in vain lately. Returns whether the notice is there.
+  bool Spin(const Notice& notice);
   Status Sleep(Notice& notice);
   void Wake(Notice& notice) const;
 
@@ -112,6 +113,8 @@ class Board {
   const int ranks_;
   const Sharing sharing_;
   bool spin_;
+  int32_t skip_ = 0;             // waits that do not spin, from now on
+  int32_t in_vain_ = 0;          // the last value of skip_
   uint32_t round_ = UINT32_MAX;  // Begin counts from 0
   int64_t spun_ = 0;
   int64_t waits_ = 0;

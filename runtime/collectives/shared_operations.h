@@ -23,7 +23,7 @@ namespace tfjob::collectives {
 class SharedOperations final : public Communicator {
  public:
   // Twice per rank. Both slots of all ranks stay in the second-level cache, if the ranks are few.
-  static constexpr size_t kSlotBytes = size_t{256} << 10;
+  static constexpr size_t kSlotBytes = size_t{64} << 10;
 
   // Returns the number of bytes that the ranks share: a board and their slots.
   static size_t MemoryBytes(int ranks);
