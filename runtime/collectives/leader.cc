@@ -69,12 +69,16 @@ void Leader::SendToAll(const ToMember& message) {
 
 // ---- events
 
+Status Leader::Admit(int task, int64_t incarnation) const {
+  const Seat& seat = seats_[static_cast<size_t>(task)];
+  if (!seat.replaced.contains(incarnation)) return OkStatus();
+  return PermissionDenied("refused: another process of ", Describe(seat.member),
+                          " has taken the place of this one, which must exit");
+}
+
 Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId session) {
+  RETURN_IF_ERROR(Admit(task, incarnation));
   Seat& seat = seats_[static_cast<size_t>(task)];
-  if (seat.replaced.contains(incarnation)) {
-    return FailedPrecondition("refused: another process of ", Describe(seat.member),
-                              " has taken the place of this one, which must exit");
-  }
   const bool restarted = seat.member.incarnation != 0 && seat.member.incarnation != incarnation;
   if (restarted) {
     if (seat.replaced.size() >= kMostReplaced) seat.replaced.erase(seat.replaced.begin());
@@ -159,6 +163,7 @@ void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
 void Leader::OnLeave(Seat& seat) {
   seat.left = true;
   seat.join.reset();
+  Send(seat, LeaveReceipt());
   // In a generation that goes, the others may still finish the operation that this task has
   // finished. Whoever needs it in a further operation notices that its sockets are closed.
   if (phase_ == Phase::kConnecting && seat.rank >= 0) {

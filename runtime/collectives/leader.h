@@ -41,8 +41,10 @@ class Leader {
   // `tasks` has the names and addresses of all tasks that train; the first one is the leader's.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {});
 
-  // A task has opened a session, which replaces its earlier one. Returns FailedPrecondition if the
-  // process was itself replaced by another process of its task.
+  // Decides whether this process may open a session. Returns PermissionDenied if another process of
+  // its task has taken its place.
+  Status Admit(int task, int64_t incarnation) const;
+  // A task has opened a session, which replaces its earlier one. Returns the errors of Admit.
   Status Connect(Duration now, int task, int64_t incarnation, SessionId session);
   // Events of sessions that were replaced or closed have no effect.
   void Disconnect(Duration now, SessionId session, const std::string& why);

@@ -16,7 +16,7 @@ GroupMember::GroupMember(Member self, Member leader)
 void GroupMember::Join(const Joining& joining) {
   if (phase_ == Phase::kEnded) return;
   joining_ = joining;
-  leaving_ = false;
+  leaving_ = has_left_ = false;
   LeaveGeneration(Aborted("the task joins again"));
   phase_ = Phase::kJoining;
   asked_ = false;
@@ -88,6 +88,8 @@ void GroupMember::OnMessage(const ToMember& message) {
   if (const auto* end = std::get_if<EndOrder>(&message)) {
     End(end->failed ? state::RunFailure(end->words) : Cancelled("the job has ended"));
     messages_.push_back(LeaveNotice());
+  } else if (std::holds_alternative<LeaveReceipt>(message)) {
+    has_left_ = leaving_;
   } else if (const auto* refusal = std::get_if<RefusalOrder>(&message)) {
     End(FailedPrecondition(refusal->why));
   } else if (const auto* form = std::get_if<FormOrder>(&message)) {
@@ -141,11 +143,14 @@ void GroupMember::BeReadyIfConnected() {
   messages_.push_back(ReadyReport{formation_.generation});
 }
 
+void GroupMember::ReportFailure(int64_t generation, const Status& why) {
+  if (!IsCurrent(generation) || !connected_) return;
+  messages_.push_back(FailureReport{.generation = generation, .why = std::string(Message(why))});
+}
+
 void GroupMember::Failed(int64_t generation, const Status& why) {
   if (!IsCurrent(generation)) return;
-  if (connected_) {
-    messages_.push_back(FailureReport{.generation = generation, .why = std::string(Message(why))});
-  }
+  ReportFailure(generation, why);
   LeaveGeneration(why);
   AskToJoin();
 }

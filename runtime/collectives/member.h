@@ -51,7 +51,10 @@ class GroupMember {
   void SocketConnected(int64_t generation, int rank);
   // An attempt to connect with this rank has failed. It will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // The generation cannot go on here.
+  // Tells the leader why the generation cannot go on. The leader withdraws it, for the first reason
+  // that it has heard.
+  void ReportFailure(int64_t generation, const Status& why);
+  // Does the same, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
   // Reports what this task has been waiting for in an operation of its generation.
   void Report(const WaitReport& report);
@@ -71,6 +74,8 @@ class GroupMember {
   // Why the task ends. Cancelled: the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
+  // Returns whether the leader knows that this task has left.
+  bool has_left() const { return has_left_; }
   // The member of the generation that the others wait for; the text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this one cannot go on, and says what they have to do. The text is
@@ -103,7 +108,7 @@ class GroupMember {
   Phase phase_ = Phase::kIdle;
   bool connected_ = false;
   bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
-  bool leaving_ = false;
+  bool leaving_ = false, has_left_ = false;
   Status why_disconnected_;
   Joining joining_;
   int64_t last_generation_ = 0;

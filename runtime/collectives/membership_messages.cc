@@ -61,6 +61,7 @@ struct EncodeToMember {
   Json operator()(const StuckNotice& m) const {
     return {{"kind", "stuck"}, {"peer", m.peer}, {"address", m.address}, {"text", m.text}};
   }
+  Json operator()(const LeaveReceipt&) const { return {{"kind", "left"}}; }
   Json operator()(const EndOrder& m) const {
     return {{"kind", "end"}, {"failed", m.failed}, {"words", m.words}};
   }
@@ -218,6 +219,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     stuck.text = fields.Text("text");
     return fields.Finish<ToMember>(std::move(stuck));
   }
+  if (kind == "left") return fields.Finish<ToMember>(LeaveReceipt());
   if (kind == "end") {
     EndOrder end;
     end.failed = fields.Flag("failed");

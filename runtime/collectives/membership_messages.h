@@ -81,13 +81,16 @@ struct StuckNotice {  // names the member that the others wait for in an operati
   std::string text;  // a complete sentence
   bool operator==(const StuckNotice&) const = default;
 };
+struct LeaveReceipt {  // the leader knows that the member has left
+  bool operator==(const LeaveReceipt&) const = default;
+};
 struct EndOrder {  // the job has ended
   bool failed = false;
   std::string words;  // of state::RunFailure
   bool operator==(const EndOrder&) const = default;
 };
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
-                              StuckNotice, EndOrder>;
+                              StuckNotice, LeaveReceipt, EndOrder>;
 
 // These convert a message to JSON, and back. Decoding returns DataLoss for anything that is not a
 // message within the limits above.

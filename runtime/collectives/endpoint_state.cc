@@ -1,0 +1,255 @@
+#include "runtime/collectives/endpoint_state.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tfjob::collectives {
+namespace {
+
+// A wait that goes on is reported again after this time.
+constexpr Duration kRepeatReport{2s};
+// How long a task whose operation has failed waits for the leader's reason.
+constexpr Duration kReasonPatience{1s};
+
+Duration MonotonicNow() {
+  return RealClock().Monotonic();
+}
+
+std::string NameOf(const GroupTask& task) {
+  return StrCat(task.type, " ", task.index);
+}
+
+Member MemberOf(const GroupTask& task, int64_t incarnation = 0) {
+  return {.task = NameOf(task), .address = task.address, .incarnation = incarnation};
+}
+
+std::vector<Member> MembersOf(const std::vector<GroupTask>& tasks) {
+  std::vector<Member> members;
+  for (const GroupTask& task : tasks) members.push_back(MemberOf(task));
+  return members;
+}
+
+std::vector<std::string> NamesOf(const std::vector<GroupTask>& tasks) {
+  std::vector<std::string> names;
+  for (const GroupTask& task : tasks) names.push_back(NameOf(task));
+  return names;
+}
+
+int FindTask(const std::vector<GroupTask>& tasks, const rpc::Identity& identity) {
+  const auto found = std::ranges::find_if(tasks, [&](const GroupTask& task) {
+    return task.type == identity.task_type && task.index == identity.task_index;
+  });
+  return found == tasks.end() ? -1 : static_cast<int>(found - tasks.begin());
+}
+
+int RequireTask(const EndpointOptions& options) {
+  const int task = FindTask(options.tasks, options.identity);
+  ENFORCE(task >= 0, "the tasks that train include this one");
+  return task;
+}
+
+// Appends the names of all ranks that the message mentions: "rank 2 is worker 1 (host:port)".
+std::string NameRanks(std::string message, const std::vector<Member>& members) {
+  std::string legend;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const std::string mention = StrCat("rank ", rank);
+    const size_t at = message.find(mention);
+    if (at == std::string::npos) continue;
+    const size_t end = at + mention.size();
+    if (end < message.size() && message[end] >= '0' && message[end] <= '9') continue;
+    legend += StrCat(legend.empty() ? "" : ", ", mention, " is ", Describe(members[rank]));
+  }
+  return legend.empty() ? message : StrCat(message, " (", legend, ")");
+}
+
+}  // namespace
+
+StatusOr<std::string> TextOf(rpc::IncomingFrame& frame) {
+  if (frame.remaining() > kMostMessageBytes) {
+    return DataLoss("a message of ", frame.remaining(), " bytes");
+  }
+  return frame.ReadString(frame.remaining());
+}
+
+Endpoint::State::State(EndpointOptions endpoint_options)
+    : options(std::move(endpoint_options)),
+      task(RequireTask(options)),
+      leader(Describe(MemberOf(options.tasks[0]))),
+      member(MemberOf(options.tasks[static_cast<size_t>(task)], options.identity.incarnation),
+             MemberOf(options.tasks[0])),
+      intake(NamesOf(options.tasks), NameOf(options.tasks[static_cast<size_t>(task)])),
+      watch([this] { Tick(); }, options.liveness) {
+  MutexLock lock(mutex);
+  if (!leads()) return;
+  machine = std::make_unique<Leader>(MembersOf(options.tasks));
+  leader_incarnation = options.identity.incarnation;
+  const Status connected =
+      machine->Connect(MonotonicNow(), 0, options.identity.incarnation, kOwnSession);
+  ENFORCE(connected.ok(), "the leader admits itself");
+  member.Connected();
+}
+
+Endpoint::State::~State() = default;
+
+int Endpoint::State::TaskOf(const rpc::Identity& identity) const {
+  return FindTask(options.tasks, identity);
+}
+
+// ---- events
+
+void Endpoint::State::SetSink(state::PeerEventSink new_sink) {
+  MutexLock lock(sink_mutex);
+  sink = std::move(new_sink);
+}
+
+void Endpoint::State::Say(state::PeerEvent::Kind kind, const std::string& peer,
+                          const std::string& address, const std::string& message) {
+  MutexLock lock(sink_mutex);
+  if (sink) sink({.kind = kind, .peer = peer, .address = address, .message = message});
+}
+
+std::function<void(rpc::Health, Duration)> Endpoint::State::OnHealth(
+    int number, std::function<void(bool)> suspected) {
+  const GroupTask& peer = options.tasks[static_cast<size_t>(number)];
+  return [this, name = NameOf(peer), address = peer.address, suspected = std::move(suspected)](
+             rpc::Health health, Duration silence) {
+    const bool silent = health == rpc::Health::kSuspected;
+    {
+      MutexLock lock(mutex);
+      suspected(silent);
+    }
+    if (silent) {
+      Say(state::PeerEvent::Kind::kSuspected, name, address,
+          StrCat(name, " (", address, ") has been silent for ", FormatDuration(silence),
+                 ", will be given up at ", FormatDuration(options.liveness.lease)));
+    } else {
+      Say(state::PeerEvent::Kind::kRecovered, name, address,
+          StrCat(name, " (", address, ") responds again"));
+    }
+  };
+}
+
+// ---- the exchange between the state machines
+
+void Endpoint::State::Pump() {
+  while (PassOn() || PassOnOfLeader()) {
+  }
+  changed.NotifyAll();
+}
+
+void Endpoint::State::LeaveGeneration(const GroupMember::Left& ended) {
+  intake.End();
+  sockets.clear();
+  left = ended.generation;
+  why_left = ended.why;
+  reported.reset();
+  if (communicator != nullptr) communicator->Abort(ended.why);
+  communicator = nullptr;
+  channel = {};
+}
+
+bool Endpoint::State::PassOn() {
+  if (const auto ended = member.TakeLeft()) LeaveGeneration(*ended);
+  if (member.InGeneration() && channel.generation != member.formation().generation) {
+    channel = {leader_incarnation, member.formation().generation};
+    sockets.clear();
+    sockets.resize(member.formation().members.size());
+    intake.Begin(channel, member.formation().members, member.rank());
+  }
+  for (auto& [rank, socket] : intake.Take()) {
+    sockets[static_cast<size_t>(rank)] = std::move(socket);
+    member.SocketConnected(channel.generation, rank);
+  }
+  const std::vector<ToLeader> messages = member.TakeMessages();
+  for (const ToLeader& message : messages) {
+    if (machine != nullptr) {
+      machine->OnMessage(MonotonicNow(), kOwnSession, message);
+    } else if (to_leader != nullptr) {
+      to_leader->Send({.type = kToLeader}, Encode(message));
+    }
+  }
+  return !messages.empty();
+}
+
+bool Endpoint::State::PassOnOfLeader() {
+  if (machine == nullptr) return false;
+  const LeaderOutput output = machine->Take();
+  for (const SessionId session : output.closed) {
+    const auto found = sessions.find(session);
+    if (found == sessions.end()) continue;
+    found->second.connection->Cancel(Cancelled("a newer connection has replaced this one"));
+  }
+  bool own = false;
+  for (const auto& [session, message] : output.messages) {
+    if (session == kOwnSession) {
+      member.OnMessage(message);
+      own = true;
+    } else if (const auto found = sessions.find(session); found != sessions.end()) {
+      found->second.connection->Send({.type = kToMember}, Encode(message));
+    }
+  }
+  return own;
+}
+
+// ---- the watcher
+
+void Endpoint::State::Tick() {
+  {
+    MutexLock lock(mutex);
+    const Duration now = MonotonicNow();
+    if (machine != nullptr) machine->Tick(now);
+    ReportWait(now);
+    Pump();
+  }
+  SayStuck();
+}
+
+void Endpoint::State::ReportWait(Duration now) {
+  if (communicator == nullptr) return;
+  const Waiting wait = communicator->CurrentWait();
+  const bool is_long = wait.on >= 0 && now - wait.since >= options.liveness.suspect_after;
+  if (!is_long && !reported) return;
+  if (is_long && reported && now - *reported < kRepeatReport) return;
+  reported = is_long ? std::optional(now) : std::nullopt;
+  member.Report({.generation = channel.generation,
+                 .operation = wait.operation,
+                 .name = std::string(wait.name),
+                 .on = is_long ? wait.on : -1,
+                 .microseconds = is_long ? (now - wait.since).count() : 0});
+}
+
+void Endpoint::State::SayStuck() {
+  StuckNotice before, now;
+  {
+    MutexLock lock(mutex);
+    if (member.stuck() == stuck) return;
+    before = std::exchange(stuck, member.stuck());
+    now = stuck;
+  }
+  if (now.text.empty()) {
+    Say(state::PeerEvent::Kind::kReturned, before.peer, before.address,
+        StrCat(before.peer, " (", before.address, ") no longer keeps the others waiting"));
+  } else {
+    Say(state::PeerEvent::Kind::kStuck, now.peer, now.address, now.text);
+  }
+}
+
+Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& members,
+                               const Status& why) {
+  const Status named(why.code(), NameRanks(std::string(Message(why)), members));
+  const auto deadline = SteadyNow() + kReasonPatience;
+  MutexLock lock(mutex);
+  // A socket that is closed may belong to a member that has left because of another one, so the
+  // leader's reason counts.
+  member.ReportFailure(generation, named);
+  Pump();
+  while (left < generation && changed.WaitUntil(mutex, deadline)) {
+  }
+  if (left >= generation) return absl::IsUnavailable(why) ? why_left : named;
+  member.Failed(generation, named);
+  Pump();
+  return named;
+}
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include "runtime/collectives/leader.h"
+#include "runtime/collectives/member.h"
+#include "runtime/collectives/socket_intake.h"
+
+namespace tfjob::collectives {
+namespace {
+
+std::optional<RankWait> On(int rank, int64_t operation = 5) {
+  return RankWait{.operation = operation, .name = "AllReduce", .on = rank, .waited = 3s};
+}
+
+TEST(Culprit, IsTheRankThatTheOthersWaitFor) {
+  const struct {
+    std::vector<std::optional<RankWait>> waits;
+    int rank;  // -1: none
+    size_t waiters;
+  } cases[] = {
+      {{}, -1, 0},
+      {{std::nullopt, std::nullopt}, -1, 0},
+      {{On(2), On(2), std::nullopt}, 2, 2},
+      {{On(1), On(2), On(3), std::nullopt}, 3, 3},                // indirectly
+      {{On(1), On(0, 4), On(0)}, 1, 2},                           // in a circle, the earliest
+      {{On(3), std::nullopt, On(3), std::nullopt, On(1)}, 3, 2},  // most wait for it
+      {{On(7), On(0)}, 0, 1},                                     // no such rank
+      {{On(0), std::nullopt}, -1, 0},                             // for itself
+  };
+  for (const auto& c : cases) {
+    const std::optional<Culprit> culprit = FindCulprit(c.waits);
+    EXPECT_EQ(culprit ? culprit->rank : -1, c.rank);
+    EXPECT_EQ(culprit ? culprit->waiters.size() : 0, c.waiters);
+  }
+}
+
+TEST(Agreement, NamesTheFirstLineThatDiffers) {
+  EXPECT_EQ(FirstDifference("a", "x: 1\ny: 2\n", "b", "x: 1\ny: 2\n"), "");
+  EXPECT_EQ(FirstDifference("a", "x: 1\ny: 2\nz: 3\n", "b", "x: 1\ny: 4\nz: 5\n"),
+            "a has 'y: 2', b has 'y: 4'");
+  EXPECT_EQ(FirstDifference("a", "x: 1\n", "b", "x: 1\ny: 2\n"), "a has nothing, b has 'y: 2'");
+}
+
+TEST(Messages, SurviveTheWire) {
+  const std::vector<ToLeader> to_leader = {
+      JoinRequest{.step = 3, .agreement = "a\n\"b\"", .last_generation = 2}, ReadyReport{4},
+      FailureReport{.generation = 5, .why = "x"},
+      WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
+      LeaveNotice()};
+  for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
+  const std::vector<ToMember> to_member = {
+      FormOrder{.generation = 1, .source = 0, .members = {{"worker 0", "h:1", 7, -1}}},
+      GoOrder{2},
+      WithdrawOrder{.generation = 3, .why = "y"},
+      RefusalOrder{"z"},
+      AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
+      StuckNotice{.peer = "p", .address = "a", .text = "t"},
+      LeaveReceipt(),
+      EndOrder{.failed = true, .words = "NaN"}};
+  for (const ToMember& message : to_member) EXPECT_EQ(*DecodeToMember(Encode(message)), message);
+}
+
+TEST(Messages, AreRefusedIfTheyAreNotMessages) {
+  for (const char* text :
+       {"", "[]", "7", R"({"kind":"jump"})", R"({"kind":"ready"})",
+        R"({"kind":"ready","generation":0})",
+        R"({"kind":"ready","generation":9223372036854775807})",
+        R"({"kind":"join","step":-2,"agreement":"","lastGeneration":0})",
+        R"({"kind":"wait","generation":1,"operation":0,"name":"","on":20000,"microseconds":0})"}) {
+    EXPECT_EQ(DecodeToLeader(text).status().code(), StatusCode::kDataLoss) << text;
+  }
+  for (
+      const char* text :
+      {"{}", R"({"kind":"form","generation":1,"source":0,"members":[]})",
+       R"({"kind":"form","generation":1,"source":1,"members":[{"task":"a","address":"b","incarnation":1,"step":0}]})",
+       R"({"kind":"end","failed":1,"words":""})"}) {
+    EXPECT_EQ(DecodeToMember(text).status().code(), StatusCode::kDataLoss) << text;
+  }
+  EXPECT_FALSE(DecodeToLeader(std::string(kMostMessageBytes + 1, ' ')).ok());
+}
+
+TEST(DataChannel, IsParsedOnlyAsItIsPrinted) {
+  EXPECT_EQ(Print(DataChannel{12, 3}), "group-12-3");
+  EXPECT_EQ(ParseDataChannel("group-12-3"), (DataChannel{12, 3}));
+  for (const char* text : {"", "group", "group-", "group-1", "group-1-", "group--", "group-01-3",
+                           "group-1-99999999999999999999", "other-1-2"}) {
+    EXPECT_EQ(ParseDataChannel(text), std::nullopt) << text;
+  }
+}
+
+TEST(SocketIntake, KeepsWhatComesEarlyAndRefusesWhatDoesNotFit) {
+  const std::vector<Member> members = {{.task = "worker 0", .incarnation = 10},
+                                       {.task = "worker 1", .incarnation = 11},
+                                       {.task = "worker 2", .incarnation = 12}};
+  SocketIntake intake({"worker 0", "worker 1", "worker 2"}, "worker 2");
+  const DataChannel early{1, 1}, next{1, 2};
+  const DataPeer first{"worker 0", 10}, second{"worker 1", 11};
+  EXPECT_FALSE(intake.Admit({"worker 3", 1}, early).ok());
+  EXPECT_FALSE(intake.Admit({"worker 2", 12}, early).ok());
+  intake.Accept(first, early, wire::UniqueFd());
+  EXPECT_FALSE(intake.Admit(first, early).ok()) << "a second socket";
+  intake.Begin(early, members, 2);
+  auto taken = intake.Take();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].first, 0);
+  EXPECT_FALSE(intake.Admit(first, early).ok()) << "a second socket";
+  EXPECT_FALSE(intake.Admit({"worker 1", 99}, early).ok()) << "another process";
+  intake.Accept(second, early, wire::UniqueFd());
+  EXPECT_EQ(intake.Take().size(), 1u);
+  intake.Accept(second, next, wire::UniqueFd());
+  intake.End();
+  EXPECT_FALSE(intake.Admit(first, early).ok()) << "a generation that has ended";
+  intake.Begin(next, members, 2);
+  taken = intake.Take();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].first, 1);
+  EXPECT_FALSE(intake.Admit(first, early).ok()) << "an earlier generation";
+}
+
+TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
+  Leader leader({{.task = "worker 0"}, {.task = "worker 1"}});
+  ASSERT_EQ(leader.Connect(0s, 0, 10, 1), OkStatus());
+  ASSERT_EQ(leader.Connect(0s, 1, 11, 2), OkStatus());
+  leader.OnMessage(0s, 1, JoinRequest());
+  leader.OnMessage(0s, 2, JoinRequest{.last_generation = 41});
+  EXPECT_EQ(leader.generation(), 42);
+  ASSERT_EQ(leader.Connect(1s, 1, 12, 3), OkStatus());
+  EXPECT_EQ(leader.Take().closed, std::vector<SessionId>{2});
+  EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
+  leader.OnMessage(1s, 2, JoinRequest());  // of a closed session
+  EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
+  EXPECT_EQ(leader.Connect(2s, 1, 11, 4).code(), StatusCode::kPermissionDenied);
+}
+
+TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
+  GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
+  const FormOrder order{.generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}};
+  member.Join({.step = 1, .agreement = ""});
+  EXPECT_EQ(member.Awaited().peers, "worker 0");
+  member.Connected();
+  member.OnMessage(order);
+  EXPECT_EQ(member.phase(), GroupMember::Phase::kReady);
+  member.OnMessage(GoOrder{2});
+  EXPECT_EQ(member.phase(), GroupMember::Phase::kReady);
+  member.Disconnected(Unavailable("lost"));
+  EXPECT_EQ(member.TakeLeft()->generation, 3);
+  member.Connected();
+  member.OnMessage(order);  // of the lost leader
+  EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
+  member.OnMessage(GoOrder{3});
+  EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
+}
+
+}  // namespace
+}  // namespace tfjob::collectives

@@ -1,0 +1,284 @@
+#include "runtime/collectives/remote_group.h"
+
+#include "runtime/collectives/endpoint_state.h"
+#include "runtime/collectives/leader_link.h"
+#include "runtime/collectives/watched_communicator.h"
+
+namespace tfjob::collectives {
+namespace {
+
+constexpr Duration kReportInterval{10s};
+// How often a wait asks whether the task was asked to stop.
+constexpr Duration kPoll{100ms};
+// This is short because an attempt cannot be interrupted.
+constexpr Duration kDialAttempt{1s};
+// How long Leave and Finish wait until the others know.
+constexpr Duration kFarewell{5s};
+
+class RemoteGroup : public Group {
+ public:
+  RemoteGroup(std::shared_ptr<Endpoint::State> state, GroupOptions options)
+      : state_(std::move(state)), stop_requested_(std::move(options.stop_requested)) {
+    state_->SetSink(std::move(options.on_event));
+    if (!state_->leads()) link_ = std::make_unique<LeaderLink>(state_);
+  }
+
+  ~RemoteGroup() override {
+    link_.reset();
+    {
+      MutexLock lock(state_->mutex);
+      if (state_->communicator != nullptr) state_->communicator->Abort(Cancelled("the task ends"));
+      state_->communicator = nullptr;
+    }
+    state_->SetSink(nullptr);
+  }
+
+  StatusOr<Generation> Join(const Joining& joining) override;
+  Status Leave() override;
+  Status Finish(const Status& failure) override;
+  std::vector<state::PeerState> Peers() override;
+
+ private:
+  // A connection to open: to a member of higher rank.
+  struct Target {
+    DataChannel channel;
+    int rank = 0;
+    Member member;
+  };
+
+  bool Stopped() const { return stop_requested_ && stop_requested_(); }
+  // A generation that has begun, without its communicator.
+  struct Begun {
+    Generation generation;
+    std::vector<wire::UniqueFd> sockets;
+  };
+  // Waits until a generation begins. Returns Unavailable if it has already ended.
+  StatusOr<Begun> AwaitGeneration() ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Makes the communicator and hands it over. Returns Unavailable if the generation has ended.
+  StatusOr<Generation> Begin(Begun begun) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  std::vector<Target> Targets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
+  // Tries each connection once. Returns whether one of them failed.
+  bool Dial(const std::vector<Target>& targets) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  bool DialOne(const Target& target) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Hands the communicator of a generation over, unless the generation has ended.
+  std::unique_ptr<Communicator> Adopt(const Generation& generation,
+                                      std::unique_ptr<Communicator> made)
+      ABSL_LOCKS_EXCLUDED(state_->mutex);
+  void GiveUpJoining() ABSL_LOCKS_EXCLUDED(state_->mutex);
+  void ReportWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
+
+  const std::shared_ptr<Endpoint::State> state_;
+  const std::function<bool()> stop_requested_;
+  std::unique_ptr<LeaderLink> link_;  // null if this task leads
+  Duration next_report_{0};
+};
+
+StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
+  if (joining.agreement.size() > kMostAgreementBytes) {
+    return InvalidArgument("the agreement of this task has ", joining.agreement.size(),
+                           " bytes, more than ", kMostAgreementBytes);
+  }
+  next_report_ = RealClock().Monotonic() + kReportInterval;
+  for (;;) {
+    AskToJoin(joining);
+    StatusOr<Begun> begun = AwaitGeneration();
+    StatusOr<Generation> generation =
+        begun.ok() ? Begin(*std::move(begun)) : StatusOr<Generation>(begun.status());
+    // The generation has ended before the caller could use it.
+    if (absl::IsUnavailable(generation.status())) continue;
+    return generation;
+  }
+}
+
+void RemoteGroup::AskToJoin(const Joining& joining) {
+  MutexLock lock(state_->mutex);
+  state_->member.Join(joining);
+  state_->Pump();
+}
+
+StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
+  using Phase = GroupMember::Phase;
+  bool pause = false;
+  for (;;) {
+    std::vector<Target> targets;
+    {
+      MutexLock lock(state_->mutex);
+      const GroupMember& member = state_->member;
+      if (member.phase() == Phase::kEnded) return member.end();
+      if (member.phase() == Phase::kIdle) return Unavailable("the generation has ended");
+      if (member.phase() == Phase::kGoing) {
+        Begun begun{.generation = {}, .sockets = std::move(state_->sockets)};
+        begun.generation.number = member.formation().generation;
+        begun.generation.members = member.formation().members;
+        begun.generation.rank = member.rank();
+        begun.generation.source = member.formation().source;
+        return begun;
+      }
+      targets = Targets();
+      if (targets.empty() || pause) state_->changed.WaitFor(state_->mutex, kPoll);
+    }
+    pause = Dial(targets);
+    if (Stopped()) {
+      GiveUpJoining();
+      return Cancelled("this task was asked to stop while it waited for its group");
+    }
+    ReportWait();
+  }
+}
+
+StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
+  Generation& generation = begun.generation;
+  StatusOr<std::unique_ptr<Communicator>> made =
+      state_->options.make_communicator(generation.rank, std::move(begun.sockets));
+  if (!made.ok()) return state_->Failed(generation.number, generation.members, made.status());
+  generation.communicator = Adopt(generation, *std::move(made));
+  if (generation.communicator == nullptr) return Unavailable("the generation has ended");
+  return std::move(generation);
+}
+
+std::vector<RemoteGroup::Target> RemoteGroup::Targets() {
+  std::vector<Target> targets;
+  const GroupMember& member = state_->member;
+  if (member.phase() != GroupMember::Phase::kConnecting) return targets;
+  for (const int rank : member.MissingSockets()) {
+    if (rank < member.rank()) continue;  // it dials this task
+    targets.push_back({.channel = state_->channel,
+                       .rank = rank,
+                       .member = member.formation().members[static_cast<size_t>(rank)]});
+  }
+  return targets;
+}
+
+bool RemoteGroup::Dial(const std::vector<Target>& targets) {
+  bool failed = false;
+  for (const Target& target : targets) failed = !DialOne(target) || failed;
+  return failed;
+}
+
+bool RemoteGroup::DialOne(const Target& target) {
+  const EndpointOptions& options = state_->options;
+  StatusOr<rpc::DataConnection> dialled =
+      rpc::DialData(target.member.address, Print(target.channel), options.identity,
+                    options.credentials, kDialAttempt);
+  if (dialled.ok() && (rpc::TaskName(dialled->peer) != target.member.task ||
+                       dialled->peer.incarnation != target.member.incarnation)) {
+    dialled = FailedPrecondition("this address belongs to another process, of ",
+                                 rpc::TaskName(dialled->peer));
+  }
+  MutexLock lock(state_->mutex);
+  if (state_->channel != target.channel) return true;  // the generation has ended
+  if (!dialled.ok()) {
+    state_->member.SocketFailed(target.channel.generation, target.rank, dialled.status());
+    return false;
+  }
+  state_->sockets[static_cast<size_t>(target.rank)] = std::move(dialled->socket);
+  state_->member.SocketConnected(target.channel.generation, target.rank);
+  state_->Pump();
+  return true;
+}
+
+std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
+                                                 std::unique_ptr<Communicator> made) {
+  std::shared_ptr<Communicator> communicator = std::move(made);
+  MutexLock lock(state_->mutex);
+  const bool goes = state_->member.phase() == GroupMember::Phase::kGoing &&
+                    state_->channel.generation == generation.number;
+  if (!goes) return nullptr;
+  state_->communicator = communicator;
+  auto on_failure = [state = state_, number = generation.number, members = generation.members](
+                        const Status& why) { return state->Failed(number, members, why); };
+  return std::make_unique<WatchedCommunicator>(std::move(communicator), std::move(on_failure));
+}
+
+// Takes back that this task joins, as if it had been lost: others then wait for its replacement.
+void RemoteGroup::GiveUpJoining() {
+  const Status why = Cancelled("it was asked to stop");
+  MutexLock lock(state_->mutex);
+  state_->member.Disconnected(why);
+  if (state_->machine != nullptr) {
+    state_->machine->Disconnect(RealClock().Monotonic(), Endpoint::State::kOwnSession,
+                                std::string(Message(why)));
+  }
+  if (state_->to_leader != nullptr) state_->to_leader->Cancel(why);
+  state_->Pump();
+}
+
+void RemoteGroup::ReportWait() {
+  const Duration now = RealClock().Monotonic();
+  if (now < next_report_) return;
+  next_report_ = now + kReportInterval;
+  AwaitedNotice awaited;
+  {
+    MutexLock lock(state_->mutex);
+    awaited = state_->member.Awaited();
+  }
+  if (awaited.text.empty()) return;
+  state_->Say(state::PeerEvent::Kind::kWaiting, awaited.peers, awaited.address, awaited.text);
+}
+
+Status RemoteGroup::Leave() {
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->member.Leave();
+  state_->Pump();
+  while (state_->member.connected() && !state_->member.has_left() &&
+         state_->member.phase() != GroupMember::Phase::kEnded) {
+    if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
+  }
+  return OkStatus();
+}
+
+Status RemoteGroup::Finish(const Status& failure) {
+  if (!state_->leads()) {
+    return FailedPrecondition("only the leader of a group, ", state_->leader, ", ends the job");
+  }
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->machine->Finish(failure);
+  state_->Pump();
+  while (!state_->machine->EndIsKnown()) {
+    if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
+  }
+  return OkStatus();
+}
+
+std::vector<state::PeerState> RemoteGroup::Peers() {
+  using state::PeerHealth;
+  const auto health = [](const rpc::Connection* connection, bool suspected) {
+    if (connection == nullptr) return PeerHealth::kUnknown;
+    return suspected ? PeerHealth::kSuspected : PeerHealth::kConnected;
+  };
+  std::vector<state::PeerState> peers;
+  MutexLock lock(state_->mutex);
+  for (size_t i = 0; i < state_->options.tasks.size(); ++i) {
+    const GroupTask& task = state_->options.tasks[i];
+    if (static_cast<int>(i) == state_->task) continue;
+    state::PeerState peer = state::PeerOf(task.type, task.index);
+    peer.address = task.address;
+    const rpc::Connection* connection = i == 0 ? state_->to_leader : nullptr;
+    bool suspected = state_->leader_suspected;
+    for (const auto& [id, session] : state_->sessions) {
+      if (session.task != static_cast<int>(i)) continue;
+      connection = session.connection;
+      suspected = session.suspected;
+    }
+    peer.health = health(connection, suspected);
+    if (connection != nullptr) peer.silence = connection->Silence();
+    // Members have no stream to each other, only sockets, while they are in a generation.
+    const bool others = !state_->leads() && i != 0;
+    if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
+    if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;
+    peers.push_back(std::move(peer));
+  }
+  return peers;
+}
+
+}  // namespace
+
+std::unique_ptr<Group> MakeRemoteGroup(std::shared_ptr<Endpoint::State> state,
+                                       GroupOptions options) {
+  return std::make_unique<RemoteGroup>(std::move(state), std::move(options));
+}
+
+}  // namespace tfjob::collectives
