@@ -119,6 +119,7 @@ void AddSteps(PlanBuilder& builder, const Plan& plan) {
     case Operation::kReduce:
       return exchange ? AddReduceAtRoot(builder) : AddDirect(builder, plan.call.operation);
     case Operation::kAllGather:
+    case Operation::kAllGatherVariable:
       return AddGather(builder);
     case Operation::kBroadcast:
       return plan.algorithm == Algorithm::kDoubling ? AddBroadcastTree(builder)
@@ -128,10 +129,7 @@ void AddSteps(PlanBuilder& builder, const Plan& plan) {
     case Operation::kBarrier:
     case Operation::kAllocate:
       return AddBarrier(builder);
-    case Operation::kAllGatherVariable:
-      break;
   }
-  ENFORCE(false, "MakeVariableGather plans this operation");
 }
 
 }  // namespace

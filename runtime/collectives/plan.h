@@ -2,7 +2,7 @@
 // from the call, the number of ranks and a table of costs. The simulation and the transports that
 // exchange messages execute the same value (plan_run.h).
 //
-//   AllReduce of 1000 bytes (float32, sum), rank 0 of 2: exchange, predicted 23.4 us
+//   AllReduce(1000 bytes of float32, sum), rank 0 of 2: exchange, predicted 23.4 us
 //     rank 1: sends 1000 bytes in 1 frames, receives 1000 bytes in 1 frames
 //     0: send values[0, 1000) to 1
 //     1: receive scratch[0, 1000) from 1
@@ -61,7 +61,7 @@ struct Call {
   int root = 0;                           // of Broadcast and Reduce
   auto operator<=>(const Call&) const = default;
 };
-std::string ToString(const Call& call);  // "AllReduce of 1000 bytes (float32, sum)"
+std::string ToString(const Call& call);  // "AllReduce(1000 bytes of float32, sum)"
 
 // Costs in seconds, and sizes, from which the algorithm is chosen. All ranks must use the same.
 // The defaults were measured coarsely, over loopback TCP on a machine with two cores.
@@ -120,8 +120,8 @@ Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs);
 // Returns the time of the busiest rank.
 double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs);
 
-// The call must be valid: whole elements, a root in [0, ranks), a dtype that can be reduced. Its
-// operation is not kAllGatherVariable, whose ranks have different sizes.
+// The call must be valid: whole elements, a root in [0, ranks), a dtype that can be reduced. For
+// kAllGatherVariable, plans the exchange of the sizes.
 Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs);
 Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, Algorithm algorithm);
 // Makes the plan that gathers `sizes[r]` bytes of each rank r, one after the other. Reuses the

@@ -17,14 +17,14 @@ Call AllReduceOf(int64_t bytes) {
 TEST(Plan, PrintsOneStepPerLine) {
   const Costs costs{.round = 1e-5, .frame = 1e-6, .byte = 1e-9, .reduced_byte = 1e-9};
   EXPECT_EQ(ToString(MakePlan(AllReduceOf(1000), 0, 2, costs)),
-            "AllReduce of 1000 bytes (float32, sum), rank 0 of 2: exchange, predicted 15.0 us\n"
+            "AllReduce(1000 bytes of float32, sum), rank 0 of 2: exchange, predicted 15.0 us\n"
             "  rank 1: sends 1000 bytes in 1 frames, receives 1000 bytes in 1 frames\n"
             "  0: send values[0, 1000) to 1\n"
             "  1: receive scratch[0, 1000) from 1\n"
             "  2: values[0, 1000) = sum(values[0, 1000), scratch[0, 1000)), after 0 1\n");
   const Call call{.operation = Operation::kBroadcast, .bytes = 8, .root = 1};
   EXPECT_EQ(ToString(MakePlan(call, 0, 3, costs, Algorithm::kDoubling)),
-            "Broadcast of 8 bytes (root 1), rank 0 of 3: doubling, predicted 22.0 us\n"
+            "Broadcast(8 bytes, root 1), rank 0 of 3: doubling, predicted 22.0 us\n"
             "  rank 1: sends 0 bytes in 0 frames, receives 8 bytes in 1 frames\n"
             "  0: receive values[0, 8) from 1\n");
 }

@@ -95,17 +95,23 @@ std::string_view Name(Algorithm algorithm) {
 }
 
 std::string ToString(const Call& call) {
-  std::string text = StrCat(Name(call.operation), " of ", call.bytes, " bytes (");
+  const std::string start = StrCat(Name(call.operation), "(", call.bytes, " bytes");
+  const std::string_view dtype = Name(call.dtype), reduction = Name(call.reduction);
   switch (call.operation) {
     case Operation::kAllReduce:
     case Operation::kReduceScatter:
-      return StrCat(text, Name(call.dtype), ", ", Name(call.reduction), ")");
+      return StrCat(start, " of ", dtype, ", ", reduction, ")");
     case Operation::kReduce:
-      return StrCat(text, Name(call.dtype), ", ", Name(call.reduction), ", root ", call.root, ")");
+      return StrCat(start, " of ", dtype, ", ", reduction, ", root ", call.root, ")");
     case Operation::kBroadcast:
-      return StrCat(text, "root ", call.root, ")");
+      return StrCat(start, ", root ", call.root, ")");
+    case Operation::kAllGather:
+    case Operation::kAllToAll:
+      return StrCat(start, ", elements of ", call.element_bytes, ")");
+    case Operation::kBarrier:
+      return "Barrier";
     default:
-      return StrCat(text, "elements of ", call.element_bytes, " bytes)");
+      return start + ")";
   }
 }
 

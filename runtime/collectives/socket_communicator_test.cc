@@ -1,0 +1,343 @@
+#include "runtime/collectives/socket_communicator.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/thread.h"
+#include "runtime/collectives/contract.h"
+#include "runtime/collectives/socket_frame.h"
+
+namespace tfjob::collectives {
+namespace {
+
+using Communicators = std::vector<std::unique_ptr<Communicator>>;
+using Sockets = std::vector<std::vector<wire::UniqueFd>>;
+
+// sockets[a][b] is connected to sockets[b][a].
+Sockets Connect(size_t ranks) {
+  Sockets sockets(ranks);
+  for (auto& row : sockets) row.resize(ranks);
+  for (size_t a = 0; a < ranks; ++a) {
+    for (size_t b = a + 1; b < ranks; ++b) {
+      int pair[2];
+      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+      sockets[a][b] = wire::UniqueFd(pair[0]);
+      sockets[b][a] = wire::UniqueFd(pair[1]);
+    }
+  }
+  return sockets;
+}
+
+std::unique_ptr<Communicator> Make(int rank, std::vector<wire::UniqueFd> sockets,
+                                   const Costs& costs = {}) {
+  auto made = MakeSocketCommunicator(
+      {.rank = rank, .sockets = std::move(sockets), .costs = costs, .announce_after = 20ms});
+  EXPECT_TRUE(made.ok()) << made.status();
+  return *std::move(made);
+}
+
+Communicators MakeRanks(size_t ranks, const Costs& costs = {}) {
+  Sockets sockets = Connect(ranks);
+  Communicators communicators;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    communicators.push_back(Make(static_cast<int>(rank), std::move(sockets[rank]), costs));
+  }
+  return communicators;
+}
+
+// Calls the function for every rank, each on its own thread.
+void OnAllRanks(const Communicators& communicators,
+                const std::function<void(Communicator&)>& body) {
+  std::vector<Thread> threads;
+  for (const auto& communicator : communicators) {
+    threads.emplace_back("rank", [&body, &communicator] { body(*communicator); });
+  }
+  for (Thread& thread : threads) thread.Join();
+}
+
+std::span<std::byte> Bytes(std::vector<float>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+Status Sum(Communicator& communicator, std::vector<float>& values) {
+  return communicator.AllReduce(Bytes(values), DType::kFloat32, Reduction::kSum);
+}
+
+// Costs with which one kind of algorithm is chosen wherever it is possible.
+constexpr Costs kFewRounds{.round = 1, .frame = 0, .byte = 0, .reduced_byte = 0};
+constexpr Costs kFewFrames{.round = 0, .frame = 1, .byte = 0, .reduced_byte = 0};
+constexpr Costs kFewBytes{
+    .round = 0, .frame = 0, .byte = 1, .reduced_byte = 1, .piece_bytes = 1000};
+
+TEST(SocketCommunicator, AllOperationsHaveTheBitsOfTheTree) {
+  for (const size_t ranks : {1, 2, 3, 4, 5}) {
+    std::vector<int64_t> counts{0, 1, 4, 4097};
+    if (ranks <= 3) counts.push_back(70'001);  // several pieces, and more than a socket takes
+    OnAllRanks(MakeRanks(ranks), [&](Communicator& communicator) {
+      EXPECT_EQ(CheckOperations(communicator, counts), "") << ranks << " ranks";
+    });
+  }
+}
+
+TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
+  for (const Costs& costs : {kFewRounds, kFewFrames, kFewBytes}) {
+    OnAllRanks(MakeRanks(4, costs), [&](Communicator& communicator) {
+      EXPECT_EQ(CheckOperations(communicator, {3, 2050}), "");
+    });
+    OnAllRanks(MakeRanks(3, costs), [](Communicator& communicator) {
+      EXPECT_EQ(HashesOfSums(communicator), kHashesOfThreeRanks);
+    });
+  }
+}
+
+TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
+  const Communicators communicators = MakeRanks(3);
+  OnAllRanks(communicators, [&](Communicator& communicator) {
+    std::vector<float> values(1'000'000);
+    if (communicator.rank() == 1) {
+      while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
+      const Waiting wait = communicators[0]->CurrentWait();
+      EXPECT_EQ(wait.name, "AllReduce");
+      EXPECT_EQ(wait.operation, 1);
+      communicator.Abort(Unavailable("worker 7 is lost"));
+      communicator.Abort(Internal("too late to be the reason"));
+    }
+    const Status status = Sum(communicator, values);
+    EXPECT_EQ(status, Unavailable("worker 7 is lost"));
+    EXPECT_EQ(communicator.Barrier(), status);
+    EXPECT_EQ(communicator.CurrentWait().on, -1);
+  });
+}
+
+TEST(SocketCommunicator, AnAbortByAnotherThreadEndsTheWait) {
+  const Communicators communicators = MakeRanks(2);
+  Thread watcher("watcher", [&] {
+    while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
+    communicators[0]->Abort(DeadlineExceeded("rank 1 is stuck"));
+  });
+  EXPECT_EQ(communicators[0]->Barrier(), DeadlineExceeded("rank 1 is stuck"));
+  watcher.Join();
+  // Rank 0 had reached the first barrier.
+  EXPECT_EQ(communicators[1]->Barrier(), OkStatus());
+  EXPECT_EQ(communicators[1]->Barrier(), DeadlineExceeded("rank 1 is stuck"));
+}
+
+TEST(SocketCommunicator, ARankThatLeavesEndsTheWaitsOfThoseThatNeedIt) {
+  Communicators communicators = MakeRanks(2);
+  Thread thread("rank", [&] {
+    EXPECT_EQ(communicators[0]->Barrier(), OkStatus());
+    EXPECT_EQ(communicators[0]->Barrier(), Cancelled("rank 1 has left the group"));
+  });
+  EXPECT_EQ(communicators[1]->Barrier(), OkStatus());
+  communicators[1].reset();
+  thread.Join();
+}
+
+TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
+  Communicators communicators = MakeRanks(3);
+  std::vector<float> values(1000, 1.f);
+  EXPECT_EQ(communicators[2]->Broadcast(Bytes(values), 2), OkStatus());
+  communicators[2].reset();
+  for (const int rank : {0, 1}) {
+    std::vector<float> received(1000);
+    EXPECT_EQ(communicators[rank]->Broadcast(Bytes(received), 2), OkStatus());
+    EXPECT_EQ(received, values);
+  }
+}
+
+// The rank that notices first names the dead one. If it is sending a frame at that time, it cannot
+// send the reason, so the other one may see only that the first has closed its connection.
+TEST(SocketCommunicator, ADeadRankIsNamedAtOnce) {
+  for (const size_t count : {size_t{10}, size_t{2'000'000}}) {
+    Sockets sockets = Connect(3);
+    Communicators communicators;
+    for (const int rank : {0, 1}) communicators.push_back(Make(rank, std::move(sockets[rank])));
+    // Rank 2 dies after its peers have begun: its sockets close without a word.
+    Thread death("death", [&] {
+      while (communicators[0]->CurrentWait().on < 0 && communicators[1]->CurrentWait().on < 0) {
+        std::this_thread::yield();
+      }
+      sockets[2].clear();
+    });
+    std::atomic<int> named = 0;
+    OnAllRanks(communicators, [&](Communicator& communicator) {
+      std::vector<float> values(count);
+      const Status status = Sum(communicator, values);
+      EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+      EXPECT_NE(Message(status).find("closed its connection in operation 1, AllReduce("),
+                std::string::npos)
+          << status;
+      if (Message(status).find("rank 2 ") == 0) ++named;
+    });
+    death.Join();
+    EXPECT_GE(named, 1);
+  }
+}
+
+// Calls a different function on each of two ranks, and expects that both return the same error.
+void ExpectMismatch(const std::function<Status(Communicator&)>& first,
+                    const std::function<Status(Communicator&)>& second, const std::string& a,
+                    const std::string& b) {
+  OnAllRanks(MakeRanks(2), [&](Communicator& communicator) {
+    const Status status = communicator.rank() == 0 ? first(communicator) : second(communicator);
+    EXPECT_EQ(status,
+              InvalidArgument("rank 0 called ", a, " as operation 1, but rank 1 called ", b,
+                              " as operation 1; all ranks must call the same operations in the "
+                              "same order"));
+  });
+}
+
+TEST(SocketCommunicator, DifferentCallsAreAnErrorThatNamesBoth) {
+  const auto all_reduce = [](size_t count, DType dtype) {
+    return [count, dtype](Communicator& communicator) {
+      std::vector<float> values(count);
+      return communicator.AllReduce(Bytes(values), dtype, Reduction::kSum);
+    };
+  };
+  const auto broadcast = [](int root) {
+    return [root](Communicator& communicator) {
+      std::vector<float> values(4);
+      const Status status = communicator.Broadcast(Bytes(values), root);
+      return status.ok() ? communicator.Barrier() : status;
+    };
+  };
+  const auto barrier = [](Communicator& communicator) { return communicator.Barrier(); };
+  ExpectMismatch(all_reduce(4, DType::kFloat32), all_reduce(1'000'000, DType::kFloat32),
+                 "AllReduce(16 bytes of float32, sum)", "AllReduce(4000000 bytes of float32, sum)");
+  ExpectMismatch(all_reduce(4, DType::kFloat32), all_reduce(4, DType::kInt32),
+                 "AllReduce(16 bytes of float32, sum)", "AllReduce(16 bytes of int32, sum)");
+  ExpectMismatch(barrier, all_reduce(0, DType::kFloat64), "Barrier",
+                 "AllReduce(0 bytes of float64, sum)");
+  // Each waits for the other, and neither sends: only their announcements show it.
+  ExpectMismatch(broadcast(1), broadcast(0), "Broadcast(16 bytes, root 1)",
+                 "Broadcast(16 bytes, root 0)");
+  // Rank 0 is done with its operation before rank 1 says in which call it waits.
+  ExpectMismatch(broadcast(0), barrier, "Broadcast(16 bytes, root 0)", "Barrier");
+}
+
+TEST(SocketCommunicator, OtherCostsAreAnError) {
+  Sockets sockets = Connect(2);
+  Communicators communicators;
+  communicators.push_back(Make(0, std::move(sockets[0]), kFewRounds));
+  communicators.push_back(Make(1, std::move(sockets[1]), kFewBytes));
+  OnAllRanks(communicators, [](Communicator& communicator) {
+    std::vector<float> values(1000);
+    const Status status = Sum(communicator, values);
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
+  });
+}
+
+TEST(SocketCommunicator, WrongArgumentsEndTheOperationsOfAllRanks) {
+  OnAllRanks(MakeRanks(2), [](Communicator& communicator) {
+    std::vector<float> values(3);
+    const Status status =
+        communicator.rank() == 0
+            ? communicator.AllReduce(Bytes(values), DType::kUInt8, Reduction::kSum)
+            : communicator.Barrier();
+    EXPECT_EQ(status,
+              InvalidArgument("AllReduce of uint8: expected float32, float64, int32 or int64"));
+  });
+  OnAllRanks(MakeRanks(2), [](Communicator& communicator) {
+    std::vector<float> values(3);
+    EXPECT_EQ(communicator.AllToAll(Bytes(values), sizeof(float)),
+              InvalidArgument("AllToAll of 3 elements: expected a multiple of the 2 ranks"));
+  });
+  OnAllRanks(MakeRanks(2), [](Communicator& communicator) {
+    std::vector<float> values(1);
+    EXPECT_EQ(communicator.Broadcast(Bytes(values), -1).code(), StatusCode::kInvalidArgument);
+  });
+}
+
+TEST(SocketCommunicator, MoreBytesThanAllowedAreAnErrorOnEveryRank) {
+  OnAllRanks(MakeRanks(3), [](Communicator& communicator) {
+    const std::vector<std::byte> own(static_cast<size_t>(communicator.rank()));
+    std::vector<std::byte> all;
+    std::vector<size_t> sizes;
+    EXPECT_EQ(communicator.AllGatherVariable(own, 3, all, sizes), OkStatus());
+    EXPECT_EQ(communicator.AllGatherVariable(own, 2, all, sizes).code(),
+              StatusCode::kResourceExhausted);
+  });
+}
+
+// Rank 1 is a peer that sends `bytes` and then nothing. Returns how rank 0's operation ends.
+Status FacedWith(std::span<const std::byte> bytes) {
+  Sockets sockets = Connect(2);
+  const auto communicator = Make(0, std::move(sockets[0]));
+  EXPECT_EQ(write(sockets[1][0].get(), bytes.data(), bytes.size()),
+            static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(shutdown(sockets[1][0].get(), SHUT_WR), 0);
+  std::vector<float> values(4);
+  return Sum(*communicator, values);
+}
+
+TEST(SocketCommunicator, AnyChangedByteOfAHeaderIsAnError) {
+  const Call call{.operation = Operation::kAllReduce,
+                  .bytes = 16,
+                  .element_bytes = 4,
+                  .dtype = DType::kFloat32};
+  const FrameHeader header{.call = call,
+                           .operation = 1,
+                           .fingerprint = MakePlan(call, 0, 2, {}).fingerprint,
+                           .length = 16};
+  std::vector<std::byte> frame(kFrameHeaderBytes + 16);
+  std::ranges::copy(EncodeFrame(header), frame.begin());
+  ASSERT_EQ(FacedWith(frame), OkStatus());
+  for (size_t i = 0; i < kFrameHeaderBytes; ++i) {
+    for (const int value : {0x00, 0x01, 0x02, 0x03, 0x04, 0x7F, 0x80, 0xFF}) {
+      std::vector<std::byte> changed = frame;
+      changed[i] = static_cast<std::byte>(value);
+      if (changed[i] == frame[i]) continue;
+      EXPECT_FALSE(FacedWith(changed).ok()) << "byte " << i << " is " << value;
+    }
+  }
+}
+
+TEST(SocketCommunicator, ATruncatedFrameIsAnError) {
+  const Call call{.operation = Operation::kAllReduce,
+                  .bytes = 16,
+                  .element_bytes = 4,
+                  .dtype = DType::kFloat32};
+  const FrameHeader header{.call = call,
+                           .operation = 1,
+                           .fingerprint = MakePlan(call, 0, 2, {}).fingerprint,
+                           .length = 16};
+  std::vector<std::byte> frame(kFrameHeaderBytes + 16);
+  std::ranges::copy(EncodeFrame(header), frame.begin());
+  for (size_t size = 0; size < frame.size(); ++size) {
+    EXPECT_EQ(FacedWith(std::span(frame).first(size)).code(), StatusCode::kUnavailable) << size;
+  }
+}
+
+TEST(SocketCommunicator, ReasonsOfPeersAreBoundedAndPrintable) {
+  const std::string text = "\x1b[31mred\n";
+  const FrameHeader header{
+      .kind = FrameKind::kAbort, .number = 9999, .length = static_cast<int64_t>(text.size())};
+  std::vector<std::byte> frame(kFrameHeaderBytes + text.size());
+  std::ranges::copy(EncodeFrame(header), frame.begin());
+  std::ranges::copy(std::as_bytes(std::span(text)), frame.begin() + kFrameHeaderBytes);
+  EXPECT_EQ(FacedWith(frame), Unavailable("?[31mred?"));
+  FrameHeader longer = header;
+  longer.length = kMostReasonBytes + 1;
+  EXPECT_EQ(DecodeFrame(EncodeFrame(longer)).status().code(), StatusCode::kDataLoss);
+}
+
+TEST(SocketCommunicator, MemoryOutlivesTheCommunicator) {
+  Communicators communicators = MakeRanks(1);
+  auto memory = communicators[0]->Allocate(100);
+  ASSERT_TRUE(memory.ok());
+  communicators.clear();
+  EXPECT_EQ((*memory)->bytes().size(), 100U);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>((*memory)->bytes().data()) % 64, 0U);
+  (*memory)->bytes()[99] = std::byte{1};
+}
+
+}  // namespace
+}  // namespace tfjob::collectives
