@@ -148,11 +148,27 @@ Status Store(Target& target, StatusOr<Source> source) {
   return OkStatus();
 }
 
+// The package model checks the arguments.
+StatusOr<std::shared_ptr<const Json>> ReadMetrics(const Key& key, const JsonField& field) {
+  if (!field.present() || !field.value()->is_array())
+    return field.Mismatch("a list of metrics, such as [accuracy]");
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  for (const JsonField& element : elements)
+    RETURN_IF_ERROR(ReadChoice(key, element.IsObject() ? element["name"] : element).status());
+  if (elements.empty()) return std::shared_ptr<const Json>();
+  return std::make_shared<const Json>(*field.value());
+}
+
 StatusOr<std::shared_ptr<const Json>> ReadLayers(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) {
     return field.Mismatch("a list of layers, such as [{Dense: {units: 10}}]");
   }
   return std::make_shared<const Json>(*field.value());
+}
+
+StatusOr<std::shared_ptr<const Json>> ReadJson(const Key& key, const JsonField& field) {
+  if (key.type == KeyType::kMetrics) return ReadMetrics(key, field);
+  return key.type == KeyType::kOutputs ? ReadOutputs(field) : ReadLayers(field);
 }
 
 template <typename T>
@@ -196,8 +212,7 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
             return Store(at.mutate(config), ReadRanges(field));
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
-            return Store(at.mutate(config),
-                         key.type == KeyType::kOutputs ? ReadOutputs(field) : ReadLayers(field));
+            return Store(at.mutate(config), ReadJson(key, field));
           },
           [&](const Choice& at) -> Status {
             ASSIGN_OR_RETURN(std::string name, ReadChoice(key, field));
@@ -237,7 +252,8 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
             return at.read(config).empty() ? Json() : Json(at.read(config));
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
-            return at.read(config) ? *at.read(config) : Json();
+            if (at.read(config)) return *at.read(config);
+            return key.type == KeyType::kMetrics ? Json::array() : Json();
           },
           [&](const Choice& at) {
             const std::string& name = key.choices[static_cast<size_t>(at.get(config))];

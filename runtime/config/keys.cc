@@ -170,10 +170,11 @@ void AddOutputKeys(std::vector<Key>& keys) {
                          "their sum, by Keras' names.",
                   .choices = {"sum_over_batch_size", "sum"}});
   keys.push_back({.path = "metrics",
-                  .type = KeyType::kStrings,
+                  .type = KeyType::kMetrics,
                   .binding = Bind<&C::metrics>(),
                   .doc = "Metrics to report in addition to the loss, with Keras' names and "
-                         "defaults: [Losses and metrics](#losses-and-metrics).",
+                         "arguments, such as `[accuracy, {name: top_k_categorical_accuracy, k: "
+                         "3}]`: [Losses and metrics](#losses-and-metrics).",
                   .choices = MetricNames()});
   keys.push_back({.path = "class_weight",
                   .type = KeyType::kClassWeights,

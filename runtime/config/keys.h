@@ -39,6 +39,7 @@ using Binding =
 //   kClassWeights a map of class numbers to numbers
 //   kNames        a map of names to names, or one name, which is stored as {"": NAME}
 //   kRanges       a map of names to [low, high]
+//   kMetrics      a list of names, or of maps with a name and arguments
 //   kOutputs      a map of names to maps of the keys that are per_output
 enum class KeyType {
   kBool,
@@ -55,6 +56,7 @@ enum class KeyType {
   kNames,
   kRanges,
   kLayers,
+  kMetrics,
   kOutputs
 };
 

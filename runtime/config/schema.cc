@@ -71,6 +71,11 @@ Json TypeSchema(const Key& key) {
            {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
+    case KeyType::kMetrics: {
+      const Json with_arguments = {
+          {"type", "object"}, {"required", {"name"}}, {"properties", {{"name", text}}}};
+      return {{"type", "array"}, {"items", {{"anyOf", Json::array({text, with_arguments})}}}};
+    }
     case KeyType::kOutputs:
       return {{"type", "object"},
               {"additionalProperties", KeysSchema(/*per_output=*/true)},
@@ -112,10 +117,12 @@ std::string TypeName(const Key& key) {
     case KeyType::kString:
     case KeyType::kChoice:
     case KeyType::kStrings:
+    case KeyType::kMetrics:
       break;
   }
   std::string names;
   for (const std::string& name : Writable(key)) names += (names.empty() ? "`" : ", `") + name + "`";
+  if (key.type == KeyType::kMetrics) return "list of names, or of maps with arguments: " + names;
   if (key.type == KeyType::kStrings) return names.empty() ? "list of strings" : "list of " + names;
   return names.empty() ? "string" : names;
 }

@@ -69,7 +69,7 @@ TEST(TrainingConfig, ReadsEveryKindOfKey) {
   EXPECT_EQ(config.model.layers->size(), 3u);
   EXPECT_EQ(config.loss.name, "sparse_categorical_crossentropy");
   EXPECT_TRUE(config.loss.from_logits);
-  EXPECT_EQ(config.metrics, std::vector<std::string>{"accuracy"});
+  EXPECT_EQ(*config.metrics, Json::array({"accuracy"}));
   EXPECT_EQ(config.optimizer.name, "adam");
   EXPECT_EQ(config.optimizer.learning_rate, 0.01);
   EXPECT_EQ(config.optimizer.beta_1, 0.8);
@@ -163,6 +163,8 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
       "t.yaml: data.train.scale: expected a number, or a fraction such as \"1/255\", got \"1/0\"");
   const std::string metric = ParseError("metrics: [acuracy]");
   EXPECT_TRUE(metric.starts_with("t.yaml: metrics[0]: expected one of accuracy, ")) << metric;
+  const std::string named = ParseError("metrics: [accuracy, {name: acuracy, k: 3}]");
+  EXPECT_TRUE(named.starts_with("t.yaml: metrics[1].name: expected one of accuracy, ")) << named;
   EXPECT_TRUE(metric.ends_with("got \"acuracy\"; did you mean \"accuracy\"?")) << metric;
   EXPECT_EQ(ParseError("data: 3"), "t.yaml: data: expected a map of keys, got 3");
   EXPECT_EQ(ParseError("loss: 3"), "t.yaml: loss: expected a name, or a map of keys, got 3");
@@ -197,7 +199,7 @@ TEST(TrainingConfig, OverridesReplaceKeysAndLeaveTheRest) {
   EXPECT_EQ(config->batch_size, 7);
   EXPECT_EQ(config->strategy.mode, PsMode::kAsync);
   EXPECT_EQ(config->strategy.replicas_to_aggregate, 2);
-  EXPECT_EQ(config->metrics.size(), 2u);
+  EXPECT_EQ(config->metrics->size(), 2u);
   EXPECT_EQ(config->optimizer.name, "sgd");
   EXPECT_EQ(config->data.eval.weights, (std::vector<double>{1, 2}));
   EXPECT_EQ(Message(Override(*config, "batch_size", "x")),
@@ -271,7 +273,7 @@ TEST(TrainingConfig, AnOutputHasKeysOfItsOwn) {
   EXPECT_EQ(a.loss.name, "mean_squared_error");
   EXPECT_FALSE(a.loss.from_logits) << "belongs to the other loss";
   EXPECT_EQ(a.loss_weight, 0.5);
-  EXPECT_EQ(a.metrics, std::vector<std::string>({"accuracy"}));
+  EXPECT_EQ(*a.metrics, Json::array({"accuracy"}));
   EXPECT_TRUE(b.loss.from_logits);
   EXPECT_EQ(b.class_weight, (std::map<int64_t, double>{{0, 1}, {3, 2.5}}));
   EXPECT_EQ(ForOutput(config, "c").loss.name, "categorical_crossentropy");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/shape.h"
@@ -200,6 +202,43 @@ TEST(LossNames, AreParsedWithSuggestions) {
   EXPECT_EQ(*ParseMetric("accuracy"), Metric::kAccuracy);
   EXPECT_EQ(Message(ParseLoss("mean_square_error").status()),
             "loss mean_square_error is not supported; did you mean \"mean_squared_error\"?");
+}
+
+// Returns the error of reading a metric.
+std::string MetricError(const std::string& text) {
+  const StatusOr<Json> json = ParseJson(text, "test");
+  if (!json.ok()) return "no JSON";
+  return std::string(Message(ReadMetric(JsonField(*json, "metrics[0]")).status()));
+}
+
+TEST(Metrics, ArgumentsAreRead) {
+  const StatusOr<Json> json =
+      ParseJson(R"({"name": "auc", "curve": "PR", "num_thresholds": 50})", "");
+  ASSERT_TRUE(json.ok());
+  const StatusOr<Metric> metric = ReadMetric(JsonField(*json));
+  ASSERT_TRUE(metric.ok()) << metric.status();
+  EXPECT_EQ(metric->curve, Metric::Curve::kPr);
+  EXPECT_EQ(SumsOf(*metric, 1), 102);
+}
+
+TEST(Metrics, ErrorsNameTheMetricAndTheArgument) {
+  EXPECT_EQ(MetricError(R"({"name": "auc", "num_threshold": 3})"),
+            "metrics[0].num_threshold: argument num_threshold of metric auc is not supported; did "
+            "you mean \"num_thresholds\"?");
+  EXPECT_EQ(MetricError(R"({"name": "accuracy", "k": 3})"),
+            "metrics[0].k: argument k of metric accuracy is not supported");
+  EXPECT_EQ(MetricError(R"({"name": "top_k_categorical_accuracy", "k": 0})"),
+            "metric top_k_categorical_accuracy: metrics[0].k: expected an integer from 1 to "
+            "1073741824, got 0");
+  EXPECT_EQ(MetricError(R"({"name": "precision", "thresholds": [0.1, 0.2]})"),
+            "metric precision: metrics[0].thresholds: expected one threshold: with several, the "
+            "metric would have several values, got a list");
+  EXPECT_EQ(MetricError(R"({"name": "auc", "curve": "ROCK"})"),
+            "metric auc: metrics[0].curve: expected ROC or PR, got \"ROCK\"");
+  Metric recall = Metric::kRecall;
+  recall.class_id = 3;
+  EXPECT_EQ(Message(CheckMetric(recall, {3}, DType::kFloat32, {3})),
+            "metric recall: class_id is 3, but the output has 3 classes, from 0");
 }
 
 }  // namespace

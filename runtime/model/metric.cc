@@ -36,8 +36,6 @@ constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "false_positives",
                                           "false_negatives"};
 static_assert(std::size(kOwnNames) == static_cast<size_t>(Metric::kLoss));
-// Keras' default for the top-k metrics.
-constexpr double kTopK = 5;
 
 bool IsCount(Metric metric) {
   return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
@@ -86,12 +84,12 @@ Output CategoricalAccuracy(Builder& b, Output p, Output y) {
   return AsFloat(b, Equal(b, ArgMax(b, p, -1), ClassesOf(b, y)));
 }
 
-Output BinaryAccuracy(Builder& b, Output p, Output y) {
-  const Output positive = AsFloat(b, Greater(b, p, losses::Number(b, p, 0.5)));
+Output BinaryAccuracy(Builder& b, double threshold, Output p, Output y) {
+  const Output positive = AsFloat(b, Greater(b, p, losses::Number(b, p, threshold)));
   return MeanOfLast(b, AsFloat(b, Equal(b, positive, LabelsLike(b, y, p))));
 }
 
-Output TopK(Builder& b, Output p, Output y) {
+Output TopK(Builder& b, int64_t k, Output p, Output y) {
   const Shape& shape = b.shape(p);
   const int64_t count = shape.dim(-1);
   Tensor numbers(DType::kInt64, Shape({count}));
@@ -102,32 +100,36 @@ Output TopK(Builder& b, Output p, Output y) {
   const Output chosen = AsFloat(b, Equal(b, classes, Const(b, std::move(numbers))));
   const Output score = Sum(b, Mul(b, chosen, p), {-1}, true);
   const Output better = Sum(b, AsFloat(b, Greater(b, p, score)), {-1});
-  return AsFloat(b, Less(b, better, losses::Number(b, better, kTopK)));
+  return AsFloat(b, Less(b, better, losses::Number(b, better, static_cast<double>(k))));
 }
 
 // Returns one value per place of a metric that is a mean, or a function of one.
 Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
   switch (metric.kind) {
     case Metric::kBinaryAccuracy:
-      return BinaryAccuracy(b, p, y);
+      return BinaryAccuracy(b, metric.threshold, p, y);
     case Metric::kCategoricalAccuracy:
     case Metric::kSparseCategoricalAccuracy:
       return CategoricalAccuracy(b, p, y);
     case Metric::kTopKCategoricalAccuracy:
     case Metric::kSparseTopKCategoricalAccuracy:
-      return TopK(b, p, y);
+      return TopK(b, metric.k, p, y);
     case Metric::kRootMeanSquaredError:
       return LossValues(b, {.kind = LossKind::kMeanSquaredError}, p, y);
     default:
       break;
   }
-  Loss own{.kind = metric.loss, .from_logits = loss.from_logits};
+  Loss own{.kind = metric.loss,
+           .from_logits = metric.from_logits.value_or(loss.from_logits),
+           .label_smoothing = metric.label_smoothing};
   if (metric.kind == Metric::kPerplexity) {
     own.kind = b.dtype(y) == DType::kInt64 ? LossKind::kSparseCategoricalCrossentropy
                                            : LossKind::kCategoricalCrossentropy;
   }
   const Output values = LossValues(b, own, p, y);
-  return metric == LossKind::kCosineSimilarity ? Neg(b, values) : values;
+  const bool similarity =
+      metric.kind == Metric::kLoss && metric.loss == LossKind::kCosineSimilarity;
+  return similarity ? Neg(b, values) : values;
 }
 
 // Adds up the values, each divided by the number of places of an example.
@@ -171,6 +173,10 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
   const int64_t last = output.rank() == 0 ? 1 : output.dim(-1);
   if (metric.kind == Metric::kR2Score && output.rank() != 1) {
     return InvalidArgument(what, " expects an output of one axis, got shape ", output.ToString());
+  }
+  if (metric.class_id >= last) {
+    return InvalidArgument(what, ": class_id is ", metric.class_id, ", but the output has ", last,
+                           " classes, from 0");
   }
   return CheckLabels(what, FormOfMetric(Resolve(metric, last, classes), classes), output,
                      label_dtype, label_shape);

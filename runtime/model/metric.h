@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/model/loss.h"
 
 namespace tfjob::model {
@@ -15,12 +17,12 @@ namespace tfjob::model {
 // the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
 // kAccuracy is kBinaryAccuracy if the output has one element, and otherwise
 // kSparseCategoricalAccuracy or kCategoricalAccuracy, by the form of the labels. The top-k metrics
-// say whether fewer than 5 scores are above that of the label's class. As a metric, the cosine
+// say whether fewer than `k` scores are above that of the label's class. As a metric, the cosine
 // similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
-// An element counts as positive if it is above 0.5. kAuc is the area under the ROC curve, by the
-// trapezoid rule, at 200 thresholds that are evenly distributed.
+// An element counts as positive if it is above `threshold`. kAuc is the area under a curve, from
+// its values at `num_thresholds` thresholds that are evenly distributed.
 struct Metric {
   enum class Kind {
     kAccuracy,
@@ -39,15 +41,31 @@ struct Metric {
     kTrueNegatives,
     kFalsePositives,
     kFalseNegatives,
-    kLoss,  // the mean of `loss`, with its default arguments
+    kLoss,  // the mean of `loss`
   };
   using enum Kind;
 
   Metric(Kind kind) : kind(kind) {}                   // NOLINT: most kinds are a whole metric
   Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
 
+  enum class Curve { kRoc, kPr };
+  // How the area between two thresholds is computed: with Keras' interpolation, or from the lower
+  // or the higher of the two values.
+  enum class Summation { kInterpolation, kMinoring, kMajoring };
+
   Kind kind;
   LossKind loss = {};
+
+  // Arguments, with Keras' names and defaults. Each kind has only those that ReadMetric accepts.
+  double threshold = 0.5;
+  int64_t k = 5;
+  int64_t class_id =
+      -1;  // -1: all elements of the output; otherwise only this one of the last axis
+  int64_t num_thresholds = 200;
+  Curve curve = Curve::kRoc;
+  Summation summation_method = Summation::kInterpolation;
+  std::optional<bool> from_logits = {};  // unset: that of the output's loss; kAuc: false
+  double label_smoothing = 0;
 
   bool operator==(const Metric&) const = default;
 };
@@ -55,6 +73,9 @@ struct Metric {
 // Parses a name such as "accuracy". For any other name, returns InvalidArgument with a message that
 // suggests or lists names.
 StatusOr<Metric> ParseMetric(std::string_view name);
+// Reads a name, or a map with a name and arguments: {name: top_k_categorical_accuracy, k: 3}.
+// Errors are InvalidArgument; they name the path, the metric and the argument.
+StatusOr<Metric> ReadMetric(const JsonField& field);
 std::string_view Name(Metric metric);
 // Returns the names of all metrics.
 std::vector<std::string_view> MetricNames();
@@ -68,7 +89,7 @@ int64_t SumsOf(Metric metric, int64_t elements, bool masked = false);
 
 // Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
-// the output's loss.
+// the output's loss, unless they state it.
 //
 // If the output has a mask, a mean is one over the places that count, as in Keras, and has two
 // sums: that of the values and that of the mask. As in Keras, the other metrics ignore the mask:

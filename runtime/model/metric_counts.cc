@@ -13,14 +13,12 @@ using graph::Builder;
 using graph::Output;
 using losses::OneMinus;
 
-constexpr size_t kThresholds = 200;
-
 // Keras' thresholds: evenly distributed, with the first and the last moved slightly outwards.
-Tensor Thresholds() {
-  Tensor tensor(DType::kFloat32, Shape({1, kThresholds}));
+Tensor Thresholds(int64_t count) {
+  Tensor tensor(DType::kFloat32, Shape({1, count}));
   const auto values = tensor.data<float>();
-  for (size_t i = 0; i < kThresholds; ++i)
-    values[i] = static_cast<float>(static_cast<double>(i) / (kThresholds - 1));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(count - 1));
   values.front() = static_cast<float>(-losses::kEpsilon);
   values.back() = static_cast<float>(1 + losses::kEpsilon);
   return tensor;
@@ -30,10 +28,21 @@ Output Vector(Builder& b, Output x) {
   return Reshape(b, x, {-1});
 }
 
-Output AucSums(Builder& b, Output p, Output y) {
+// Returns the elements of one class: x[..., class_id].
+Output OfClass(Builder& b, int64_t class_id, Output x) {
+  const Shape& shape = b.shape(x);
+  if (!b.ok() || shape.rank() < 2) return x;
+  std::vector<int64_t> begin(static_cast<size_t>(shape.rank()), 0), size = shape.dims();
+  begin.back() = class_id;
+  size.back() = 1;
+  return Slice(b, x, std::move(begin), std::move(size));
+}
+
+Output AucSums(Builder& b, const Metric& metric, Output p, Output y) {
+  if (metric.from_logits.value_or(false)) p = Sigmoid(b, p);
   const Output column = Reshape(b, ClipByValue(b, p, 0, 1), {-1, 1});
-  const Output above =
-      Cast(b, Greater(b, column, Const(b, Thresholds())), DType::kFloat32);  // [n, thresholds]
+  const Output above = Cast(b, Greater(b, column, Const(b, Thresholds(metric.num_thresholds))),
+                            DType::kFloat32);  // [n, thresholds]
   const Output yes = Reshape(b, y, {1, -1});
   const Output no = OneMinus(b, yes);
   return Concat(b,
@@ -56,16 +65,6 @@ double Quotient(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-double AreaUnderCurve(std::span<const double> sums) {
-  const double positives = sums[2 * kThresholds], negatives = sums[2 * kThresholds + 1];
-  const auto recall = [&](size_t i) { return Quotient(sums[i], positives); };
-  const auto false_rate = [&](size_t i) { return Quotient(sums[kThresholds + i], negatives); };
-  double area = 0;
-  for (size_t i = 0; i + 1 < kThresholds; ++i)
-    area += (false_rate(i) - false_rate(i + 1)) * (recall(i) + recall(i + 1)) / 2;
-  return area;
-}
-
 double R2(std::span<const double> sums, double examples) {
   const size_t elements = sums.size() / 3;
   double total = 0;
@@ -80,18 +79,23 @@ double R2(std::span<const double> sums, double examples) {
 }  // namespace
 
 int64_t SumsOf(Metric metric) {
-  if (metric.kind == Metric::kAuc) return 2 * kThresholds + 2;
+  if (metric.kind == Metric::kAuc) return 2 * metric.num_thresholds + 2;
   return metric.kind == Metric::kPrecision || metric.kind == Metric::kRecall ? 2 : 1;
 }
 
 Output Sums(Builder& b, Metric metric, Output p, Output y) {
+  if (metric.class_id >= 0) {
+    p = OfClass(b, metric.class_id, p);
+    y = OfClass(b, metric.class_id, y);
+  }
   if (metric.kind == Metric::kR2Score) return R2Sums(b, p, y);
   // As in Keras, every label but 0 is positive.
   const Output yes = metric.kind == Metric::kAuc
                          ? y
                          : OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));
-  if (metric.kind == Metric::kAuc) return AucSums(b, p, yes);
-  const Output positive = Cast(b, Greater(b, p, losses::Number(b, p, 0.5)), b.dtype(p));
+  if (metric.kind == Metric::kAuc) return AucSums(b, metric, p, yes);
+  const Output positive =
+      Cast(b, Greater(b, p, losses::Number(b, p, metric.threshold)), b.dtype(p));
   const Output no = OneMinus(b, yes), negative = OneMinus(b, positive);
   const Output true_positives = CountBoth(b, yes, positive);
   switch (metric.kind) {
@@ -113,7 +117,7 @@ Output Sums(Builder& b, Metric metric, Output p, Output y) {
 
 double Value(Metric metric, std::span<const double> sums, double examples) {
   if (metric.kind == Metric::kR2Score) return R2(sums, examples);
-  if (metric.kind == Metric::kAuc) return AreaUnderCurve(sums);
+  if (metric.kind == Metric::kAuc) return AreaUnderCurve(metric, sums);
   const bool ratio = metric.kind == Metric::kPrecision || metric.kind == Metric::kRecall;
   return ratio ? Quotient(sums[0], sums[0] + sums[1]) : sums[0];
 }

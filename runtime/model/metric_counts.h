@@ -15,6 +15,9 @@ int64_t SumsOf(Metric metric);
 //   kR2Score   per element of the output: Σ y, then Σ y², then Σ (y - p)²
 graph::Output Sums(graph::Builder& b, Metric metric, graph::Output p, graph::Output y);
 
+// Returns the value of kAuc, by Keras' formulas (keras/src/metrics/confusion_metrics.py).
+double AreaUnderCurve(const Metric& metric, std::span<const double> sums);
+
 double Value(Metric metric, std::span<const double> sums, double examples);
 
 }  // namespace tfjob::model::counts

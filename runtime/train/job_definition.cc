@@ -19,6 +19,22 @@
 namespace tfjob::train {
 namespace {
 
+StatusOr<std::vector<model::Metric>> MetricsOf(const config::TrainingConfig& config) {
+  std::vector<model::Metric> metrics;
+  if (config.metrics == nullptr) return metrics;
+  ASSIGN_OR_RETURN(const auto elements, JsonField(*config.metrics, "metrics").Elements());
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(element));
+    for (const model::Metric& other : metrics) {
+      if (Name(other) != Name(metric)) continue;
+      return InvalidArgument(element.path(), ": metric ", Name(metric),
+                             " is there twice; keep one of the two");
+    }
+    metrics.push_back(metric);
+  }
+  return metrics;
+}
+
 StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
   model::Objective objective{.weight = config.loss_weight};
   ASSIGN_OR_RETURN(objective.loss.kind, model::ParseLoss(config.loss.name));
@@ -29,10 +45,7 @@ StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
   objective.loss.delta = config.loss.delta.value_or(objective.loss.delta);
   objective.loss.apply_class_balancing = config.loss.apply_class_balancing.value_or(false);
   objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
-  for (const std::string& name : config.metrics) {
-    ASSIGN_OR_RETURN(model::Metric metric, model::ParseMetric(name));
-    objective.metrics.push_back(metric);
-  }
+  ASSIGN_OR_RETURN(objective.metrics, MetricsOf(config));
   return objective;
 }
 

@@ -67,7 +67,8 @@ class Compiled(unittest.TestCase):
         keras.utils.set_random_seed(1)
         model = network()
         randomize(model, np.random.default_rng(6), 0.4)
-        model.compile(make(), loss=keras.losses.MeanSquaredError(), loss_weights=0.5, metrics=["mae"])
+        model.compile(make(), loss=keras.losses.MeanSquaredError(), loss_weights=0.5,
+                      metrics=["mae", keras.metrics.BinaryAccuracy(threshold=0.25)])
         return model
 
     def fit(self, model, steps):

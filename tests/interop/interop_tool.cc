@@ -207,11 +207,10 @@ StatusOr<Json> ComputeLoss(const Json& request) {
   return Json{{"values", results[0]}, {"gradient", results[1]}};
 }
 
-// {"metric": name, "batches": [[prediction, labels, mask or nothing more], …]} → the metric's value
-// over all batches
+// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels, mask or nothing
+// more], …]} → the metric's value over all batches
 StatusOr<Json> ComputeMetric(const Json& request) {
-  ASSIGN_OR_RETURN(const model::Metric metric,
-                   model::ParseMetric(request["metric"].get<std::string>()));
+  ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(JsonField(request["metric"])));
   std::vector<double> totals;
   int64_t examples = 0;
   for (const Json& batch : request["batches"]) {

@@ -82,6 +82,32 @@ METRICS += [
 ]
 
 
+def with_arguments():
+    """Returns (class, name, arguments, prediction, labels)."""
+    m, logits = keras.metrics, 3 * SCORES
+    cases = [(m.BinaryAccuracy, "binary_accuracy", {"threshold": t}, PROBABILITIES, ONES) for t in (0.2, 0.31)]
+    cases += [(m.TopKCategoricalAccuracy, "top_k_categorical_accuracy", {"k": k}, WIDE,
+               np.eye(12, dtype=np.float32)[LABELS]) for k in (1, 3)]
+    cases += [(m.SparseTopKCategoricalAccuracy, "sparse_top_k_categorical_accuracy", {"k": 2}, WIDE, LABELS)]
+    for make, name in [(m.Precision, "precision"), (m.Recall, "recall")]:
+        cases += [(make, name, arguments, PROBABILITIES, ONES)
+                  for arguments in ({"thresholds": 0.2}, {"class_id": 0}, {"class_id": 2, "thresholds": [0.3]})]
+    for make, name in [(m.TruePositives, "true_positives"), (m.TrueNegatives, "true_negatives"),
+                       (m.FalsePositives, "false_positives"), (m.FalseNegatives, "false_negatives")]:
+        cases += [(make, name, {"thresholds": 0.3}, PROBABILITIES, ONES)]
+    cases += [(m.AUC, "auc", {"num_thresholds": n, "curve": curve, "summation_method": method}, PROBABILITIES, ONES)
+              for n in (2, 3, 50, 200) for curve in ("ROC", "PR")
+              for method in ("interpolation", "minoring", "majoring")]
+    cases += [(m.AUC, "auc", {"from_logits": True}, logits, ONES)]
+    cases += [(m.BinaryCrossentropy, "binary_crossentropy", {"from_logits": True, "label_smoothing": 0.2}, logits, ONES),
+              (m.BinaryCrossentropy, "binary_crossentropy", {"label_smoothing": 0.1}, PROBABILITIES, ONES),
+              (m.CategoricalCrossentropy, "categorical_crossentropy", {"from_logits": True, "label_smoothing": 0.3},
+               logits, ROWS),
+              (m.SparseCategoricalCrossentropy, "sparse_categorical_crossentropy", {"from_logits": True}, logits,
+               CLASSES)]
+    return cases
+
+
 # Of an output with a mask.
 MASKED = [
     (keras.metrics.BinaryAccuracy, "binary_accuracy", PROBABILITIES, ONES),
@@ -122,6 +148,16 @@ class Metrics(unittest.TestCase):
                     metric.update_state(labels[part], prediction[part])
                     batches.append([as_json(prediction[part]), as_json(labels[part])])
                 got = tool("metric", {"metric": name, "batches": batches})
+                self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)
+
+    def test_values_with_arguments_equal_keras(self):
+        for make, name, arguments, prediction, labels in with_arguments():
+            with self.subTest(metric=name, **arguments):
+                metric, batches = make(**arguments), []
+                for part in (slice(0, 4), slice(4, None)):
+                    metric.update_state(labels[part], prediction[part])
+                    batches.append([as_json(prediction[part]), as_json(labels[part])])
+                got = tool("metric", {"metric": {"name": name, **arguments}, "batches": batches})
                 self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)
 
     def test_masks_of_outputs_count_as_in_keras(self):

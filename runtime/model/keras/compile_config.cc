@@ -119,11 +119,16 @@ StatusOr<Json> KeysOfOutput(const JsonField& compiled, std::span<const std::stri
   if (weight.present()) {
     ASSIGN_OR_RETURN(keys["loss_weight"], weight.Double());
   }
-  for (const char* name : {"metrics", "weighted_metrics"}) {
-    ASSIGN_OR_RETURN(const JsonField part, MetricsOfOutput(compiled[name], outputs, output));
-    ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part));
-    if (!metrics.empty()) keys[name] = std::move(metrics);
+  ASSIGN_OR_RETURN(const JsonField weighted,
+                   MetricsOfOutput(compiled["weighted_metrics"], outputs, output));
+  if (weighted.present() && !weighted.value()->empty()) {
+    return InvalidArgument(weighted.path(),
+                           ": weighted metrics are not supported; name metrics in ",
+                           "the training file");
   }
+  ASSIGN_OR_RETURN(const JsonField part, MetricsOfOutput(compiled["metrics"], outputs, output));
+  ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part));
+  if (!metrics.empty()) keys["metrics"] = std::move(metrics);
   return keys;
 }
 

@@ -24,9 +24,8 @@ StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 // they are read.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
-// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics`, or, for several
-// outputs, `outputs`. `outputs` are the names of the model's outputs. Returns the same errors as
-// OptimizerKeys.
+// Returns the keys `loss`, `loss_weight` and `metrics`, or, for several outputs, `outputs`.
+// `outputs` are the names of the model's outputs. Returns the same errors as OptimizerKeys.
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);
 
 // Returns compile_config. `keys` has one element per output: the keys of a training file, of which

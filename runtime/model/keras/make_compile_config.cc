@@ -50,7 +50,7 @@ bool IsLossOfLogits(const Json& loss) {
   return loss.contains("from_logits") && loss["from_logits"] == true;
 }
 
-// Here, cross-entropies among the metrics take from_logits from the loss.
+// Cross-entropies among the metrics take from_logits from the loss.
 bool TakesLogits(const std::string& name) {
   return name.ends_with("crossentropy") && name != "clipped_crossentropy";
 }
@@ -71,10 +71,10 @@ bool IsMetricOfKeras(const Json& metric) {
   return name != "perplexity" && name != "clipped_crossentropy";
 }
 
-Json SerializedMetrics(const Json& keys, const char* name) {
+Json SerializedMetrics(const Json& keys) {
   Json list = Json::array();
-  if (!keys.contains(name)) return list;
-  for (const Json& metric : keys[name]) {
+  if (!keys.contains("metrics")) return list;
+  for (const Json& metric : keys["metrics"]) {
     if (IsMetricOfKeras(metric)) list.push_back(SerializedMetric(metric, keys["loss"]));
   }
   return list;
@@ -85,20 +85,19 @@ Json SerializedMetrics(const Json& keys, const char* name) {
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
                                       const optimizer::Optimizer& optimizer) {
   Json losses = Json::array(), weights = Json::array();
-  Json metrics = Json::array(), weighted = Json::array();
+  Json metrics = Json::array();
   for (const Json& own : keys) {
     if (own["loss"]["name"] == "clipped_crossentropy") return std::nullopt;
     losses.push_back(SerializedLoss(own["loss"]));
     weights.push_back(own["loss_weight"]);
-    metrics.push_back(SerializedMetrics(own, "metrics"));
-    weighted.push_back(SerializedMetrics(own, "weighted_metrics"));
+    metrics.push_back(SerializedMetrics(own));
   }
   const auto one_or_all = [&](Json& list) { return keys.size() == 1 ? list[0] : list; };
   Json config = {{"optimizer", SerializedOptimizer(keys[0]["optimizer"], optimizer)},
                  {"loss", one_or_all(losses)},
                  {"loss_weights", one_or_all(weights)},
                  {"metrics", one_or_all(metrics)},
-                 {"weighted_metrics", one_or_all(weighted)}};
+                 {"weighted_metrics", nullptr}};
   return std::optional<Json>(std::move(config));
 }
 
