@@ -55,9 +55,11 @@ class RowFinder {
     for (const graph::Fetch& fetch : body_.fetches()) {
       if (!HasRows(fetch.output)) return std::nullopt;
     }
-    for (const auto& [id, invariant] : divided_) {
+    for (int id : divided_) {
       if (whole_.contains(id)) return std::nullopt;  // also read as a whole
-      found_.nodes[static_cast<size_t>(id)] = found_.invariants[invariant] = true;
+      found_.nodes[static_cast<size_t>(id)] = true;
+      const auto invariant = invariants_.find(body_.node(id).name);
+      if (invariant != invariants_.end()) found_.invariants[invariant->second] = true;
     }
     found_.work *= static_cast<double>(form_.steps);
     return found_;
@@ -107,6 +109,11 @@ class RowFinder {
     return true;
   }
 
+  // Returns whether the value of a node without rows can be given by row.
+  bool IsDivisible(const Node& node) const {
+    return node.op == "Fill" || invariants_.contains(node.name);
+  }
+
   bool VisitElementwise(const Node& node) {
     const Shape& shape = node.outputs[0].shape;
     for (Output input : node.inputs) {
@@ -115,10 +122,10 @@ class RowFinder {
         if (own.rank() != shape.rank()) return false;  // broadcasting would move the rows
       } else if (own.rank() < shape.rank() || own.dim(0) == 1) {
         whole_.insert(input.node);
+      } else if (IsDivisible(body_.node(input))) {
+        divided_.insert(input.node);
       } else {
-        const auto invariant = invariants_.find(body_.node(input).name);
-        if (invariant == invariants_.end()) return false;
-        divided_[input.node] = invariant->second;
+        return false;
       }
     }
     found_.work += kElementwiseWork * PerRow(shape);
@@ -148,8 +155,8 @@ class RowFinder {
   const Graph& body_;
   std::map<std::string, int> sequences_;
   std::map<std::string, size_t> invariants_;
-  std::map<int, size_t> divided_;  // placeholders that are read row by row → the invariant
-  std::set<int> whole_;            // nodes that are read as a whole
+  std::set<int> divided_;  // nodes without rows that are read by row
+  std::set<int> whole_;    // nodes that are read as a whole
   ScanRows found_;
 };
 

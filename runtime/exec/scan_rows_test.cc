@@ -77,6 +77,12 @@ std::vector<Case> Cases() {
          return Select(b, Greater(b, v.x, Scalar(b, kF32, 0)), v.x, v.state);
        },
        "www"},
+      {"a selection of zeros",
+       [](Builder& b, const Values& v) {
+         const Output zeros = Fill(b, kF32, {kRows, kColumns}, 0);
+         return Select(b, Greater(b, v.x, Scalar(b, kF32, 0)), zeros, v.state);
+       },
+       "www"},
       {"a value of invariants only",
        [](Builder& b, const Values& v) { return MatMul(b, v.state, Tanh(b, v.w)); }, "www"},
       {"a sum over the rows",

@@ -1,5 +1,7 @@
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "runtime/graph/passes.h"
 #include "runtime/graph/passes/rewriter.h"
@@ -44,6 +46,14 @@ std::set<int> TransposedInvariants(const Graph& body, int invariants) {
   return read;
 }
 
+Attributes Without(const Attributes& attributes, std::string_view name) {
+  Attributes others;
+  for (const auto& [key, value] : attributes.values()) {
+    if (key != name) others.Set(key, value);
+  }
+  return others;
+}
+
 // Returns the body in which these invariants are already transposed.
 Graph WithTransposed(const Graph& body, const std::set<int>& invariants) {
   std::set<std::string> names;
@@ -57,7 +67,7 @@ Graph WithTransposed(const Graph& body, const std::set<int>& invariants) {
       node.attributes.Set("shape", shape);
     }
     if (node.op == "MatMul" && names.contains(body.node(node.inputs[1]).name))
-      node.attributes.Set("transpose_b", false);
+      node.attributes = Without(node.attributes, "transpose_b");
     changed.Append(std::move(node));
   }
   for (const Fetch& fetch : body.fetches()) changed.AddFetch(fetch);
