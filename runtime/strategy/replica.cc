@@ -40,19 +40,30 @@ size_t CountSums(const ModelDefinition& definition) {
 
 }  // namespace
 
-Replica::Replica(StrategyOptions options, optimizer::Clipping clipping)
-    : options_(WithDenseGradients(std::move(options))),
-      clipping_(clipping),
-      store_(options_.device.row_stride, options_.device.runtime),
+Replica::Replica(StrategyOptions options, Replica* owner)
+    : clipping_(options.definition.build.clipping),
+      options_(WithDenseGradients(std::move(options))),
+      own_store_(options_.device.row_stride, options_.device.runtime),
+      store_(owner == nullptr ? own_store_ : owner->store_),
       check_(options_.on_non_finite, "", options_.definition.state.variables, options_.device.pool),
       programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/false, store_,
                 options_.device) {}
 
 StatusOr<std::unique_ptr<Replica>> Replica::Create(StrategyOptions options,
                                                    int64_t bytes_per_pack) {
-  const optimizer::Clipping clipping = options.definition.build.clipping;
-  std::unique_ptr<Replica> replica(new Replica(std::move(options), clipping));
+  return Make(std::move(options), bytes_per_pack, nullptr);
+}
+
+StatusOr<std::unique_ptr<Replica>> Replica::CreateReader(StrategyOptions options,
+                                                         int64_t bytes_per_pack, Replica& owner) {
+  return Make(std::move(options), bytes_per_pack, &owner);
+}
+
+StatusOr<std::unique_ptr<Replica>> Replica::Make(StrategyOptions options, int64_t bytes_per_pack,
+                                                 Replica* owner) {
+  std::unique_ptr<Replica> replica(new Replica(std::move(options), owner));
   RETURN_IF_ERROR(replica->CheckModel());
+  if (owner == nullptr) RETURN_IF_ERROR(replica->PrepareVariables());
   RETURN_IF_ERROR(replica->Prepare(bytes_per_pack));
   return replica;
 }
@@ -92,9 +103,16 @@ StatusOr<uint64_t> Replica::GraphDigest() const {
   return Fnv1a(training.graph.ToString());
 }
 
-Status Replica::Prepare(int64_t bytes_per_pack) {
+Status Replica::PrepareVariables() {
   const ModelDefinition& definition = options_.definition;
   RETURN_IF_ERROR(CreateVariables(definition, store_));
+  ASSIGN_OR_RETURN(updates_, Updates::Compile(definition, clipping_, store_, options_.device));
+  ASSIGN_OR_RETURN(state_, LocalState::Find(definition.state, store_));
+  return OkStatus();
+}
+
+Status Replica::Prepare(int64_t bytes_per_pack) {
+  const ModelDefinition& definition = options_.definition;
   ASSIGN_OR_RETURN(std::vector<BucketItem> items, ItemsOf(definition));
   const BucketPlan plan = PlanBuckets(std::move(items), bytes_per_pack);
   ASSIGN_OR_RETURN(const uint64_t digest, GraphDigest());
@@ -104,8 +122,6 @@ Status Replica::Prepare(int64_t bytes_per_pack) {
                       "\nseed: ", definition.seed,
                       "\non_non_finite: ", static_cast<int>(options_.on_non_finite),
                       "\nbuckets: ", Describe(plan), "\n");
-  ASSIGN_OR_RETURN(updates_, Updates::Compile(definition, clipping_, store_, options_.device));
-  ASSIGN_OR_RETURN(state_, LocalState::Find(definition.state, store_));
   RETURN_IF_ERROR(programs_.ForBatchSize(definition.build.batch_size).status());
   words_.resize(2 + CountSums(definition));
   buckets_ = std::make_unique<GradientBuckets>(plan, definition.variables.size(), words_.size());

@@ -39,6 +39,10 @@ class Replica {
   // change, if the model or the optimizer cannot be trained by all-reduce. `bytes_per_pack`: see
   // PlanBuckets.
   static StatusOr<std::unique_ptr<Replica>> Create(StrategyOptions options, int64_t bytes_per_pack);
+  // Creates a replica without variables: it reads those of `owner`, which must outlive it. Such a
+  // replica carries out Compute and Reduce, but has neither Apply nor a state.
+  static StatusOr<std::unique_ptr<Replica>> CreateReader(StrategyOptions options,
+                                                         int64_t bytes_per_pack, Replica& owner);
 
   // Describes what must be equal on all ranks: lines of the form "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
@@ -75,14 +79,18 @@ class Replica {
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
 
  private:
-  Replica(StrategyOptions options, optimizer::Clipping clipping);
+  Replica(StrategyOptions options, Replica* owner);
+  static StatusOr<std::unique_ptr<Replica>> Make(StrategyOptions options, int64_t bytes_per_pack,
+                                                 Replica* owner);
   Status CheckModel() const;
   StatusOr<uint64_t> GraphDigest() const;
   Status Prepare(int64_t bytes_per_pack);
+  Status PrepareVariables();
 
-  const StrategyOptions options_;
   const optimizer::Clipping clipping_;  // of the reduced gradients
-  variables::VariableStore store_;
+  const StrategyOptions options_;
+  variables::VariableStore own_store_;
+  variables::VariableStore& store_;  // with the variables: own_store_, or that of the owner
   NumberCheck check_;
   ProgramCache programs_;
   std::string agreement_;

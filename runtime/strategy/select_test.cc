@@ -53,6 +53,8 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   constexpr auto kRefused = StrategyKind::kAuto;
   constexpr auto kServers = StrategyKind::kParameterServer;
   constexpr auto kOneDevice = StrategyKind::kOneDevice;
+  constexpr auto kMirrored = StrategyKind::kMirrored;
+  constexpr auto kCentral = StrategyKind::kCentralStorage;
   const Case cases[] = {
       {StrategyKind::kAuto, kAlone, "", kOneDevice},
       {StrategyKind::kAuto, kChiefOnly, "chief", kOneDevice},
@@ -69,6 +71,16 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
       {kServers, kChiefAndWorkers, "chief", kRefused, StatusCode::kInvalidArgument, kNoServers},
       {kOneDevice, kAlone, "", kOneDevice},
       {kOneDevice, kWithServers, "chief", kRefused, StatusCode::kUnimplemented, kTwoTasks},
+      {kMirrored, kAlone, "", kMirrored},
+      {kMirrored, kChiefOnly, "chief", kMirrored},
+      {kMirrored, kChiefAndWorkers, "worker", kRefused, StatusCode::kInvalidArgument,
+       "strategy.name: mirrored trains with the devices of a single task, but the cluster has 3 "
+       "tasks that train: use multi_worker_mirrored, or train with one task"},
+      {kCentral, kAlone, "", kCentral},
+      {kCentral, R"({"chief":["c:1"],"ps":["p:1","p:2"]})", "chief", kRefused,
+       StatusCode::kInvalidArgument,
+       "strategy.name: central_storage uses no parameter servers, but the cluster has 2 ps tasks: "
+       "remove them, or use parameter_server"},
   };
   for (const Case& c : cases) {
     const auto selected = Select(c.wanted, ConfigOf(c.cluster, c.task_type));

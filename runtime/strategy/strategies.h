@@ -45,11 +45,14 @@ struct StrategyEntry {
 };
 
 StrategyEntry ParameterServerEntry();
+StrategyEntry MirroredEntry();
+StrategyEntry CentralStorageEntry();
 StrategyEntry OneDeviceEntry();
 
 // Returns all entries. `auto` chooses the first one that suits the cluster.
 inline auto AllStrategies() {
-  return std::array{ParameterServerEntry(), OneDeviceEntry()};
+  return std::array{ParameterServerEntry(), MirroredEntry(), CentralStorageEntry(),
+                    OneDeviceEntry()};
 }
 
 }  // namespace tfjob::strategy

@@ -75,6 +75,14 @@ TEST_F(ExamplesTest, LocalSucceeds) {
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
 }
 
+TEST_F(ExamplesTest, SeveralDevicesReachTheAccuracy) {
+  for (const std::string example : {"mirrored", "central-storage"}) {
+    auto job = Start(example);
+    EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+    EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
+  }
+}
+
 TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   auto job = Start("models/mnist-cnn");
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();

@@ -1,0 +1,38 @@
+// Runs a function for every device of a task at once, each on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
+
+namespace tfjob::strategy {
+
+// Owned by one thread, which serves device 0. Each other device has a thread that sleeps between
+// runs.
+class DeviceThreads {
+ public:
+  explicit DeviceThreads(int devices);
+  ~DeviceThreads();
+  DeviceThreads(const DeviceThreads&) = delete;
+  DeviceThreads& operator=(const DeviceThreads&) = delete;
+
+  // Calls work(device) for every device, each on its thread. Returns when all calls have returned.
+  // Allocates nothing.
+  void Run(absl::FunctionRef<void(int)> work);
+
+ private:
+  void Serve(int device);
+
+  Mutex mutex_;
+  CondVar begin_, end_;
+  const absl::FunctionRef<void(int)>* work_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int64_t run_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the run in progress
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that have not finished it
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Thread> threads_;  // of the devices from 1 on
+};
+
+}  // namespace tfjob::strategy

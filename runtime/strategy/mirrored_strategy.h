@@ -1,0 +1,44 @@
+// Creates the strategies that train with several devices of one task. Each step splits the batch
+// into one contiguous part per device, as equal as possible (collectives::SliceOf). The devices
+// compute at the same time, and their gradients are summed in the order of
+// collectives/reduction.h.
+//
+// With kMirrored, each device has its own copy of the variables and applies the optimizer to it;
+// all copies stay equal, bit for bit. With kCentral, the variables exist once: all devices read
+// them, and the optimizer is applied once. Both take the same steps, bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/rpc/identity.h"
+#include "runtime/strategy/strategies.h"
+#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
+
+namespace tfjob::strategy {
+
+enum class VariableStorage { kMirrored, kCentral };
+
+struct DevicesOptions {
+  rpc::Identity self;  // the task that a snapshot names, if it records a position in the data
+  StrategyOptions common;
+  VariableStorage storage = VariableStorage::kMirrored;
+  int devices = 1;
+  int threads = 1;             // of all devices; each device has at least one
+  int64_t bytes_per_pack = 0;  // see PlanBuckets
+};
+
+// Returns Unimplemented, with a message that says what to change, if the model, the optimizer or
+// the device cannot be used (Replica::Create).
+StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options);
+
+// Create the entries of the strategies that use this.
+//
+// Returns an error if other tasks of the cluster train, or if it has parameter servers.
+Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config);
+// The devices are divided between the threads of the task.
+StatusOr<std::unique_ptr<Strategy>> MakeDevicesOfTask(VariableStorage storage, TrainingTask task,
+                                                      StrategyOptions options);
+
+}  // namespace tfjob::strategy
