@@ -203,9 +203,7 @@ uint64_t HashOfSum(Communicator& communicator) {
   return hash;
 }
 
-}  // namespace
-
-std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts) {
+std::string FirstDifference(Communicator& communicator, const std::vector<int64_t>& counts) {
   for (const Home home : {Home::kAllocated, Home::kElsewhere, Home::kMixed}) {
     for (const int64_t count : counts) {
       for (const Reduction reduction :
@@ -222,6 +220,16 @@ std::string CheckOperations(Communicator& communicator, const std::vector<int64_
   }
   if (Status status = communicator.Barrier(); !status.ok()) return status.ToString();
   return "";
+}
+
+}  // namespace
+
+std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts) {
+  const std::string difference = FirstDifference(communicator, counts);
+  // The other ranks may have found no difference, and wait for this one.
+  if (!difference.empty())
+    communicator.Abort(Internal("rank ", communicator.rank(), ": ", difference));
+  return difference;
 }
 
 std::vector<uint64_t> HashesOfSums(Communicator& communicator) {
