@@ -1,7 +1,8 @@
-// Measures all-reduce of float32 sums between processes that are connected by loopback TCP. With
-// two ranks, also measures a bare loop over one more socket, which exchanges the same bytes in the
-// same order without frames, plans and errors: the limit of this transport. The two take turns, so
-// that both see the same load of the machine.
+// Measures all-reduce of float32 sums: between processes that are connected by loopback TCP,
+// between processes that share memory, or between threads. With two ranks and TCP, also measures a
+// bare loop over one more socket, which exchanges the same bytes in the same order without frames,
+// plans and errors: the limit of this transport. The two take turns, so that both see the same load
+// of the machine.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -12,13 +13,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/base/check.h"
+#include "runtime/base/thread.h"
 #include "runtime/collectives/reduction.h"
+#include "runtime/collectives/shared_communicator.h"
+#include "runtime/collectives/shared_operations.h"
 #include "runtime/collectives/socket_communicator.h"
-#include "runtime/tensor/tensor.h"
+#include "runtime/collectives/thread_communicator.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {
@@ -45,11 +50,12 @@ struct Result {
 };
 struct Results {
   Result ours, bare;
+  int64_t spun = 0;  // waits of our operations that ended while the rank was spinning
 };
 
 double CpuSeconds() {
   rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
+  getrusage(RUSAGE_THREAD, &usage);  // a rank works on one thread
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
@@ -80,6 +86,13 @@ Pair ConnectOverLoopback() {
   pair.far = UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   for (const UniqueFd* end : {&pair.near, &pair.far}) wire::PrepareSocket(end->get());
   return pair;
+}
+
+Pair ConnectByUnixSocket() {
+  int ends[2];
+  ENFORCE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0,
+          "socketpair");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
 // All-reduce of two ranks in place: each reduces one half. Pieces are sent in this order: raw 0,
@@ -216,11 +229,17 @@ int RoundsFor(const Options& options, int64_t bytes) {
   return static_cast<int>(std::clamp<int64_t>((int64_t{200} << 20) / (bytes + 1), 4, 4000));
 }
 
+int64_t SpunWaits(const collectives::Communicator& communicator) {
+  const auto* shared = dynamic_cast<const collectives::SharedOperations*>(&communicator);
+  return shared != nullptr ? shared->board().spun() : 0;
+}
+
 // Measures one size on one rank. `bare` is −1 if there is no bare loop.
 Results MeasureSize(const Options& options, collectives::Communicator& communicator, int bare,
                     int64_t bytes) {
-  Buffer memory(static_cast<size_t>(bytes));
-  const std::span<std::byte> values(memory.data(), memory.size());
+  const auto memory = communicator.Allocate(static_cast<size_t>(bytes));
+  Must(memory.status());
+  const std::span<std::byte> values = (*memory)->bytes();
   BareLoop loop(bare, communicator.rank(), values);
   const auto ours = [&] {
     Must(communicator.AllReduce(values, DType::kFloat32, collectives::Reduction::kSum));
@@ -233,38 +252,37 @@ Results MeasureSize(const Options& options, collectives::Communicator& communica
     CheckSum(communicator, values, theirs);
     Turn(communicator, std::min(rounds, 10), theirs);
   }
+  const int64_t spun = SpunWaits(communicator);
   std::vector<Result> turns, bare_turns;
   for (int turn = 0; turn < kTurns; ++turn) {
     turns.push_back(Turn(communicator, rounds, ours));
     if (bare >= 0) bare_turns.push_back(Turn(communicator, rounds, theirs));
   }
   Results results;
+  results.spun = SpunWaits(communicator) - spun;
   results.ours = Median(std::move(turns));
   if (bare >= 0) results.bare = Median(std::move(bare_turns));
   return results;
 }
 
-// The ranks as processes, forked when all sockets are connected.
+// The ranks as processes, forked when all sockets are connected, or as threads.
 class Ranks {
  public:
   explicit Ranks(const Options& options) : options_(options) {
     const auto ranks = static_cast<size_t>(options.ranks);
-    sockets_.resize(ranks);
-    for (auto& row : sockets_) row.resize(ranks);
-    for (size_t a = 0; a < ranks; ++a) {
-      for (size_t b = a + 1; b < ranks; ++b) {
-        Pair pair = ConnectOverLoopback();
-        sockets_[a][b] = std::move(pair.near);
-        sockets_[b][a] = std::move(pair.far);
-      }
+    if (options.transport == "threads") {
+      communicators_ = collectives::MakeThreadCommunicators(options.ranks);
+    } else {
+      Connect(ranks);
     }
-    if (ranks == 2) bare_ = ConnectOverLoopback();
+    if (HasBareLoop()) bare_ = ConnectOverLoopback();
     for (int rank = 0; rank < options.ranks; ++rank) Start(rank);
     sockets_.clear();
     bare_ = {};
   }
   ~Ranks() {
     for (const pid_t process : processes_) waitpid(process, nullptr, 0);
+    for (Thread& thread : threads_) thread.Join();
   }
 
   // The next size's results of all ranks: the time of the slowest, and the sum of the CPU time.
@@ -274,6 +292,7 @@ class Ranks {
       Results one;
       ENFORCE(read(pipe.get(), &one, sizeof one) == ssize_t{sizeof one},
               "a rank has failed; see above");
+      all.spun += one.spun;
       for (Result Results::* what : {&Results::ours, &Results::bare}) {
         (all.*what).seconds = std::max((all.*what).seconds, (one.*what).seconds);
         (all.*what).cpu_seconds += (one.*what).cpu_seconds;
@@ -282,14 +301,36 @@ class Ranks {
     return all;
   }
 
+  bool HasBareLoop() const { return options_.ranks == 2 && options_.transport == "tcp"; }
+
  private:
+  void Connect(size_t ranks) {
+    sockets_.resize(ranks);
+    for (auto& row : sockets_) row.resize(ranks);
+    for (size_t a = 0; a < ranks; ++a) {
+      for (size_t b = a + 1; b < ranks; ++b) {
+        Pair pair = options_.transport == "tcp" ? ConnectOverLoopback() : ConnectByUnixSocket();
+        sockets_[a][b] = std::move(pair.near);
+        sockets_[b][a] = std::move(pair.far);
+      }
+    }
+  }
+
   void Start(int rank) {
     int ends[2];
     ENFORCE(pipe(ends) == 0, "pipe");
+    if (options_.transport == "threads") {
+      pipes_.emplace_back(ends[0]);
+      threads_.emplace_back("rank", [this, rank, report = ends[1]] {
+        Work(*communicators_[static_cast<size_t>(rank)], report);
+        close(report);
+      });
+      return;
+    }
     const pid_t process = fork();
     ENFORCE(process >= 0, "fork");
     if (process == 0) {
-      Work(rank, ends[1]);
+      Work(*MakeCommunicator(rank), ends[1]);
       _exit(0);
     }
     close(ends[1]);
@@ -297,19 +338,28 @@ class Ranks {
     processes_.push_back(process);
   }
 
-  void Work(int rank, int report) {
+  // Makes the communicator of a process.
+  std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank) {
+    std::vector<UniqueFd> own = std::move(sockets_[static_cast<size_t>(rank)]);
     // Otherwise this process would keep the connections of a rank that has died open.
-    for (int other = 0; other < options_.ranks; ++other) {
-      if (other != rank) sockets_[static_cast<size_t>(other)].clear();
-    }
-    auto made = collectives::MakeSocketCommunicator(
-        {.rank = rank, .sockets = std::move(sockets_[static_cast<size_t>(rank)])});
+    sockets_.clear();
+    auto made =
+        options_.transport == "tcp"
+            ? collectives::MakeSocketCommunicator({.rank = rank, .sockets = std::move(own)})
+            : collectives::MakeSharedCommunicator({.rank = rank, .sockets = std::move(own)});
     ENFORCE(made.ok(), made.status().ToString());
-    const int bare = options_.ranks == 2 ? (rank == 0 ? bare_.near : bare_.far).get() : -1;
+    return std::move(made).value();
+  }
+
+  void Work(collectives::Communicator& communicator, int report) {
+    int bare = -1;
+    if (HasBareLoop()) bare = (communicator.rank() == 0 ? bare_.near : bare_.far).get();
     for (const int64_t bytes : options_.bytes) {
-      const Results results = MeasureSize(options_, **made, bare, bytes);
+      const Results results = MeasureSize(options_, communicator, bare, bytes);
       ENFORCE(write(report, &results, sizeof results) == ssize_t{sizeof results}, "pipe");
     }
+    // No rank leaves before all have measured.
+    Must(communicator.Barrier());
   }
 
   const Options& options_;
@@ -317,9 +367,12 @@ class Ranks {
   Pair bare_;
   std::vector<UniqueFd> pipes_;
   std::vector<pid_t> processes_;
+  std::vector<std::unique_ptr<collectives::Communicator>> communicators_;
+  std::vector<Thread> threads_;
 };
 
-void Print(const Options& options, int64_t bytes, const char* what, const Result& result) {
+void Print(const Options& options, int64_t bytes, const char* what, const Result& result,
+           int64_t spun) {
   const double ranks = options.ranks, size = static_cast<double>(bytes);
   const double rounds = RoundsFor(options, bytes) * kTurns;
   Report("allreduce")
@@ -330,17 +383,18 @@ void Print(const Options& options, int64_t bytes, const char* what, const Result
       .Add("bus_bytes_per_s", 2 * (ranks - 1) / ranks * size / result.seconds)
       .Add("seconds", result.seconds)
       .Add("cpu_seconds_per_gb", result.cpu_seconds / (rounds * size * ranks * 1e-9))
+      .Add("spun", spun)
       .Print({result.seconds * rounds, result.cpu_seconds});
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("All-reduce of float32 sums between processes");
+  CLI::App app("All-reduce of float32 sums between processes or threads");
   Options options;
-  app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(2, 64));
+  app.add_option("--ranks", options.ranks, "processes or threads")->check(CLI::Range(2, 64));
   app.add_option("--bytes", options.bytes, "one or more sizes; 64 B to 64 MiB without")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--transport", options.transport, "how the ranks exchange values")
-      ->check(CLI::IsMember({"tcp"}));
+      ->check(CLI::IsMember({"tcp", "shm", "threads"}));
   app.add_option("--rounds", options.rounds, "operations per turn");
   CLI11_PARSE(app, argc, argv);
   if (options.bytes.empty()) {
@@ -351,8 +405,8 @@ int Main(int argc, char** argv) {
   Ranks ranks(options);
   for (const int64_t bytes : options.bytes) {
     const Results results = ranks.Next();
-    Print(options, bytes, "tfjob", results.ours);
-    if (options.ranks == 2) Print(options, bytes, "bare loop", results.bare);
+    Print(options, bytes, "tfjob", results.ours, results.spun);
+    if (ranks.HasBareLoop()) Print(options, bytes, "bare loop", results.bare, 0);
   }
   return 0;
 }
