@@ -23,6 +23,12 @@ void GroupMember::Join(const Joining& joining) {
   AskToJoin();
 }
 
+void GroupMember::StopJoining(const Status& why) {
+  if (phase_ == Phase::kEnded) return;
+  LeaveGeneration(why);
+  phase_ = Phase::kIdle;
+}
+
 void GroupMember::AskToJoin() {
   if (!connected_ || asked_ || phase_ != Phase::kJoining) return;
   asked_ = true;

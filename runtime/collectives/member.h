@@ -35,6 +35,9 @@ class GroupMember {
 
   // Leaves the generation, if the task is in one, and joins the next. Has no effect after the end.
   void Join(const Joining& joining);
+  // Takes part in no generation until the next Join. The leader learns this from the end of the
+  // session, which the caller must end.
+  void StopJoining(const Status& why);
   // Announces that the task makes no further steps.
   void Leave();
 

@@ -150,5 +150,16 @@ TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
 }
 
+TEST(GroupMember, DoesNotJoinAgainByItselfAfterAStop) {
+  GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
+  member.Connected();
+  member.Join({.step = 1, .agreement = ""});
+  EXPECT_EQ(member.TakeMessages().size(), 1u);
+  member.StopJoining(Cancelled("stop"));
+  member.Disconnected(Cancelled("stop"));
+  member.Connected();
+  EXPECT_TRUE(member.TakeMessages().empty());
+}
+
 }  // namespace
 }  // namespace tfjob::collectives

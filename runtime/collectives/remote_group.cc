@@ -104,15 +104,14 @@ StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
     std::vector<Target> targets;
     {
       MutexLock lock(state_->mutex);
-      const GroupMember& member = state_->member;
-      if (member.phase() == Phase::kEnded) return member.end();
-      if (member.phase() == Phase::kIdle) return Unavailable("the generation has ended");
-      if (member.phase() == Phase::kGoing) {
+      if (state_->member.phase() == Phase::kEnded) return state_->member.end();
+      if (state_->member.phase() == Phase::kIdle) return Unavailable("the generation has ended");
+      if (state_->member.phase() == Phase::kGoing) {
         Begun begun{.generation = {}, .sockets = std::move(state_->sockets)};
-        begun.generation.number = member.formation().generation;
-        begun.generation.members = member.formation().members;
-        begun.generation.rank = member.rank();
-        begun.generation.source = member.formation().source;
+        begun.generation.number = state_->member.formation().generation;
+        begun.generation.members = state_->member.formation().members;
+        begun.generation.rank = state_->member.rank();
+        begun.generation.source = state_->member.formation().source;
         return begun;
       }
       targets = Targets();
@@ -139,13 +138,12 @@ StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
 
 std::vector<RemoteGroup::Target> RemoteGroup::Targets() {
   std::vector<Target> targets;
-  const GroupMember& member = state_->member;
-  if (member.phase() != GroupMember::Phase::kConnecting) return targets;
-  for (const int rank : member.MissingSockets()) {
-    if (rank < member.rank()) continue;  // it dials this task
+  if (state_->member.phase() != GroupMember::Phase::kConnecting) return targets;
+  for (const int rank : state_->member.MissingSockets()) {
+    if (rank < state_->member.rank()) continue;  // it dials this task
     targets.push_back({.channel = state_->channel,
                        .rank = rank,
-                       .member = member.formation().members[static_cast<size_t>(rank)]});
+                       .member = state_->member.formation().members[static_cast<size_t>(rank)]});
   }
   return targets;
 }
@@ -195,6 +193,7 @@ std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
 void RemoteGroup::GiveUpJoining() {
   const Status why = Cancelled("it was asked to stop");
   MutexLock lock(state_->mutex);
+  state_->member.StopJoining(why);
   state_->member.Disconnected(why);
   if (state_->machine != nullptr) {
     state_->machine->Disconnect(RealClock().Monotonic(), Endpoint::State::kOwnSession,
