@@ -3,8 +3,8 @@
 //   - Nothing crashes, and the requests end.
 //   - Every response is HTTP, with one of the statuses that the server is meant to give.
 //   - The responses do not depend on the pieces in which the bytes arrive, except for the reason of
-//     a refusal. A token that is not a method is detected as soon as it is complete, and a head that
-//     is both malformed and too long is refused for the fault that is detected first.
+//     a refusal. A token that is not a method is detected as soon as it is complete. A head that is
+//     both malformed and too long is refused for the fault that is detected first.
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
