@@ -22,9 +22,9 @@ class Meeting {
   using Fault = std::function<bool(int64_t operation, int rank)>;
 
   explicit Meeting(int ranks, Fault fault = {})
-      : fault_(std::move(fault)), values_(static_cast<size_t>(ranks)) {}
+      : size_(ranks), fault_(std::move(fault)), values_(static_cast<size_t>(ranks)) {}
 
-  int size() const { return static_cast<int>(values_.size()); }
+  int size() const { return size_; }
 
   // Waits until all ranks have called it. The last one calls `combine` with all values.
   Status Meet(int rank, std::span<std::byte> values,
@@ -53,6 +53,7 @@ class Meeting {
   }
 
  private:
+  const int size_;
   const Fault fault_;
   Mutex mutex_;
   CondVar changed_;
