@@ -208,6 +208,11 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options) {
 
 Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config) {
   const char* const name = config::kStrategyNames[static_cast<size_t>(kind)];
+  if (tf_config.cluster.sparse()) {
+    return InvalidArgument("strategy.name: ", name, " trains with the devices of a single task, ",
+                           "but with enableDynamicWorker, any number of tasks may train: train ",
+                           "with one task, without enableDynamicWorker");
+  }
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (tasks > 1 || cluster::RoleOf(tf_config) != cluster::Role::kChief) {
     return InvalidArgument("strategy.name: ", name, " trains with the devices of a single task, ",

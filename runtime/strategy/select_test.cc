@@ -76,6 +76,10 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
       {kMirrored, kChiefAndWorkers, "worker", kRefused, StatusCode::kInvalidArgument,
        "strategy.name: mirrored trains with the devices of a single task, but the cluster has 3 "
        "tasks that train: use multi_worker_mirrored, or train with one task"},
+      {kMirrored, kSparse, "worker", kRefused, StatusCode::kInvalidArgument,
+       "strategy.name: mirrored trains with the devices of a single task, but with "
+       "enableDynamicWorker, any number of tasks may train: train with one task, without "
+       "enableDynamicWorker"},
       {kCentral, kAlone, "", kCentral},
       {kCentral, R"({"chief":["c:1"],"ps":["p:1","p:2"]})", "chief", kRefused,
        StatusCode::kInvalidArgument,

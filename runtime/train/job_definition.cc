@@ -28,7 +28,7 @@ StatusOr<std::vector<model::Metric>> MetricsOf(const config::TrainingConfig& con
     for (const model::Metric& other : metrics) {
       if (Name(other) != Name(metric)) continue;
       return InvalidArgument(element.path(), ": metric ", Name(metric),
-                             " is there twice; keep one of the two");
+                             " is listed twice; keep one of the two");
     }
     metrics.push_back(metric);
   }
@@ -60,9 +60,10 @@ Status CheckBatch(const config::TrainingConfig& config, int training_tasks) {
         "global_batch_size: the number of training tasks is unknown with enableDynamicWorker; set "
         "batch_size instead");
   }
-  if (*config.global_batch_size >= training_tasks) return OkStatus();
-  return InvalidArgument("global_batch_size: expected at least one example for each of the ",
-                         training_tasks, " training tasks, got ", *config.global_batch_size);
+  // Parameter servers give the gradients of all tasks the same weight.
+  if (*config.global_batch_size % training_tasks == 0) return OkStatus();
+  return InvalidArgument("global_batch_size: expected a multiple of the ", training_tasks,
+                         " training tasks, got ", *config.global_batch_size);
 }
 
 StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,

@@ -60,5 +60,25 @@ TEST(StartState, ADifferenceIsNamed) {
   EXPECT_TRUE(absl::IsNotFound(Start("  weights: /nowhere\n").status()));
 }
 
+TEST(GlobalBatch, IsAMultipleOfTheTasks) {
+  const StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(
+      "model: {layers: [{Dense: {units: 1}}]}\n"
+      "loss: mean_squared_error\n"
+      "data: {train: {format: linear}}\n"
+      "global_batch_size: 7\n"
+      "max_steps: 1\n",
+      "t");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto dataset = LoadDataset(*config, Split::kTrain);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const auto define = [&](int tasks) {
+    return DefineModel(*config, Split::kTrain, **dataset, tasks).status();
+  };
+  EXPECT_EQ(define(1), OkStatus());
+  EXPECT_EQ(define(7), OkStatus());
+  EXPECT_EQ(Message(define(3)),
+            "global_batch_size: expected a multiple of the 3 training tasks, got 7");
+}
+
 }  // namespace
 }  // namespace tfjob::train

@@ -112,6 +112,16 @@ TEST(CompileConfig, ALossThatKerasLacksIsNotCompiled) {
   EXPECT_FALSE(MakeCompileConfig(std::span(&keys, 1), {}).has_value());
 }
 
+TEST(CompileConfig, MetricsThatKerasLacksAreLeftOut) {
+  const Json keys = Parsed(R"({"loss": {"name": "huber"}, "loss_weight": 1.0,
+      "optimizer": {"name": "sgd"}, "metrics": ["huber", "perplexity",
+      "binary_focal_crossentropy", "categorical_focal_crossentropy", "mean_squared_error"]})");
+  const auto config = MakeCompileConfig(std::span(&keys, 1), {});
+  ASSERT_TRUE(config.has_value());
+  ASSERT_EQ((*config)["metrics"].size(), 1);
+  EXPECT_EQ((*config)["metrics"][0]["class_name"], "MeanSquaredError");
+}
+
 std::string Order(const optimizer::Optimizer& optimizer) {
   std::string text;
   for (const OptimizerVariable& variable : OptimizerVariables(optimizer, 2))

@@ -1,5 +1,8 @@
 // Implements the functions of compile_config.h that write.
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "runtime/model/keras/compile_config.h"
@@ -66,9 +69,13 @@ Json SerializedMetric(const Json& metric, const Json& loss) {
   return Serialized("keras.metrics", ClassName(name, /*metric=*/true), std::move(config));
 }
 
+// Keras has no metrics of these names. It would not load a file that names one.
 bool IsMetricOfKeras(const Json& metric) {
+  constexpr std::string_view kOnlyHere[] = {"perplexity", "clipped_crossentropy", "huber",
+                                            "binary_focal_crossentropy",
+                                            "categorical_focal_crossentropy"};
   const Json& name = metric.is_object() ? metric["name"] : metric;
-  return name != "perplexity" && name != "clipped_crossentropy";
+  return std::ranges::find(kOnlyHere, name.get_ref<const std::string&>()) == std::end(kOnlyHere);
 }
 
 Json SerializedMetrics(const Json& keys) {

@@ -73,9 +73,11 @@ StatusOr<int64_t> ReadIterations(const StoredOptimizer& stored) {
     iterations = tensor.data<int64_t>()[0];
   if (tensor.shape().num_elements() == 1 && tensor.dtype() == DType::kInt32)
     iterations = tensor.data<int32_t>()[0];
-  if (iterations >= 0) return iterations;
+  // Larger numbers cannot be counted further in a double.
+  constexpr int64_t kMostIterations = int64_t{1} << 53;
+  if (iterations >= 0 && iterations <= kMostIterations) return iterations;
   return InvalidArgument(stored.file->name(), ": ", stored.paths[0],
-                         ": expected a number of steps of at least 0");
+                         ": expected a number of steps from 0 to 2^53");
 }
 
 StatusOr<Tensor> ReadSlot(const StoredOptimizer& stored, const std::string& path,

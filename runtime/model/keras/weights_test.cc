@@ -338,9 +338,11 @@ TEST(OptimizerState, SlotsOfOtherShapesAreErrors) {
   };
   EXPECT_EQ(read(), StrCat(Path("other.weights.h5"), ": optimizer/vars/2, the momentum of ",
                            "first/kernel, is F32[9], but first/kernel is float32[3,2]"));
-  datasets[0].second = Tensor::Scalar<int64_t>(-3);
-  EXPECT_EQ(read(), StrCat(Path("other.weights.h5"), ": optimizer/vars/0: expected a number of ",
-                           "steps of at least 0"));
+  for (const int64_t steps : {int64_t{-3}, INT64_MAX}) {
+    datasets[0].second = Tensor::Scalar<int64_t>(steps);
+    EXPECT_EQ(read(), StrCat(Path("other.weights.h5"), ": optimizer/vars/0: expected a number of ",
+                             "steps from 0 to 2^53"));
+  }
 }
 
 }  // namespace
