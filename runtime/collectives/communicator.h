@@ -7,9 +7,9 @@
 // the ranks in rank order (reduction.h): all ranks get the same bits, whatever the algorithm, the
 // transport, the size of the spans, or the order in which ranks arrive.
 //
-// One thread at a time may call the operations, and they block it. Abort and Waiting may be called
-// on any thread. After the first error, every further operation returns that error; the contents of
-// the spans are then undefined.
+// One thread at a time may call the operations, and they block it. Abort and CurrentWait may be
+// called on any thread. After the first error, every further operation returns that error; the
+// contents of the spans are then undefined.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@
 
 namespace tfjob::collectives {
 
-// Of dtypes float32, float64, int32 and int64. A mean is a sum that the caller scales.
+// Reduces float32, float64, int32 or int64 values. For a mean, the caller scales the sum.
 enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2 };
 
 // The part of a span that one rank reduces: elements [begin, begin + count).
@@ -39,7 +39,7 @@ struct Slice {
 // (count mod ranks) slices have one more element.
 Slice SliceOf(int64_t count, int rank, int ranks);
 
-// What a rank waits for, as its watcher sees it.
+// Tells a watcher for which rank an operation waits.
 struct Waiting {
   int64_t operation = 0;  // number of the operation in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
@@ -49,7 +49,8 @@ struct Waiting {
 
 class Communicator {
  public:
-  // Aborts. No other thread may be in an operation.
+  // Ends the communicator. Operations of other ranks that still need this rank fail. No other
+  // thread may be in an operation.
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
@@ -93,8 +94,9 @@ class Communicator {
   // Returns after every rank has called it.
   virtual Status Barrier() = 0;
 
-  // Makes the operation in progress and all later ones fail with `why`, here and, as soon as they
-  // notice, on all other ranks. The first reason of a communicator counts.
+  // Makes the operation in progress and all later ones fail with `why`. The operations of the other
+  // ranks fail as soon as they notice, with this reason if it still reaches them. If several ranks
+  // abort, the first reason counts.
   virtual void Abort(const Status& why) = 0;
   virtual Waiting CurrentWait() const = 0;
 };

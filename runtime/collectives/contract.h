@@ -18,8 +18,8 @@ std::string CheckOperations(Communicator& communicator, const std::vector<int64_
 // float32, float64, int32 and int64. All ranks must call it. The hashes depend only on the number
 // of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
-// What HashesOfSums returned for three ranks in the first version. If it changes, runs no longer
-// repeat those of released versions.
+// The hashes that HashesOfSums returned for three ranks in the first version. If they change, new
+// versions no longer repeat the runs of released ones.
 inline const std::vector<uint64_t> kHashesOfThreeRanks{14972658825862893739u, 9362735683941651414u,
                                                        4175902642088202431u, 10005582208951552861u};
 

@@ -10,7 +10,7 @@
 
 namespace tfjob::collectives {
 
-// What a rank waits for.
+// Tells for which rank an operation of a rank waits.
 struct RankWait {
   int64_t operation = 0;
   std::string name;  // of the operation

@@ -38,7 +38,7 @@ struct Generation {
   int source = 0;
 };
 
-// What a task brings to a generation.
+// Describes a task that joins a generation.
 struct Joining {
   int64_t step = -1;  // of the state that it holds; -1: none
   // Describes what must be equal in all tasks: the model, the optimizer, the buckets. One line per

@@ -35,8 +35,8 @@ struct FailureReport {  // an operation of the generation has failed
   std::string why;
   bool operator==(const FailureReport&) const = default;
 };
-// What a member has been waiting for, sent while a wait is long. `on` is -1 when the wait is over.
-// Operation 0 stands for connecting to the other members.
+// Tells the leader for which rank a member has been waiting. Sent during a long wait, and once more
+// when it is over; `on` is then -1.
 struct WaitReport {
   int64_t generation = 0;
   int64_t operation = 0;

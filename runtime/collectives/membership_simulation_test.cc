@@ -360,7 +360,8 @@ class GroupSimulation : private SimulatedTime {
   void Note(const Process& leader, const ToMember& message) {
     if (const auto* go = std::get_if<GoOrder>(&message)) {
       const DataChannel channel{leader.incarnation, go->generation};
-      Expect(!withdrawn_.contains(channel), "a withdrawn generation is told to go");
+      Expect(!withdrawn_.contains(channel),
+             "the leader lets a generation go that it has withdrawn");
       told_to_go_.insert(channel);
     } else if (const auto* withdraw = std::get_if<WithdrawOrder>(&message)) {
       withdrawn_.insert({leader.incarnation, withdraw->generation});
@@ -434,7 +435,7 @@ class GroupSimulation : private SimulatedTime {
       return;
     }
     const AwaitedNotice awaited = process.member->Awaited();
-    Expect(!awaited.peers.empty() && !awaited.text.empty(), "a wait names nobody");
+    Expect(!awaited.peers.empty() && !awaited.text.empty(), "a wait names no task");
   }
 
   void CheckAllTrain() {

@@ -16,7 +16,7 @@ constexpr int kMostExchangeRanks = 8;
 constexpr int64_t kMostExchangeBytes = 1 << 20;  // that a rank sends
 constexpr int64_t kMostDoublingBytes = 256 << 10;
 
-// What the busiest rank of an operation does.
+// Counts the work of the busiest rank in an operation.
 struct Work {
   double rounds = 0;
   double frames = 0;  // sent and received

@@ -51,7 +51,7 @@ std::string_view Name(Operation operation);  // "AllReduce"; a literal
 enum class Algorithm : uint8_t { kExchange, kDoubling, kHalving, kDirect };
 std::string_view Name(Algorithm algorithm);  // "exchange"
 
-// What all ranks must agree on.
+// Describes an operation. All ranks must pass the same description.
 struct Call {
   Operation operation = Operation::kBarrier;
   int64_t bytes = 0;            // of the span; of the memory if the operation is kAllocate

@@ -43,13 +43,13 @@ class Simulation {
 
   // Returns false if the ranks wait for each other.
   bool Run() {
-    for (bool lazy = true;; lazy = true) {
+    while (true) {
       bool moved = false;
       for (size_t i = links_.size() - 1; i > 0; --i) {
         std::swap(links_[i], links_[random_.Below(static_cast<uint32_t>(i) + 1)]);
       }
       for (const size_t link : links_) {
-        if (lazy && random_.Next() % 4 == 0) continue;
+        if (random_.Next() % 4 == 0) continue;
         moved |= Move(link / count_, link % count_);
       }
       if (std::ranges::all_of(ranks_, [](const SimulatedRank& rank) { return rank.run.done(); })) {
@@ -226,7 +226,7 @@ Bytes SlicesOf(const std::vector<Bytes>& from, const Call& call) {
   return all;
 }
 
-// What a rank's values must be, or their slice.
+// Computes the values that a rank must have after the operation, or their slice.
 class Expectation {
  public:
   Expectation(const std::vector<SimulatedRank>& ranks, const Call& call)

@@ -30,7 +30,8 @@ enum class Sharing : uint8_t { kThreads, kProcesses };
 // waits for.
 bool MaySpin(int ranks);
 
-// What a rank posts in a round. Only the rank itself writes it, except for the flags of `rounds`.
+// Holds the notice that a rank posts in a round. Only the rank itself writes it, except for the
+// flags of `rounds`.
 // All of it is plain memory that starts as zero, so that it can be mapped.
 struct alignas(128) Notice {
   static constexpr size_t kValueBytes = 88;
@@ -122,7 +123,7 @@ class Board {
   Mutex mutex_;
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // this rank has aborted
 
-  // What Seen returns.
+  // The values that Seen returns.
   std::atomic<int64_t> operation_{0};
   std::atomic<const char*> name_{""};
   std::atomic<int> on_{-1};

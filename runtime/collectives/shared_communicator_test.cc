@@ -20,6 +20,7 @@
 #include "runtime/collectives/contract.h"
 #include "runtime/collectives/shared_operations.h"
 #include "runtime/collectives/shared_segment.h"
+#include "runtime/collectives/test_ranks.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -84,10 +85,6 @@ class Processes {
   std::vector<pid_t> children_;
   std::vector<wire::UniqueFd> pipes_;
 };
-
-std::span<std::byte> Bytes(std::vector<float>& values) {
-  return std::as_writable_bytes(std::span(values));
-}
 
 TEST(SharedCommunicator, AllOperationsHaveTheBitsOfTheTree) {
   // Around the sizes that a notice and a slot hold, and at which spans are used in place.
@@ -186,7 +183,7 @@ TEST(SharedCommunicator, MemoryOutlivesTheCommunicatorAndCanBeFreedInAnyOrder) {
   EXPECT_EQ(processes.Reports(), std::vector<std::string>(2, "done"));
 }
 
-// Makes rank 1 of 2 on a thread, while the test plays rank 0.
+// Runs rank 1 of two ranks on a thread. The test acts as rank 0.
 class HostileLeader {
  public:
   HostileLeader() : sockets_(ConnectAll(2)) {

@@ -359,7 +359,7 @@ Status SharedOperations::AllToAll(std::span<std::byte> values, size_t element_by
               .in_place = in_place});
 }
 
-// Of each pair of ranks, each swaps one half of the two slices.
+// Swaps the slices of each pair of ranks. Each rank of the pair swaps one half of them.
 void SharedOperations::SwapInPlace(size_t slice_bytes) {
   std::array<std::byte, kSwappedAtOnce> kept;
   for (int other = 0; other < size(); ++other) {

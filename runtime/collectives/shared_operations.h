@@ -69,7 +69,8 @@ class SharedOperations final : public Communicator {
     kAllToAll,
     kBarrier
   };
-  // What must be equal on all ranks, except for `bytes` of kAllGatherVariable.
+  // Describes an operation. All of it must be equal on all ranks, except for `bytes` of
+  // kAllGatherVariable.
   struct Call {
     Kind kind = Kind::kNone;
     DType dtype = DType::kUInt8;

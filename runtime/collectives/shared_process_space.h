@@ -1,6 +1,6 @@
-// The memory that ranks in different processes share. Every allocation is one segment with an equal
-// part for each rank. Since every rank writes its results to the spans of all others, a segment per
-// rank would protect nobody, and would cost a mapping and a descriptor for every pair of ranks.
+// Provides the memory that ranks in different processes share. Every allocation is one segment with
+// an equal part for each rank. Every rank writes its results to the spans of all others, so a
+// segment per rank would not protect any rank, and would cost a mapping and a descriptor per pair.
 #pragma once
 
 #include <memory>

@@ -14,11 +14,11 @@
 #include "runtime/base/thread.h"
 #include "runtime/collectives/contract.h"
 #include "runtime/collectives/socket_frame.h"
+#include "runtime/collectives/test_ranks.h"
 
 namespace tfjob::collectives {
 namespace {
 
-using Communicators = std::vector<std::unique_ptr<Communicator>>;
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
 
 // sockets[a][b] is connected to sockets[b][a].
@@ -53,18 +53,8 @@ Communicators MakeRanks(size_t ranks, const Costs& costs = {}) {
   return communicators;
 }
 
-// Calls the function for every rank, each on its own thread.
-void OnAllRanks(const Communicators& communicators,
-                const std::function<void(Communicator&)>& body) {
-  std::vector<Thread> threads;
-  for (const auto& communicator : communicators) {
-    threads.emplace_back("rank", [&body, &communicator] { body(*communicator); });
-  }
-  for (Thread& thread : threads) thread.Join();
-}
-
-std::span<std::byte> Bytes(std::vector<float>& values) {
-  return std::as_writable_bytes(std::span(values));
+Communicators MakeAnyRanks(int ranks) {
+  return MakeRanks(static_cast<size_t>(ranks));
 }
 
 Status Sum(Communicator& communicator, std::vector<float>& values) {
@@ -236,35 +226,15 @@ TEST(SocketCommunicator, OtherCostsAreAnError) {
 }
 
 TEST(SocketCommunicator, WrongArgumentsEndTheOperationsOfAllRanks) {
-  OnAllRanks(MakeRanks(2), [](Communicator& communicator) {
-    std::vector<float> values(3);
-    const Status status =
-        communicator.rank() == 0
-            ? communicator.AllReduce(Bytes(values), DType::kUInt8, Reduction::kSum)
-            : communicator.Barrier();
-    EXPECT_EQ(status,
-              InvalidArgument("AllReduce of uint8: expected float32, float64, int32 or int64"));
-  });
-  OnAllRanks(MakeRanks(2), [](Communicator& communicator) {
-    std::vector<float> values(3);
-    EXPECT_EQ(communicator.AllToAll(Bytes(values), sizeof(float)),
-              InvalidArgument("AllToAll of 3 elements: expected a multiple of the 2 ranks"));
-  });
-  OnAllRanks(MakeRanks(2), [](Communicator& communicator) {
-    std::vector<float> values(1);
-    EXPECT_EQ(communicator.Broadcast(Bytes(values), -1).code(), StatusCode::kInvalidArgument);
-  });
+  ExpectWrongArgumentsEndTheOperationsOfAllRanks(MakeAnyRanks);
 }
 
 TEST(SocketCommunicator, MoreBytesThanAllowedAreAnErrorOnEveryRank) {
-  OnAllRanks(MakeRanks(3), [](Communicator& communicator) {
-    const std::vector<std::byte> own(static_cast<size_t>(communicator.rank()));
-    std::vector<std::byte> all;
-    std::vector<size_t> sizes;
-    EXPECT_EQ(communicator.AllGatherVariable(own, 3, all, sizes), OkStatus());
-    EXPECT_EQ(communicator.AllGatherVariable(own, 2, all, sizes).code(),
-              StatusCode::kResourceExhausted);
-  });
+  ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(MakeAnyRanks);
+}
+
+TEST(SocketCommunicator, MemoryOutlivesTheCommunicator) {
+  ExpectMemoryOutlivesTheCommunicator(MakeAnyRanks);
 }
 
 // Rank 1 is a peer that sends `bytes` and then nothing. Returns how rank 0's operation ends.
@@ -278,7 +248,8 @@ Status FacedWith(std::span<const std::byte> bytes) {
   return Sum(*communicator, values);
 }
 
-TEST(SocketCommunicator, AnyChangedByteOfAHeaderIsAnError) {
+// Returns the only frame that rank 1 sends in the first operation, an all-reduce of four zeros.
+std::vector<std::byte> FrameOfASum() {
   const Call call{.operation = Operation::kAllReduce,
                   .bytes = 16,
                   .element_bytes = 4,
@@ -289,6 +260,11 @@ TEST(SocketCommunicator, AnyChangedByteOfAHeaderIsAnError) {
                            .length = 16};
   std::vector<std::byte> frame(kFrameHeaderBytes + 16);
   std::ranges::copy(EncodeFrame(header), frame.begin());
+  return frame;
+}
+
+TEST(SocketCommunicator, AnyChangedByteOfAHeaderIsAnError) {
+  const std::vector<std::byte> frame = FrameOfASum();
   ASSERT_EQ(FacedWith(frame), OkStatus());
   for (size_t i = 0; i < kFrameHeaderBytes; ++i) {
     for (const int value : {0x00, 0x01, 0x02, 0x03, 0x04, 0x7F, 0x80, 0xFF}) {
@@ -301,16 +277,7 @@ TEST(SocketCommunicator, AnyChangedByteOfAHeaderIsAnError) {
 }
 
 TEST(SocketCommunicator, ATruncatedFrameIsAnError) {
-  const Call call{.operation = Operation::kAllReduce,
-                  .bytes = 16,
-                  .element_bytes = 4,
-                  .dtype = DType::kFloat32};
-  const FrameHeader header{.call = call,
-                           .operation = 1,
-                           .fingerprint = MakePlan(call, 0, 2, {}).fingerprint,
-                           .length = 16};
-  std::vector<std::byte> frame(kFrameHeaderBytes + 16);
-  std::ranges::copy(EncodeFrame(header), frame.begin());
+  const std::vector<std::byte> frame = FrameOfASum();
   for (size_t size = 0; size < frame.size(); ++size) {
     EXPECT_EQ(FacedWith(std::span(frame).first(size)).code(), StatusCode::kUnavailable) << size;
   }
@@ -327,16 +294,6 @@ TEST(SocketCommunicator, ReasonsOfPeersAreBoundedAndPrintable) {
   FrameHeader longer = header;
   longer.length = kMostReasonBytes + 1;
   EXPECT_EQ(DecodeFrame(EncodeFrame(longer)).status().code(), StatusCode::kDataLoss);
-}
-
-TEST(SocketCommunicator, MemoryOutlivesTheCommunicator) {
-  Communicators communicators = MakeRanks(1);
-  auto memory = communicators[0]->Allocate(100);
-  ASSERT_TRUE(memory.ok());
-  communicators.clear();
-  EXPECT_EQ((*memory)->bytes().size(), 100U);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>((*memory)->bytes().data()) % 64, 0U);
-  (*memory)->bytes()[99] = std::byte{1};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// What a peer says about its failure. Its bytes may be anything.
+// Returns the error that a peer reports. Its bytes may be anything.
 Status PeerStatus(uint32_t code, std::string_view text) {
   const bool known = code > 0 && code <= static_cast<uint32_t>(StatusCode::kUnauthenticated);
   std::string printable(text);

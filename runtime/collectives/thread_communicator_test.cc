@@ -8,25 +8,10 @@
 
 #include "runtime/base/thread.h"
 #include "runtime/collectives/contract.h"
+#include "runtime/collectives/test_ranks.h"
 
 namespace tfjob::collectives {
 namespace {
-
-using Communicators = std::vector<std::unique_ptr<Communicator>>;
-
-// Calls the function for every rank, each on its own thread.
-void OnAllRanks(const Communicators& communicators,
-                const std::function<void(Communicator&)>& body) {
-  std::vector<Thread> threads;
-  for (const auto& communicator : communicators) {
-    threads.emplace_back("rank", [&body, &communicator] { body(*communicator); });
-  }
-  for (Thread& thread : threads) thread.Join();
-}
-
-std::span<std::byte> Bytes(std::vector<float>& values) {
-  return std::as_writable_bytes(std::span(values));
-}
 
 TEST(ThreadCommunicator, AllOperationsHaveTheBitsOfTheTree) {
   // Around the sizes that a notice and a slot hold, and at which spans are used in place.
@@ -105,45 +90,15 @@ TEST(ThreadCommunicator, DifferentCallsAreAnErrorThatNamesBoth) {
 }
 
 TEST(ThreadCommunicator, WrongArgumentsEndTheOperationsOfAllRanks) {
-  OnAllRanks(MakeThreadCommunicators(2), [](Communicator& communicator) {
-    std::vector<float> values(3);
-    const Status status =
-        communicator.rank() == 0
-            ? communicator.AllReduce(Bytes(values), DType::kUInt8, Reduction::kSum)
-            : communicator.Barrier();
-    EXPECT_EQ(status, InvalidArgument("AllReduce of uint8: expected float32, float64, int32 or "
-                                      "int64"));
-  });
-  OnAllRanks(MakeThreadCommunicators(2), [](Communicator& communicator) {
-    std::vector<float> values(3);
-    EXPECT_EQ(communicator.AllToAll(Bytes(values), sizeof(float)),
-              InvalidArgument("AllToAll of 3 elements: expected a multiple of the 2 ranks"));
-  });
-  OnAllRanks(MakeThreadCommunicators(2), [](Communicator& communicator) {
-    std::vector<float> values(1);
-    EXPECT_EQ(communicator.Broadcast(Bytes(values), -1).code(), StatusCode::kInvalidArgument);
-  });
+  ExpectWrongArgumentsEndTheOperationsOfAllRanks(MakeThreadCommunicators);
 }
 
 TEST(ThreadCommunicator, MoreBytesThanAllowedAreAnErrorOnEveryRank) {
-  OnAllRanks(MakeThreadCommunicators(3), [](Communicator& communicator) {
-    const std::vector<std::byte> own(static_cast<size_t>(communicator.rank()));
-    std::vector<std::byte> all;
-    std::vector<size_t> sizes;
-    EXPECT_EQ(communicator.AllGatherVariable(own, 3, all, sizes), OkStatus());
-    EXPECT_EQ(communicator.AllGatherVariable(own, 2, all, sizes).code(),
-              StatusCode::kResourceExhausted);
-  });
+  ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(MakeThreadCommunicators);
 }
 
 TEST(ThreadCommunicator, MemoryOutlivesTheCommunicator) {
-  Communicators communicators = MakeThreadCommunicators(1);
-  auto memory = communicators[0]->Allocate(100);
-  ASSERT_TRUE(memory.ok());
-  communicators.clear();
-  EXPECT_EQ((*memory)->bytes().size(), 100u);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>((*memory)->bytes().data()) % 64, 0u);
-  (*memory)->bytes()[99] = std::byte{1};
+  ExpectMemoryOutlivesTheCommunicator(MakeThreadCommunicators);
 }
 
 }  // namespace

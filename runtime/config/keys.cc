@@ -95,14 +95,14 @@ void AddWeightsKeys(std::vector<Key>& keys) {
                          "safetensors, `.keras` or `.h5` file, a checkpoint's prefix, or a folder "
                          "with checkpoints.",
                   .unset_doc = "initial values"});
-  keys.push_back({.path = "model.optimizer_state",
-                  .type = KeyType::kString,
-                  .binding = Bind<&C::model, &ModelConfig::optimizer_state>(),
-                  .doc =
-                      "A `.keras` or `.h5` file of Keras 3 with whose optimizer's state training "
-                      "continues: slots and steps. Belongs to model.weights.",
-                  .unset_doc = "model.file, if it is also model.weights and optimizer.name is not "
-                               "set; otherwise the optimizer starts afresh"});
+  keys.push_back(
+      {.path = "model.optimizer_state",
+       .type = KeyType::kString,
+       .binding = Bind<&C::model, &ModelConfig::optimizer_state>(),
+       .doc = "A `.keras` or `.h5` file of Keras 3. Training continues with the state of its "
+              "optimizer: slots and steps. Belongs to model.weights.",
+       .unset_doc = "model.file, if it is also model.weights and optimizer.name is not "
+                    "set; otherwise the optimizer starts afresh"});
   keys.push_back({.path = "model.weights_skip",
                   .type = KeyType::kStrings,
                   .binding = Bind<&C::model, &ModelConfig::weights_skip>(),

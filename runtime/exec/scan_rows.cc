@@ -22,7 +22,7 @@ constexpr size_t kLargeWeights = 2 << 20;
 // A loop has at least this many multiplications, so that it justifies waking a thread.
 constexpr double kLeastWork = 1 << 20;
 constexpr int64_t kMostLoops = 32;
-// What an elementwise op costs, in multiplications of a product.
+// The cost of an element of an elementwise op, in multiplications of a product.
 constexpr double kElementwiseWork = 8;
 
 bool IsProduct(const Node& node) {

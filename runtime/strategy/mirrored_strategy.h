@@ -33,11 +33,9 @@ struct DevicesOptions {
 // the device cannot be used (Replica::Create).
 StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options);
 
-// Create the entries of the strategies that use this.
-//
 // Returns an error if other tasks of the cluster train, or if it has parameter servers.
 Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config);
-// The devices are divided between the threads of the task.
+// Creates the strategy for a task. The task's threads are divided between its devices.
 StatusOr<std::unique_ptr<Strategy>> MakeDevicesOfTask(VariableStorage storage, TrainingTask task,
                                                       StrategyOptions options);
 

@@ -13,6 +13,7 @@
 #include "runtime/strategy/device_threads.h"
 #include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/one_device_strategy.h"
+#include "runtime/strategy/test_rows.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -54,33 +55,6 @@ DevicesOptions With(int devices, StrategyOptions common,
           .storage = storage,
           .devices = devices,
           .threads = devices};
-}
-
-// Returns a batch of the rows [first, first + size) of endless data.
-data::Batch Rows(int64_t first, int64_t size) {
-  Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
-  for (int64_t i = 0; i < size; ++i) {
-    const double at = static_cast<double>((first + i) * 37 % 101) / 50 - 1;
-    const auto row = static_cast<size_t>(i);
-    x.data<float>()[2 * row] = static_cast<float>(at);
-    x.data<float>()[2 * row + 1] = static_cast<float>(at * at - 0.3);
-    y.data<float>()[row] = static_cast<float>(std::sin(3 * at));
-  }
-  return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
-}
-
-// Returns the variables and slots, or only the variables.
-std::vector<float> ValuesOf(const state::Snapshot& snapshot, bool slots = true) {
-  std::vector<float> values;
-  const auto add = [&](const Tensor& tensor) {
-    values.insert(values.end(), tensor.data<float>().begin(), tensor.data<float>().end());
-  };
-  for (const state::VariableState& state : snapshot.variables) {
-    add(state.value);
-    for (const Tensor& slot : state.slots)
-      if (slots) add(slot);
-  }
-  return values;
 }
 
 std::vector<float> ValueOf(const ModelDefinition& definition, const state::Snapshot& snapshot,
@@ -125,10 +99,10 @@ void ExpectTheStepsOfOneDevice(int devices, VariableStorage storage) {
     EXPECT_NEAR(actual.loss(), expected.loss(), 1e-5 * expected.loss());
     ASSERT_EQ(actual.metric_sums.size(), 1u);
     EXPECT_NEAR(actual.metric_sums[0], expected.metric_sums[0], 1e-5 * expected.metric_sums[0]);
-    const std::vector<float> before = ValuesOf(now, false);
+    const std::vector<float> before = ValuesOf(now, Slots::kWithout);
     now = *one->TakeSnapshot();
-    const std::vector<float> after = ValuesOf(now, false);
-    ASSERT_LE(Distance(ValuesOf(*(*several)->TakeSnapshot(), false), after),
+    const std::vector<float> after = ValuesOf(now, Slots::kWithout);
+    ASSERT_LE(Distance(ValuesOf(*(*several)->TakeSnapshot(), Slots::kWithout), after),
               1e-5 * Distance(before, after))
         << "step " << step;
   }
@@ -157,7 +131,7 @@ std::vector<float> Trained(const char* layers, DevicesOptions options) {
     const auto outcome = strategy->Step(Rows(step * 10, step % 5 == 4 ? 2 : 7), totals);
     EXPECT_TRUE(outcome.ok()) << outcome.status();
   }
-  return ValuesOf(*strategy->TakeSnapshot());
+  return ValuesOf(*strategy->TakeSnapshot(), Slots::kWith);
 }
 
 TEST(CentralStorage, TakesTheStepsOfMirroredBitForBit) {
@@ -220,7 +194,7 @@ TEST(Mirrored, AllDevicesSkipABatchThatIsNotFiniteForOne) {
     options.on_non_finite = config::OnNonFinite::kSkip;
     auto strategy = *MakeWithDevices(With(3, std::move(options), storage));
     ASSERT_TRUE(strategy->Start().ok());
-    const std::vector<float> before = ValuesOf(*strategy->TakeSnapshot());
+    const std::vector<float> before = ValuesOf(*strategy->TakeSnapshot(), Slots::kWith);
     MetricTotals totals;
     StatusOr<StepOutcome> outcome = strategy->Step(Damaged(), totals);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
@@ -228,7 +202,7 @@ TEST(Mirrored, AllDevicesSkipABatchThatIsNotFiniteForOne) {
     EXPECT_EQ(outcome->global_step, 0);
     EXPECT_EQ(outcome->drawn, 1);
     EXPECT_EQ(totals.examples, 0);
-    EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot()), before);
+    EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot(), Slots::kWith), before);
     outcome = strategy->Step(Rows(0, 7), totals);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     EXPECT_EQ(outcome->global_step, 1);
@@ -256,7 +230,7 @@ TEST(Mirrored, AnErrorOfOneDeviceEndsTheStepOfAllAndChangesNothing) {
   for (const VariableStorage storage : {VariableStorage::kMirrored, VariableStorage::kCentral}) {
     auto strategy = *MakeWithDevices(With(3, Options(definition), storage));
     ASSERT_TRUE(strategy->Start().ok());
-    const std::vector<float> before = ValuesOf(*strategy->TakeSnapshot());
+    const std::vector<float> before = ValuesOf(*strategy->TakeSnapshot(), Slots::kWith);
     data::Batch batch = Rows(0, 6);
     batch.tensors[0].value = Tensor(DType::kInt32, {6, 2});
     batch.tensors[0].value.data<int32_t>().back() = 9;
@@ -265,7 +239,7 @@ TEST(Mirrored, AnErrorOfOneDeviceEndsTheStepOfAllAndChangesNothing) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
     EXPECT_NE(Message(status).find("9"), std::string::npos) << status;
     EXPECT_EQ(totals.examples, 0);
-    EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot()), before);
+    EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot(), Slots::kWith), before);
     EXPECT_EQ(strategy->Step(Rows(0, 6), totals).status().code(), status.code());
   }
 }
@@ -286,7 +260,8 @@ TEST(Mirrored, ContinuesFromASnapshot) {
   EXPECT_EQ(second->Start()->global_step, 3);
   ASSERT_TRUE(first->Step(Rows(3, 7), totals).ok());
   ASSERT_TRUE(second->Step(Rows(3, 7), totals).ok());
-  EXPECT_EQ(ValuesOf(*first->TakeSnapshot()), ValuesOf(*second->TakeSnapshot()));
+  EXPECT_EQ(ValuesOf(*first->TakeSnapshot(), Slots::kWith),
+            ValuesOf(*second->TakeSnapshot(), Slots::kWith));
 }
 
 TEST(Mirrored, OnlyACpuIsDivided) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Logger kGroupLog("strategy");
 
-// What the tasks tell each other at the beginning of a step.
+// Exchanges the facts that all tasks need at the beginning of a step.
 class Announcements {
  public:
   void SetRanks(int ranks) { words_.assign(kFixed + static_cast<size_t>(ranks), 0); }

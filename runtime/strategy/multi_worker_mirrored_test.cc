@@ -11,6 +11,7 @@
 #include "runtime/strategy/multi_worker_mirrored_strategy.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/strategy/test_group.h"
+#include "runtime/strategy/test_rows.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -90,17 +91,6 @@ StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last, int64_t b
   return task.strategy->TakeSnapshot();
 }
 
-std::vector<float> ValuesOf(const state::Snapshot& snapshot) {
-  std::vector<float> values;
-  for (const state::VariableState& state : snapshot.variables) {
-    const auto span = state.value.data<float>();
-    values.insert(values.end(), span.begin(), span.end());
-    for (const Tensor& slot : state.slots)
-      values.insert(values.end(), slot.data<float>().begin(), slot.data<float>().end());
-  }
-  return values;
-}
-
 void OnThreads(int ranks, const std::function<void(int)>& work) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&, rank] { work(rank); });
@@ -121,7 +111,7 @@ std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
     ASSERT_TRUE(state.ok()) << state.status();
     EXPECT_EQ(state->global_step, steps);
     EXPECT_EQ(task.provided, rank == 0);
-    states[static_cast<size_t>(rank)] = ValuesOf(*state);
+    states[static_cast<size_t>(rank)] = ValuesOf(*state, Slots::kWith);
     if (rank == 0) {
       EXPECT_TRUE(task.strategy->Finish().ok());
     }
@@ -187,7 +177,7 @@ void ExpectToSurviveTheLossOf(int lost) {
     ASSERT_TRUE(state.ok()) << state.status();
     // The replacement of the leader takes over the state of the other task.
     EXPECT_EQ(task.provided, rank == 0 && lost != 0);
-    states[static_cast<size_t>(rank)] = ValuesOf(*state);
+    states[static_cast<size_t>(rank)] = ValuesOf(*state, Slots::kWith);
   });
   EXPECT_EQ(states[0], expected);
   EXPECT_EQ(states[1], expected);

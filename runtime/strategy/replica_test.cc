@@ -12,6 +12,7 @@
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/strategy/test_group.h"
+#include "runtime/strategy/test_rows.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -46,32 +47,6 @@ StrategyOptions Options(const ModelDefinition& definition, int rank = 0) {
           .provide_state = [definition](const state::Snapshot*) -> StatusOr<state::Snapshot> {
             return InitialState(definition);
           }};
-}
-
-// Returns a batch of the rows [first, first + size) of endless data.
-data::Batch Rows(int64_t first, int64_t size) {
-  Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
-  for (int64_t i = 0; i < size; ++i) {
-    const double at = static_cast<double>((first + i) * 37 % 101) / 50 - 1;
-    const auto row = static_cast<size_t>(i);
-    x.data<float>()[2 * row] = static_cast<float>(at);
-    x.data<float>()[2 * row + 1] = static_cast<float>(at * at - 0.3);
-    y.data<float>()[row] = static_cast<float>(std::sin(3 * at));
-  }
-  return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
-}
-
-std::vector<float> ValuesOf(const state::Snapshot& snapshot, bool slots = false) {
-  std::vector<float> values;
-  const auto add = [&](const Tensor& tensor) {
-    values.insert(values.end(), tensor.data<float>().begin(), tensor.data<float>().end());
-  };
-  for (const state::VariableState& state : snapshot.variables) {
-    add(state.value);
-    for (const Tensor& slot : state.slots)
-      if (slots) add(slot);
-  }
-  return values;
 }
 
 double Norm(const std::vector<float>& a, const std::vector<float>& b) {
@@ -138,8 +113,10 @@ void ExpectEqualUpdates(const char* layers, const Parts& parts, optimizer::Clipp
       ASSERT_EQ(Step(*replica, parts, rank, step, totals), OkStatus());
       EXPECT_EQ(totals.examples, size);
       EXPECT_NEAR(totals.loss(), losses[at], 1e-5 * losses[at]);
-      const std::vector<float> before = ValuesOf(states[at]), expected = ValuesOf(states[at + 1]);
-      const std::vector<float> actual = ValuesOf(replica->BeginSnapshot(step + 1, "").Finish());
+      const std::vector<float> before = ValuesOf(states[at], Slots::kWithout),
+                               expected = ValuesOf(states[at + 1], Slots::kWithout);
+      const std::vector<float> actual =
+          ValuesOf(replica->BeginSnapshot(step + 1, "").Finish(), Slots::kWithout);
       ASSERT_LE(Norm(actual, expected), 1e-5 * Norm(before, expected)) << "step " << step;
     }
   });
@@ -176,7 +153,7 @@ TEST(Replica, AllRanksHoldTheSameBits) {
     MetricTotals totals;
     for (int64_t step = 0; step < 20; ++step)
       ASSERT_EQ(Step(*replica, parts, rank, step, totals), OkStatus());
-    values[at] = ValuesOf(replica->BeginSnapshot(20, "").Finish(), /*slots=*/true);
+    values[at] = ValuesOf(replica->BeginSnapshot(20, "").Finish(), Slots::kWith);
   });
   EXPECT_EQ(values[0], values[1]);
   EXPECT_EQ(values[0], values[2]);
@@ -215,8 +192,8 @@ TEST(Replica, BroadcastsItsState) {
       ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
     }
     ASSERT_TRUE(replica->Broadcast(communicator, 1, /*receive=*/rank == 0).ok());
-    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), /*slots=*/true),
-              ValuesOf(InitialState(definition), /*slots=*/true));
+    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), Slots::kWith),
+              ValuesOf(InitialState(definition), Slots::kWith));
   });
 }
 
@@ -242,8 +219,8 @@ TEST(Replica, AllRanksDecideTheSameAboutNumbersThatAreNotFinite) {
       results[at] = applied.status();
       skipped[at] = applied.ok() && !*applied ? 1 : 0;
       EXPECT_EQ(totals.examples, 0);
-      EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish()),
-                ValuesOf(InitialState(definition)));
+      EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), Slots::kWithout),
+                ValuesOf(InitialState(definition), Slots::kWithout));
     });
     const bool fails = rule == config::OnNonFinite::kFail;
     EXPECT_EQ(state::IsRunFailure(results[0]), fails) << results[0];
@@ -266,7 +243,8 @@ TEST(Replica, AFailedProgramAbortsTheOthers) {
     if (rank == 0) {
       EXPECT_FALSE(replica->Reduce().ok());
     }
-    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish()), ValuesOf(InitialState(definition)));
+    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), Slots::kWithout),
+              ValuesOf(InitialState(definition), Slots::kWithout));
   });
 }
 

@@ -37,6 +37,8 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   // A learning rate in the training file replaces the file's schedule, too.
   if (given.learning_rate || !given.learning_rate_schedule.name.empty())
     keys.erase("learning_rate_schedule");
+  // This schedule takes every rate from its own values.
+  if (given.learning_rate_schedule.name == "piecewise_constant_decay") keys.erase("learning_rate");
   if (given.clipvalue || given.clipnorm || given.global_clipnorm) {
     for (const char* clipping : {"clipvalue", "clipnorm", "global_clipnorm"}) keys.erase(clipping);
   }

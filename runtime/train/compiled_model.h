@@ -27,7 +27,7 @@ namespace tfjob::train {
 //   the optimizer  if the config does not name it: the optimizer, with those hyper-parameters that
 //                the config does not set. Its state is continued (model.optimizer_state) if
 //                model.weights is the same file
-// An optimizer that is named nowhere becomes SGD. Reads model.file only if a setting is open. Error
+// If neither names an optimizer, it becomes SGD. Reads model.file only if a setting is open. Error
 // messages name the file and the setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
@@ -38,7 +38,7 @@ StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig con
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot);
 
-// What Keras needs to continue a run.
+// The settings and the state with which Keras continues a run.
 struct CompiledRun {
   std::shared_ptr<const Json> compile_config;
   optimizer::Optimizer optimizer;

@@ -43,7 +43,7 @@ struct Options {
   int rounds = 0;  // per turn; 0: as many as take about 0.2 s
 };
 
-// What one rank reports about one size.
+// The figures that a rank reports for one size.
 struct Result {
   double seconds = 0;  // per operation
   double cpu_seconds = 0;

@@ -136,6 +136,11 @@ class Compiled(unittest.TestCase):
         train({**keys, "optimizer": {"learning_rate": 0.3}})
         model.optimizer.learning_rate = 0.3
         self.assert_close("learning_rate", self.saved("rate", model), variables(self.fit(model, 2)))
+        # A schedule that takes every rate from its own values replaces the file's rate, too.
+        schedule = {"name": "piecewise_constant_decay", "boundaries": [100], "values": [0.3, 0.1]}
+        keys = self.keys(5, "pieces", file=self.path("m.keras"), weights=self.path("m.keras"))
+        train({**keys, "optimizer": {"learning_rate_schedule": schedule}})
+        self.assert_close("piecewise", self.saved("pieces", model), variables(model))
         fresh = keras.saving.load_model(self.path("m.keras"))
         fresh.compile(O.SGD(0.1), loss="mse")
         keys = self.keys(2, "fresh", file=self.path("m.keras"), weights=self.path("m.keras"))

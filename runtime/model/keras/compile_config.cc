@@ -61,6 +61,16 @@ StatusOr<Json> MetricKeys(const JsonField& field) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
+  // The module is not part of a function's name. keras.losses.cosine_similarity is negative, and
+  // keras.metrics.cosine_similarity is positive.
+  if (metric.name == "cosine_similarity" && field["class_name"].present()) {
+    const auto class_name = field["class_name"].String();
+    if (class_name.ok() && *class_name == "function") {
+      return InvalidArgument(field.path(), ": the file does not say whether the function ",
+                             "cosine_similarity is that of keras.losses or of keras.metrics, ",
+                             "which differ in sign; name metrics in the training file");
+    }
+  }
   Json keys = {{"name", metric.name}};
   RETURN_IF_ERROR(AddArguments(metric, keys));
   DropDefaults(keys);

@@ -85,6 +85,14 @@ TEST(CompileConfig, OtherThingsAreErrors) {
                       kOne)
                 .substr(0, 70),
             "compile_config.loss.config.reduction: expected sum_over_batch_size or ");
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": [{"class_name": "function", "config":
+              "cosine_similarity"}]})",
+                      kOne),
+            "compile_config.metrics[0]: the file does not say whether the function "
+            "cosine_similarity is that of keras.losses or of keras.metrics, which differ in sign; "
+            "name metrics in the training file");
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": ["cosine_similarity"]})", kOne),
+            R"({"loss":{"name":"mean_squared_error"},"metrics":["cosine_similarity"]})");
 }
 
 TEST(CompileConfig, WhatIsWrittenIsReadAgain) {

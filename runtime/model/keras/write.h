@@ -14,7 +14,7 @@
 
 namespace tfjob::keras {
 
-// What Keras needs to continue training.
+// The settings and the state with which Keras continues training.
 struct CompiledModel {
   const Json& compile_config;  // see compile_config.h
   const optimizer::Optimizer& optimizer;
