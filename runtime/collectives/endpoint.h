@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/collectives/group.h"
 #include "runtime/rpc/credentials.h"
@@ -48,6 +49,9 @@ struct EndpointOptions {
   CommunicatorFactory make_communicator;
   // A peer that is silent for suspect_after is named; after the lease, it is lost.
   rpc::LivenessRules liveness;
+  // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
+  // and a message that names the task that was waited for. 0: no limit.
+  Duration exchange_timeout{0};
 };
 
 struct GroupOptions {

@@ -144,6 +144,7 @@ void Endpoint::State::LeaveGeneration(const GroupMember::Left& ended) {
   left = ended.generation;
   why_left = ended.why;
   reported.reset();
+  timed_operation = 0;
   if (communicator != nullptr) communicator->Abort(ended.why);
   communicator = nullptr;
   channel = {};
@@ -199,16 +200,23 @@ void Endpoint::State::Tick() {
     MutexLock lock(mutex);
     const Duration now = MonotonicNow();
     if (machine != nullptr) machine->Tick(now);
-    ReportWait(now);
+    if (communicator != nullptr) {
+      const Waiting wait = communicator->CurrentWait();
+      ReportWait(wait, now);
+      EndLateExchange(wait, now);
+    }
     Pump();
   }
   SayStuck();
 }
 
-void Endpoint::State::ReportWait(Duration now) {
-  if (communicator == nullptr) return;
-  const Waiting wait = communicator->CurrentWait();
-  const bool is_long = wait.on >= 0 && now - wait.since >= options.liveness.suspect_after;
+void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
+  // The culprit must be known before the exchange is ended.
+  const Duration limit =
+      options.exchange_timeout > Duration(0)
+          ? std::min(options.liveness.suspect_after, options.exchange_timeout / 2)
+          : options.liveness.suspect_after;
+  const bool is_long = wait.on >= 0 && now - wait.since >= limit;
   if (!is_long && !reported) return;
   if (is_long && reported && now - *reported < kRepeatReport) return;
   reported = is_long ? std::optional(now) : std::nullopt;
@@ -217,6 +225,22 @@ void Endpoint::State::ReportWait(Duration now) {
                  .name = std::string(wait.name),
                  .on = is_long ? wait.on : -1,
                  .microseconds = is_long ? (now - wait.since).count() : 0});
+}
+
+void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
+  if (options.exchange_timeout <= Duration(0)) return;
+  if (wait.on < 0 || wait.operation != timed_operation) {
+    timed_operation = wait.on < 0 ? 0 : wait.operation;
+    timed_since = wait.since;
+  }
+  if (wait.on < 0 || now - timed_since < options.exchange_timeout) return;
+  const Member& direct = member.formation().members[static_cast<size_t>(wait.on)];
+  const std::string culprit = member.stuck().text.empty()
+                                  ? StrCat("this task waits for ", Describe(direct))
+                                  : member.stuck().text;
+  communicator->Abort(DeadlineExceeded("operation ", wait.operation, " (", wait.name,
+                                       ") has taken longer than ",
+                                       FormatDuration(options.exchange_timeout), ": ", culprit));
 }
 
 void Endpoint::State::SayStuck() {

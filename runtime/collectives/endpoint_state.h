@@ -70,6 +70,9 @@ struct Endpoint::State {
   // The watcher has reported a wait, at this time.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
   StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last said
+  // The operation in which the communicator waits, and since when. 0: it does not wait.
+  int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
+  Duration timed_since ABSL_GUARDED_BY(mutex){0};
 
   // Exchanges the outputs of the state machines until there are none, and carries them out. Called
   // after every event.
@@ -89,7 +92,9 @@ struct Endpoint::State {
 
  private:
   void Tick() ABSL_LOCKS_EXCLUDED(mutex);
-  void ReportWait(Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Ends an operation that takes longer than options.exchange_timeout.
+  void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/base/mutex.h"
+#include "runtime/collectives/socket_communicator.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
 
@@ -95,6 +96,15 @@ class BarrierCommunicator : public Communicator {
   Status why_ ABSL_GUARDED_BY(mutex_);
 };
 
+StatusOr<std::unique_ptr<Communicator>> MakeBarriers(int rank,
+                                                     std::vector<wire::UniqueFd> sockets) {
+  return std::make_unique<BarrierCommunicator>(rank, std::move(sockets));
+}
+
+StatusOr<std::unique_ptr<Communicator>> MakeSockets(int rank, std::vector<wire::UniqueFd> sockets) {
+  return MakeSocketCommunicator({.rank = rank, .sockets = std::move(sockets)});
+}
+
 rpc::Credentials TestKey() {
   return {.key = *wire::JobKey::Parse(std::string(64, 'a'))};
 }
@@ -114,7 +124,8 @@ int FreePort() {
 class TestTask {
  public:
   TestTask(std::vector<GroupTask> tasks, size_t index, int64_t incarnation,
-           rpc::LivenessRules liveness = {})
+           const CommunicatorFactory& make_communicator = MakeBarriers,
+           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {})
       : identity_{.job_uid = "job-a",
                   .attempt = 1,
                   .task_type = tasks[index].type,
@@ -125,11 +136,9 @@ class TestTask {
         EndpointOptions{.identity = identity_,
                         .tasks = std::move(tasks),
                         .credentials = TestKey(),
-                        .make_communicator = [](int rank, std::vector<wire::UniqueFd> sockets)
-                            -> StatusOr<std::unique_ptr<Communicator>> {
-                          return std::make_unique<BarrierCommunicator>(rank, std::move(sockets));
-                        },
-                        .liveness = liveness});
+                        .make_communicator = make_communicator,
+                        .liveness = liveness,
+                        .exchange_timeout = exchange_timeout});
     server_ = *rpc::Server::Start({.host = "127.0.0.1",
                                    .port = std::stoi(address.substr(address.find(':') + 1)),
                                    .identity = identity_,
@@ -197,7 +206,8 @@ class EndpointTest : public testing::Test {
   void Start(size_t i) {
     running_.resize(tasks_.size());
     running_[i].reset();
-    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, liveness_);
+    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_, liveness_,
+                                             exchange_timeout_);
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
@@ -221,7 +231,9 @@ class EndpointTest : public testing::Test {
               std::vector<Status>(running_.size()));
   }
 
+  CommunicatorFactory make_communicator_ = MakeBarriers;
   rpc::LivenessRules liveness_;
+  Duration exchange_timeout_{0};  // 0: no limit
   std::vector<GroupTask> tasks_;
   std::vector<std::unique_ptr<TestTask>> running_;
   int64_t incarnation_ = 100;
@@ -367,6 +379,80 @@ TEST_F(StuckTest, NamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(At(2).generation().communicator->Barrier(), OkStatus());
   for (std::thread& thread : waiting) thread.join();
   EXPECT_NE(At(1).Await(Kind::kReturned), "");
+}
+
+// With the communicator with which tasks train.
+class SocketGroupTest : public EndpointTest {
+ protected:
+  static constexpr int64_t kValues = 300'000;  // more than sockets buffer
+
+  void SetUp() override {
+    make_communicator_ = MakeSockets;
+    EndpointTest::SetUp();
+  }
+
+  // Sums rank + 1 over all ranks.
+  static Status Sum(TestTask& task) {
+    std::vector<float> values(kValues, static_cast<float>(task.generation().rank + 1));
+    RETURN_IF_ERROR(task.generation().communicator->AllReduce(
+        std::as_writable_bytes(std::span(values)), DType::kFloat32, Reduction::kSum));
+    if (values == std::vector<float>(kValues, 6)) return OkStatus();
+    return Internal("expected 1 + 2 + 3 everywhere, got ", values.front(), " … ", values.back());
+  }
+  void ExpectSum() { EXPECT_EQ(All(Sum), std::vector<Status>(running_.size())); }
+};
+
+TEST_F(SocketGroupTest, SumsBeforeAndAfterAMemberIsReplaced) {
+  JoinAll();
+  ExpectSum();
+  running_[1].reset();
+  const std::vector<Status> results = All(Sum);
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    EXPECT_EQ(results[i].code(), StatusCode::kUnavailable) << results[i];
+    EXPECT_NE(Message(results[i]).find(StrCat("worker 0 (", tasks_[1].address, ")")),
+              std::string::npos)
+        << results[i];
+  }
+  Start(1);
+  JoinAll();
+  ExpectSum();
+}
+
+TEST_F(SocketGroupTest, SumsAfterTheLeaderIsReplaced) {
+  JoinAll();
+  running_[0].reset();
+  for (const Status& result : All(Sum)) {  // that of the lost leader is OK
+    EXPECT_TRUE(result.ok() || absl::IsUnavailable(result)) << result;
+  }
+  Start(0);
+  JoinAll();
+  ExpectSum();
+}
+
+class ExchangeTimeoutTest : public SocketGroupTest {
+ protected:
+  void SetUp() override {
+    liveness_ = {.suspect_after = 200ms, .lease = 10s};
+    exchange_timeout_ = 1s;
+    SocketGroupTest::SetUp();
+  }
+};
+
+TEST_F(ExchangeTimeoutTest, EndsAnExchangeAndNamesTheTaskThatIsWaitedFor) {
+  JoinAll();
+  ExpectSum();
+  std::vector<Status> results(2);
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    waiting.emplace_back([&, i] { results[i] = Sum(At(i)); });
+  }
+  for (std::thread& thread : waiting) thread.join();
+  for (const Status& result : results) {
+    EXPECT_EQ(result.code(), StatusCode::kDeadlineExceeded) << result;
+    EXPECT_NE(Message(result).find(StrCat("worker 1 (", tasks_[2].address, ")")),
+              std::string::npos)
+        << result;
+  }
 }
 
 }  // namespace

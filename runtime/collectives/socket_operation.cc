@@ -172,7 +172,10 @@ StatusOr<bool> SocketOperations::ReceiveFrom(int rank) {
   if (!link.header()) {
     auto moved = link.Receive();
     if (!moved.ok()) return Annotate(moved.status(), NameOf(rank));
-    if (link.header()) RETURN_IF_ERROR(CheckHeader(rank, *link.header()));
+    if (link.header()) {
+      peer.heard = std::max(peer.heard, link.header()->operation);
+      RETURN_IF_ERROR(CheckHeader(rank, *link.header()));
+    }
     return *moved;
   }
   switch (link.header()->kind) {
@@ -330,11 +333,19 @@ void SocketOperations::PreparePoll() {
   polled_.back() = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
 }
 
-// The first rank from which the next frame could be received, or else to which one is left.
+// Of the ranks from which the next frame could be received, the one that was last heard in the
+// earliest operation: ranks that have begun this operation wait for it, too. If there is none, the
+// first rank to which a frame is left.
 int SocketOperations::RankToWaitFor() const {
+  int latest = -1;
+  const auto heard = [this](int rank) {
+    return std::min(peers_[static_cast<size_t>(rank)].heard, operation_);
+  };
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank != rank_ && run_->NextReceive(rank).step != nullptr) return rank;
+    if (rank == rank_ || run_->NextReceive(rank).step == nullptr) continue;
+    if (latest < 0 || heard(rank) < heard(latest)) latest = rank;
   }
+  if (latest >= 0) return latest;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (rank != rank_ && run_->sends_left(rank)) return rank;
   }

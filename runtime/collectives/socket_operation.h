@@ -51,6 +51,7 @@ class SocketOperations {
     // Where it waits, if it has said so about an operation that this rank has not reached.
     int64_t announced = 0;
     Call announced_call;
+    int64_t heard = 0;  // the latest operation of which it has sent a frame
   };
   // The last calls of this rank, to be compared with those that others announce.
   static constexpr size_t kRemembered = 8;
