@@ -13,7 +13,8 @@ void AddName(std::vector<Key>& keys) {
                   .binding = Bind<&C::strategy, &S::kind>(),
                   .doc = "How the tasks and devices of the job train together: "
                          "[Strategies](#strategies). `auto`: parameter_server if the cluster has "
-                         "a ps, and otherwise one_device. `strategy: NAME` is the short form.",
+                         "a ps, multi_worker_mirrored if several tasks train without one, and "
+                         "otherwise one_device. `strategy: NAME` is the short form.",
                   .choices = {std::begin(kStrategyNames), std::end(kStrategyNames)}});
 }
 

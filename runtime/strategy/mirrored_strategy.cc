@@ -219,6 +219,11 @@ Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_confi
                            "but the cluster has ", tasks > 1 ? StrCat(tasks) : "several",
                            " tasks that train: use multi_worker_mirrored, or train with one task");
   }
+  return CheckNoServers(kind, tf_config);
+}
+
+Status CheckNoServers(config::StrategyKind kind, const cluster::TfConfig& tf_config) {
+  const char* const name = config::kStrategyNames[static_cast<size_t>(kind)];
   const int servers = tf_config.cluster.size("ps");
   if (servers == 0) return OkStatus();
   return InvalidArgument("strategy.name: ", name, " uses no parameter servers, but the cluster ",

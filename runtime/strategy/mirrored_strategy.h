@@ -35,6 +35,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options);
 
 // Returns an error if other tasks of the cluster train, or if it has parameter servers.
 Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config);
+// Returns an error if the cluster has parameter servers.
+Status CheckNoServers(config::StrategyKind kind, const cluster::TfConfig& tf_config);
 // Creates the strategy for a task. The task's threads are divided between its devices.
 StatusOr<std::unique_ptr<Strategy>> MakeDevicesOfTask(VariableStorage storage, TrainingTask task,
                                                       StrategyOptions options);

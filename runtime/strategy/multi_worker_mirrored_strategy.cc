@@ -5,7 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/collectives/socket_communicator.h"
+#include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/replica.h"
 #include "runtime/strategy/strategies.h"
@@ -65,7 +68,7 @@ class MultiWorkerMirrored : public Strategy {
       const Status announced =
           announcements_.Exchange(*generation_.communicator, batch.size(), /*ending=*/false);
       if (!announced.ok()) {
-        Drop(announced);
+        RETURN_IF_ERROR(DropFailed(announced));
         continue;
       }
       if (announcements_.AnyEnds()) return OthersEnd();
@@ -75,7 +78,7 @@ class MultiWorkerMirrored : public Strategy {
       RETURN_IF_ERROR(replica_->Compute(batch, global_step_, announcements_.shares()));
       const Status reduced = replica_->Reduce();
       if (reduced.ok()) return Apply(totals);
-      Drop(reduced);
+      RETURN_IF_ERROR(DropFailed(reduced));
     }
   }
 
@@ -132,7 +135,7 @@ class MultiWorkerMirrored : public Strategy {
       const Status shared = ShareState();
       if (shared.ok()) return OkStatus();
       if (!provided_.ok()) return provided_;
-      Drop(shared);
+      RETURN_IF_ERROR(DropFailed(shared));
     }
   }
 
@@ -216,6 +219,13 @@ class MultiWorkerMirrored : public Strategy {
     return outcome;
   }
 
+  // Drops the generation after an error of its communicator. Returns the error if this task must not
+  // join again: an exchange has taken longer than strategy.timeout_seconds.
+  Status DropFailed(const Status& why) {
+    Drop(why);
+    return absl::IsDeadlineExceeded(why) ? why : OkStatus();
+  }
+
   void Drop(const Status& why) {
     replica_->Disconnect();
     if (generation_.communicator != nullptr) generation_.communicator->Abort(why);
@@ -239,6 +249,86 @@ StatusOr<std::unique_ptr<Strategy>> MakeMultiWorkerMirrored(MultiWorkerMirroredO
   auto strategy = std::make_unique<MultiWorkerMirrored>(std::move(options));
   RETURN_IF_ERROR(strategy->Create());
   return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+namespace {
+
+constexpr auto kKind = config::StrategyKind::kMultiWorkerMirrored;
+
+Status CheckGroup(const cluster::TfConfig& tf_config) {
+  if (tf_config.cluster.sparse()) {
+    return Unimplemented(
+        "strategy.name: multi_worker_mirrored needs to know all tasks that train, but "
+        "enableDynamicWorker leaves their number open: remove enableDynamicWorker, or use "
+        "parameter_server with ps tasks");
+  }
+  return CheckNoServers(kKind, tf_config);
+}
+
+bool SuitsGroup(const cluster::TfConfig& tf_config) {
+  return cluster::TrainingTaskCount(tf_config) > 1 && tf_config.cluster.size("ps") == 0;
+}
+
+std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& task) {
+  collectives::EndpointOptions options{
+      .identity = task.identity,
+      .credentials = task.credentials,
+      .make_communicator = [](int rank, std::vector<wire::UniqueFd> sockets) {
+        return collectives::MakeSocketCommunicator({.rank = rank, .sockets = std::move(sockets)});
+      }};
+  for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config)) {
+    options.tasks.push_back({.type = trains.type,
+                             .index = trains.index,
+                             .address = task.tf_config.cluster.address(trains)});
+  }
+  options.exchange_timeout =
+      Duration(static_cast<int64_t>(task.config.timeout_seconds.value_or(0) * 1e6));
+  return std::make_unique<collectives::Endpoint>(std::move(options));
+}
+
+Status CheckConfig(const config::StrategyConfig& config) {
+  if (config.devices > 1) {
+    return Unimplemented("strategy.devices: multi_worker_mirrored trains with one device per task ",
+                         "in this version, got ", config.devices,
+                         ": remove the key, or use mirrored with one task");
+  }
+  if (config.max_staleness) {
+    return InvalidArgument(
+        "strategy.max_staleness: no gradient is stale without parameter servers, and the cluster "
+        "has no ps task; remove the key, or add ps tasks");
+  }
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOptions options) {
+  RETURN_IF_ERROR(CheckConfig(task.config));
+  ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
+  const int tasks = std::max(cluster::TrainingTaskCount(task.tf_config), 1);
+  const auto rank = static_cast<int>(options.replica);
+  options.definition.build.batch_size =
+      collectives::SliceOf(task.global_batch, rank, tasks).count;
+  const cluster::Task leader = cluster::ChiefOf(task.tf_config);
+  return MakeMultiWorkerMirrored(
+      {.common = std::move(options),
+       .group = task.endpoint->MakeGroup({.on_event = task.on_event,
+                                          .stop_requested = std::move(task.stop_requested)}),
+       .leader = {leader.type, leader.index},
+       .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
+       .global_batch = task.global_batch,
+       .bytes_per_pack = task.config.bytes_per_pack,
+       .last_step = task.last_step,
+       .on_event = std::move(task.on_event)});
+}
+
+}  // namespace
+
+StrategyEntry MultiWorkerMirroredEntry() {
+  return {.kind = kKind,
+          .suits = SuitsGroup,
+          .check = CheckGroup,
+          .make = MakeOfTask,
+          .make_endpoint = MakeEndpointOfTask,
+          .global_batches = true};
 }
 
 }  // namespace tfjob::strategy

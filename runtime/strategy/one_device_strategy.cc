@@ -122,9 +122,10 @@ class OneDevice : public Strategy {
 Status CheckAlone(const cluster::TfConfig& tf_config) {
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (tasks <= 1 && cluster::RoleOf(tf_config) == cluster::Role::kChief) return OkStatus();
-  return Unimplemented(
-      "strategy.name: one_device needs a single task that trains, but the cluster has ",
-      tasks > 1 ? StrCat(tasks) : std::string("several"), ": add ps tasks, or train with one task");
+  constexpr char kOneTask[] =
+      "strategy.name: one_device needs a single task that trains, but the cluster has ";
+  if (tasks > 1) return InvalidArgument(kOneTask, tasks, ": use auto, or train with one task");
+  return Unimplemented(kOneTask, "several: add ps tasks, or train with one task");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/strategy/select.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tfjob::strategy {
@@ -23,6 +24,18 @@ StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
                                       const cluster::TfConfig& tf_config) {
   ASSIGN_OR_RETURN(const StrategyEntry entry, Find(wanted, tf_config));
   return entry.kind;
+}
+
+bool MakesGlobalBatches(config::StrategyKind kind) {
+  return std::ranges::any_of(AllStrategies(), [kind](const StrategyEntry& entry) {
+    return entry.kind == kind && entry.global_batches;
+  });
+}
+
+StatusOr<std::unique_ptr<collectives::Endpoint>> MakeEndpoint(const TrainingTask& task) {
+  ASSIGN_OR_RETURN(const StrategyEntry entry, Find(task.config.kind, task.tf_config));
+  if (entry.make_endpoint == nullptr) return std::unique_ptr<collectives::Endpoint>();
+  return entry.make_endpoint(task);
 }
 
 StatusOr<std::unique_ptr<Strategy>> MakeStrategy(TrainingTask task, StrategyOptions options) {

@@ -30,12 +30,13 @@ constexpr char kSparseWithServers[] = R"({"worker":{"0":"w:1"},"ps":["p:1"]})";
 constexpr char kNoServers[] =
     "strategy.name: parameter_server needs ps tasks, but the cluster has none: add ps tasks, or "
     "train with one task";
-constexpr char kThreeTasks[] =
-    "strategy.name: one_device needs a single task that trains, but the cluster has 3: add ps "
-    "tasks, or train with one task";
 constexpr char kTwoTasks[] =
-    "strategy.name: one_device needs a single task that trains, but the cluster has 2: add ps "
-    "tasks, or train with one task";
+    "strategy.name: one_device needs a single task that trains, but the cluster has 2: use auto, "
+    "or train with one task";
+constexpr char kOpenNumber[] =
+    "strategy.name: multi_worker_mirrored needs to know all tasks that train, but "
+    "enableDynamicWorker leaves their number open: remove enableDynamicWorker, or use "
+    "parameter_server with ps tasks";
 constexpr char kSeveralTasks[] =
     "strategy.name: one_device needs a single task that trains, but the cluster has several: add "
     "ps tasks, or train with one task";
@@ -53,6 +54,7 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   constexpr auto kRefused = StrategyKind::kAuto;
   constexpr auto kServers = StrategyKind::kParameterServer;
   constexpr auto kOneDevice = StrategyKind::kOneDevice;
+  constexpr auto kGroup = StrategyKind::kMultiWorkerMirrored;
   constexpr auto kMirrored = StrategyKind::kMirrored;
   constexpr auto kCentral = StrategyKind::kCentralStorage;
   const Case cases[] = {
@@ -62,15 +64,19 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
       {StrategyKind::kAuto, kWithServers, "worker", kServers},
       {StrategyKind::kAuto, kSparse, "worker", kOneDevice},
       {StrategyKind::kAuto, kSparseWithServers, "worker", kServers},
-      {StrategyKind::kAuto, kChiefAndWorkers, "chief", kRefused, StatusCode::kUnimplemented,
-       kThreeTasks},
-      {StrategyKind::kAuto, kChiefAndWorkers, "worker", kRefused, StatusCode::kUnimplemented,
-       kThreeTasks},
+      {StrategyKind::kAuto, kChiefAndWorkers, "chief", kGroup},
+      {StrategyKind::kAuto, kChiefAndWorkers, "worker", kGroup},
+      {kGroup, kChiefAndWorkers, "worker", kGroup},
+      {kGroup, kAlone, "", kGroup},
+      {kGroup, kSparse, "worker", kRefused, StatusCode::kUnimplemented, kOpenNumber},
+      {kGroup, kWithServers, "worker", kRefused, StatusCode::kInvalidArgument,
+       "strategy.name: multi_worker_mirrored uses no parameter servers, but the cluster has 1 ps "
+       "tasks: remove them, or use parameter_server"},
       {kServers, kWithServers, "worker", kServers},
       {kServers, kAlone, "", kRefused, StatusCode::kInvalidArgument, kNoServers},
       {kServers, kChiefAndWorkers, "chief", kRefused, StatusCode::kInvalidArgument, kNoServers},
       {kOneDevice, kAlone, "", kOneDevice},
-      {kOneDevice, kWithServers, "chief", kRefused, StatusCode::kUnimplemented, kTwoTasks},
+      {kOneDevice, kWithServers, "chief", kRefused, StatusCode::kInvalidArgument, kTwoTasks},
       {kMirrored, kAlone, "", kMirrored},
       {kMirrored, kChiefOnly, "chief", kMirrored},
       {kMirrored, kChiefAndWorkers, "worker", kRefused, StatusCode::kInvalidArgument,
@@ -99,17 +105,13 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   }
 }
 
-// Every value of strategy.name except `auto` names one entry, or is refused. The last entry must
-// suit every cluster.
-TEST(AllStrategies, HasAtMostOneEntryPerWord) {
+// Every value of strategy.name except `auto` names one entry. The last entry must suit every
+// cluster.
+TEST(AllStrategies, HasOneEntryPerWord) {
   for (size_t i = 1; i < std::size(config::kStrategyNames); ++i) {
-    const auto kind = static_cast<StrategyKind>(i);
     const auto all = AllStrategies();
-    const auto entries = std::ranges::count(all, kind, &StrategyEntry::kind);
-    EXPECT_LE(entries, 1) << config::kStrategyNames[i];
-    if (entries == 1) continue;
-    EXPECT_EQ(Select(kind, {}).status(), Unimplemented("strategy.name: ", config::kStrategyNames[i],
-                                                       " is not available in this version"));
+    EXPECT_EQ(std::ranges::count(all, static_cast<StrategyKind>(i), &StrategyEntry::kind), 1)
+        << config::kStrategyNames[i];
   }
   EXPECT_TRUE(AllStrategies().back().suits({}));
 }
@@ -128,6 +130,25 @@ TEST(MakeStrategy, RefusesALimitOfStalenessToATaskThatTrainsAlone) {
             InvalidArgument("strategy.max_staleness: a task that trains alone has no stale "
                             "gradients, and the cluster has no ps task; remove the key, or add ps "
                             "tasks"));
+}
+
+TEST(MakeStrategy, RefusesSeveralDevicesPerTaskOfAGroup) {
+  TrainingTask task{.tf_config = ConfigOf(kChiefAndWorkers, "worker")};
+  task.config.kind = StrategyKind::kMultiWorkerMirrored;
+  task.config.devices = 2;
+  EXPECT_EQ(MakeStrategy(std::move(task), {}).status(),
+            Unimplemented("strategy.devices: multi_worker_mirrored trains with one device per task "
+                          "in this version, got 2: remove the key, or use mirrored with one task"));
+}
+
+TEST(MakeEndpoint, MakesOneForTasksOfAGroupOnly) {
+  TrainingTask task{.tf_config = ConfigOf(kChiefAndWorkers, "worker"),
+                    .identity = {.task_type = "worker", .task_index = 0}};
+  const auto endpoint = MakeEndpoint(task);
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+  EXPECT_NE(*endpoint, nullptr);
+  task.tf_config = ConfigOf(kWithServers, "worker");
+  EXPECT_EQ(*MakeEndpoint(task), nullptr);
 }
 
 }  // namespace

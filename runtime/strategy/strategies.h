@@ -9,6 +9,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cluster/cluster.h"
+#include "runtime/collectives/endpoint.h"
 #include "runtime/config/training_config.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
@@ -32,6 +33,10 @@ struct TrainingTask {
   Duration stop_patience{5s};
   // See ps::ClientOptions.
   std::function<void()> on_late_step;
+  // Made by the strategy's entry; null if it makes none. Must outlive the strategy.
+  collectives::Endpoint* endpoint = nullptr;
+  int64_t global_batch = 0;  // examples of all tasks in a usual step
+  int64_t last_step = 0;     // the step after which the tasks stop
 };
 
 struct StrategyEntry {
@@ -42,17 +47,23 @@ struct StrategyEntry {
   Status (*check)(const cluster::TfConfig&) = nullptr;
   // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
+  // Creates what connects this task with the other tasks of its group. Reads the first four fields
+  // of the task. Null: the tasks of this strategy form no group.
+  std::unique_ptr<collectives::Endpoint> (*make_endpoint)(const TrainingTask&) = nullptr;
+  // The tasks make every batch together (data::PipelineOptions::global_batch).
+  bool global_batches = false;
 };
 
 StrategyEntry ParameterServerEntry();
+StrategyEntry MultiWorkerMirroredEntry();
 StrategyEntry MirroredEntry();
 StrategyEntry CentralStorageEntry();
 StrategyEntry OneDeviceEntry();
 
 // Returns all entries. `auto` chooses the first one that suits the cluster.
 inline auto AllStrategies() {
-  return std::array{ParameterServerEntry(), MirroredEntry(), CentralStorageEntry(),
-                    OneDeviceEntry()};
+  return std::array{ParameterServerEntry(), MultiWorkerMirroredEntry(), MirroredEntry(),
+                    CentralStorageEntry(), OneDeviceEntry()};
 }
 
 }  // namespace tfjob::strategy

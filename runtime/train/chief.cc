@@ -265,6 +265,7 @@ Status Chief::EndJob() {
 }
 
 void Chief::AwaitWorkers() {
+  if (!trainer_.strategy().OthersContinue()) return;
   const Duration start = context_.clock().Monotonic();
   std::vector<std::string> others;
   while (context_.clock().Monotonic() - start < kWorkersDeadline) {

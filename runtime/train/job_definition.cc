@@ -53,6 +53,10 @@ int64_t CeilDivide(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+int64_t BatchesPerStep(const config::TrainingConfig& config, int training_tasks, bool together) {
+  return together ? 1 : config::GradientsPerStep(config.strategy, training_tasks);
+}
+
 Status CheckBatch(const config::TrainingConfig& config, int training_tasks) {
   if (!config.global_batch_size) return OkStatus();
   if (training_tasks == 0) {
@@ -138,10 +142,11 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Dataset& dataset, int rank,
-                                                 int training_tasks) {
+                                                 int training_tasks, bool together) {
   ASSIGN_OR_RETURN(data::PipelineOptions options,
                    CommonPipeline(config, Split::kTrain, definition, dataset));
   options.batch_size = config::BatchSize(config, rank, training_tasks);
+  if (together) options.global_batch = config::GlobalBatchSize(config, training_tasks);
   options.shuffle = config.data.shuffle;
   if (training_tasks > 0) {
     options.worker = rank;
@@ -165,24 +170,36 @@ StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig&
   return options;
 }
 
-int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples,
-                        int training_tasks) {
+int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
+                        bool together) {
+  const auto batches_of = [&](int64_t rows, int64_t size) {
+    return config.data.drop_remainder ? rows / size : CeilDivide(rows, size);
+  };
+  if (together) return batches_of(examples, config::GlobalBatchSize(config, training_tasks));
   int64_t batches = 0;
   training_tasks = std::max(training_tasks, 1);
   for (int rank = 0; rank < training_tasks; ++rank) {
     const int64_t rows = CeilDivide(std::max<int64_t>(examples - rank, 0), training_tasks);
     const int64_t size = config::BatchSize(config, rank, training_tasks);
-    batches += config.data.drop_remainder ? rows / size : CeilDivide(rows, size);
+    batches += batches_of(rows, size);
   }
   return batches;
 }
 
-int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks) {
+int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
+                      bool together) {
+  const int64_t batches = BatchesPerEpoch(config, examples, training_tasks, together);
+  return std::max<int64_t>(1, batches / BatchesPerStep(config, training_tasks, together));
+}
+
+int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks,
+                   bool together) {
   int64_t steps = config.max_steps > 0 ? config.max_steps : INT64_MAX;
   if (config.epochs > 0) {
-    const int64_t batches = config.epochs * BatchesPerEpoch(config, examples, training_tasks);
-    steps = std::min(
-        steps, CeilDivide(batches, config::GradientsPerStep(config.strategy, training_tasks)));
+    const int64_t batches =
+        config.epochs * BatchesPerEpoch(config, examples, training_tasks, together);
+    steps = std::min(steps,
+                     CeilDivide(batches, BatchesPerStep(config, training_tasks, together)));
   }
   return steps;
 }

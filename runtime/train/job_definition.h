@@ -44,21 +44,28 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in its own
-// order. Returns the errors of ColumnsOf (batch_columns.h).
+// order. `together`, here and below: the tasks make every batch together
+// (data::PipelineOptions::global_batch). Returns the errors of ColumnsOf (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Dataset& dataset, int rank,
-                                                 int training_tasks);
+                                                 int training_tasks, bool together = false);
 // Returns the options for one pass over the evaluation data, in order.
 StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
                                                    const strategy::ModelDefinition& definition,
                                                    const data::Dataset& dataset);
 
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`
-// epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches; an asynchronous
-// step takes one of them, a synchronous step replicas_to_aggregate.
-int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks);
-// Returns the number of batches in one epoch, summed over all tasks.
-int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks);
+// epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step takes one of
+// them; a synchronous step with parameter servers takes replicas_to_aggregate.
+int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks,
+                   bool together = false);
+// Returns the number of steps in one epoch, at least 1.
+int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
+                      bool together = false);
+// Returns the number of batches in one epoch, summed over all tasks. A batch that they make together
+// counts once.
+int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
+                        bool together = false);
 
 }  // namespace tfjob::train

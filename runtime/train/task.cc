@@ -73,7 +73,7 @@ RunMark TaskContext::run() const {
 }
 
 StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
-    std::vector<std::pair<std::string, rpc::StreamHandler*>> streams) {
+    std::vector<std::pair<std::string, rpc::StreamHandler*>> streams, rpc::DataHandler* on_data) {
   const std::string& clustered = options_.tf_config.cluster.address(options_.tf_config.task);
   const std::string& address = clustered.empty() ? options_.lone_address : clustered;
   if (address.empty()) return std::unique_ptr<rpc::Server>();
@@ -88,7 +88,8 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
                              .identity = identity_,
                              .credentials = options_.credentials,
                              .services = {progress_.get()},
-                             .streams = std::move(streams)});
+                             .streams = std::move(streams),
+                             .on_data = on_data});
 }
 
 Status RunTask(TaskContext& context) {

@@ -28,6 +28,7 @@ namespace tfjob {
 class ThreadPool;
 }  // namespace tfjob
 namespace tfjob::rpc {
+class DataHandler;
 class Server;
 class StreamHandler;
 }  // namespace tfjob::rpc
@@ -81,10 +82,11 @@ class TaskContext {
   // Returns the device for programs. Each call may return a device with memory of its own.
   StatusOr<exec::Device> device() { return exec::DeviceByName(options_.device, pool()); }
 
-  // Starts the task's server on its port, with the progress service and `streams`. Returns null if
-  // the task has no address.
+  // Starts the task's server on its port, with the progress service and `streams`. `on_data` takes
+  // data connections; null: they are refused. Returns null if the task has no address.
   StatusOr<std::unique_ptr<rpc::Server>> Serve(
-      std::vector<std::pair<std::string, rpc::StreamHandler*>> streams);
+      std::vector<std::pair<std::string, rpc::StreamHandler*>> streams,
+      rpc::DataHandler* on_data = nullptr);
 
  private:
   const TaskOptions options_;

@@ -20,8 +20,9 @@ constexpr Duration kShowEvery = 250ms;
 
 }  // namespace
 
-Trainer::Trainer(TaskContext& context)
+Trainer::Trainer(TaskContext& context, collectives::Endpoint* endpoint)
     : context_(context),
+      endpoint_(endpoint),
       rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
       tasks_(cluster::TrainingTaskCount(context.tf_config())),
       run_end_(context, /*folder_every=*/2s),
@@ -38,15 +39,17 @@ const state::TrainingState& Trainer::state() const {
 
 Status Trainer::Prepare() {
   const config::TrainingConfig& config = context_.config();
+  ASSIGN_OR_RETURN(const config::StrategyKind kind,
+                   strategy::Select(config.strategy.kind, context_.tf_config()));
+  const bool together = strategy::MakesGlobalBatches(kind);
   ASSIGN_OR_RETURN(dataset_, LoadDataset(config, Split::kTrain));
   ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
                    DefineModel(config, Split::kTrain, *dataset_, tasks_));
   definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
-  total_steps_ = TotalSteps(config, dataset_->size(), tasks_);
-  steps_per_epoch_ = std::max<int64_t>(1, BatchesPerEpoch(config, dataset_->size(), tasks_) /
-                                              config::GradientsPerStep(config.strategy, tasks_));
+  total_steps_ = TotalSteps(config, dataset_->size(), tasks_, together);
+  steps_per_epoch_ = StepsPerEpoch(config, dataset_->size(), tasks_, together);
   ASSIGN_OR_RETURN(const data::PipelineOptions options,
-                   TrainingPipeline(config, *definition_, *dataset_, rank_, tasks_));
+                   TrainingPipeline(config, *definition_, *dataset_, rank_, tasks_, together));
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
   RETURN_IF_ERROR(LoadWeights());
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());
@@ -79,7 +82,10 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .stop_patience = context_.stop_budget().answer,
-      .on_late_step = [this] { OnLateStep(); }};
+      .on_late_step = [this] { OnLateStep(); },
+      .endpoint = endpoint_,
+      .global_batch = config::GlobalBatchSize(context_.config(), tasks_),
+      .last_step = total_steps_};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
   if (!device.runtime->immediate()) {
     kTrainLog.Warning("computes on a device for tests: much slower than the CPU",

@@ -13,6 +13,9 @@
 #include "runtime/train/skipped_batches.h"
 #include "runtime/train/task.h"
 
+namespace tfjob::collectives {
+class Endpoint;
+}  // namespace tfjob::collectives
 namespace tfjob::data {
 struct Dataset;
 class Pipeline;
@@ -49,7 +52,8 @@ class StepObserver {
 // Owned by one thread.
 class Trainer {
  public:
-  explicit Trainer(TaskContext& context);
+  // `endpoint` may be null (strategy::MakeEndpoint), and must outlive the trainer.
+  Trainer(TaskContext& context, collectives::Endpoint* endpoint);
   ~Trainer();
 
   // Reads the data and builds the model and the strategy. Does not wait for any other task.
@@ -96,6 +100,7 @@ class Trainer {
   void ShowStuck(const std::vector<state::PeerState>& peers);
 
   TaskContext& context_;
+  collectives::Endpoint* const endpoint_;
   const int rank_;   // rank among the tasks that compute gradients
   const int tasks_;  // number of those tasks; 0: unknown
   std::unique_ptr<strategy::ModelDefinition> definition_;  // set by Prepare, like the next three

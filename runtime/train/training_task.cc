@@ -1,7 +1,8 @@
 // Implements the roles of chief and worker.
+#include "runtime/collectives/endpoint.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
-#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/select.h"
 #include "runtime/train/chief.h"
 #include "runtime/train/log.h"
 #include "runtime/train/run_failure_record.h"
@@ -37,11 +38,23 @@ void EndRun(TaskContext& context, Trainer& trainer, const Status& failure, bool 
     kTrainLog.Warning("could not tell every server that the run has failed", {{"error", told}});
 }
 
+StatusOr<std::unique_ptr<rpc::Server>> Serve(TaskContext& context,
+                                             collectives::Endpoint* endpoint) {
+  if (endpoint == nullptr) return context.Serve({});
+  return context.Serve({{collectives::Endpoint::kService, endpoint}}, endpoint);
+}
+
 }  // namespace
 
 Status RunTraining(TaskContext& context) {
-  ASSIGN_OR_RETURN(auto server, context.Serve({}));
-  Trainer trainer(context);
+  // The trainer ends before the server, and the server before the endpoint that handles its streams.
+  ASSIGN_OR_RETURN(const auto endpoint,
+                   strategy::MakeEndpoint({.config = context.config().strategy,
+                                           .tf_config = context.tf_config(),
+                                           .identity = context.identity(),
+                                           .credentials = context.credentials()}));
+  ASSIGN_OR_RETURN(auto server, Serve(context, endpoint.get()));
+  Trainer trainer(context, endpoint.get());
   RETURN_IF_ERROR(trainer.Prepare());
   const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
   const Status result = chief ? RunChief(context, trainer) : RunWorker(trainer);

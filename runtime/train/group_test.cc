@@ -1,0 +1,123 @@
+// Trains with several tasks and without parameter servers (multi_worker_mirrored), as threads of one
+// process that are connected over loopback.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/train/test_job.h"
+
+namespace tfjob::train {
+namespace {
+
+class GroupTest : public testing::Test, public TestCluster {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    ASSERT_TRUE(MakeDirectories(folder_).ok());
+  }
+
+  // 50 examples: with 24 per step, the last batch of an epoch has 2, and one of the three tasks has
+  // none of them.
+  config::TrainingConfig Config(const std::string& model_dir, const std::string& more) const {
+    const std::string text = StrCat(R"(
+model: {layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 1}}]}
+loss: mean_squared_error
+optimizer: {name: adam, learning_rate: 0.01}
+data:
+  train: {format: linear, weights: [2.0, -1.0], bias: 1.0, noise: 0.1, examples: 50}
+threads: 1
+seed: 5
+save_checkpoints_steps: 1000000
+log_step_count_steps: 0
+model_dir: )",
+                                    folder_, "/", model_dir, "\n", more);
+    StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(text, "training.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return *std::move(config);
+  }
+
+  // Returns the variables of the last checkpoint.
+  std::vector<float> Variables(const std::string& model_dir, int64_t step) const {
+    std::vector<float> values;
+    auto reader = io::BundleReader::Open(io::CheckpointPrefix(folder_ + "/" + model_dir, step));
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    if (!reader.ok()) return values;
+    for (const char* name : {"dense/kernel", "dense/bias"}) {
+      const Tensor tensor = *(*reader)->Read(name);
+      const auto part = tensor.data<float>();
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    return values;
+  }
+
+  const std::vector<Task> tasks_ = {{"chief", 0}, {"worker", 0}, {"worker", 1}};
+  const std::string folder_ = testing::TempDir() + "/group_test";
+};
+
+TEST_F(GroupTest, ThreeTasksTrainLikeOneWithTheirGlobalBatch) {
+  const config::TrainingConfig together = Config("together", "batch_size: 8\nepochs: 4\n");
+  std::vector<cluster::TfConfig> clusters;
+  for (const Task& task : tasks_) clusters.push_back(Static(task, tasks_));
+  FreeAddresses();
+  std::vector<std::unique_ptr<RunningTask>> running;
+  for (const cluster::TfConfig& cluster : clusters) {
+    running.push_back(std::make_unique<RunningTask>(together, cluster));
+  }
+  RunningTask alone(Config("alone", "batch_size: 24\nepochs: 4\n"), {});
+  for (const auto& task : running) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+    EXPECT_EQ(task->Progress().max_steps, 12);
+  }
+  ASSERT_TRUE(alone.AwaitEnd());
+  EXPECT_EQ(alone.End(), OkStatus());
+  const std::vector<float> values = Variables("together", 12), expected = Variables("alone", 12);
+  ASSERT_EQ(values.size(), 3u);
+  ASSERT_EQ(expected.size(), 3u);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
+}
+
+// The others keep the state, and the replacement takes part from their step on.
+TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
+  const config::TrainingConfig config = Config("model", "batch_size: 8\nmax_steps: 3000\n");
+  std::vector<cluster::TfConfig> clusters;
+  for (const Task& task : tasks_) clusters.push_back(Static(task, tasks_));
+  FreeAddresses();
+  std::vector<std::unique_ptr<RunningTask>> running;
+  for (const cluster::TfConfig& cluster : clusters) {
+    running.push_back(std::make_unique<RunningTask>(config, cluster));
+  }
+  ASSERT_TRUE(running[0]->AwaitStep(100));
+  EXPECT_EQ(running[2]->Stop().code(), StatusCode::kCancelled);
+  const int64_t step = running[0]->Progress().step;
+  ASSERT_LT(step, 3000);
+  running[2] = std::make_unique<RunningTask>(config, clusters[2]);
+  ASSERT_TRUE(running[2]->AwaitStep(step));
+  for (const auto& task : running) {
+    ASSERT_TRUE(task->AwaitEnd());
+    EXPECT_EQ(task->End(), OkStatus());
+    EXPECT_EQ(task->Progress().step, 3000);
+  }
+}
+
+TEST_F(GroupTest, RefusesATaskWithAnotherProgram) {
+  std::vector<cluster::TfConfig> clusters;
+  const std::vector<Task> two = {{"chief", 0}, {"worker", 0}};
+  for (const Task& task : two) clusters.push_back(Static(task, two));
+  FreeAddresses();
+  RunningTask chief(Config("model", "batch_size: 8\nepochs: 1\n"), clusters[0]);
+  RunningTask worker(Config("model", "batch_size: 9\nepochs: 1\n"), clusters[1]);
+  ASSERT_TRUE(worker.AwaitEnd());
+  const Status refused = worker.End();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+  EXPECT_NE(Message(refused).find("'global batch: 16'"), std::string::npos) << refused;
+  EXPECT_NE(Message(refused).find("'global batch: 18'"), std::string::npos) << refused;
+  EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace tfjob::train
