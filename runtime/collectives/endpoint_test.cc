@@ -132,13 +132,12 @@ class TestTask {
                   .task_index = tasks[index].index,
                   .incarnation = incarnation} {
     const std::string address = tasks[index].address;
-    endpoint_ = std::make_unique<Endpoint>(
-        EndpointOptions{.identity = identity_,
-                        .tasks = std::move(tasks),
-                        .credentials = TestKey(),
-                        .make_communicator = make_communicator,
-                        .liveness = liveness,
-                        .exchange_timeout = exchange_timeout});
+    endpoint_ = std::make_unique<Endpoint>(EndpointOptions{.identity = identity_,
+                                                           .tasks = std::move(tasks),
+                                                           .credentials = TestKey(),
+                                                           .make_communicator = make_communicator,
+                                                           .liveness = liveness,
+                                                           .exchange_timeout = exchange_timeout});
     server_ = *rpc::Server::Start({.host = "127.0.0.1",
                                    .port = std::stoi(address.substr(address.find(':') + 1)),
                                    .identity = identity_,
@@ -206,8 +205,8 @@ class EndpointTest : public testing::Test {
   void Start(size_t i) {
     running_.resize(tasks_.size());
     running_[i].reset();
-    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_, liveness_,
-                                             exchange_timeout_);
+    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_,
+                                             liveness_, exchange_timeout_);
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
@@ -449,8 +448,7 @@ TEST_F(ExchangeTimeoutTest, EndsAnExchangeAndNamesTheTaskThatIsWaitedFor) {
   for (std::thread& thread : waiting) thread.join();
   for (const Status& result : results) {
     EXPECT_EQ(result.code(), StatusCode::kDeadlineExceeded) << result;
-    EXPECT_NE(Message(result).find(StrCat("worker 1 (", tasks_[2].address, ")")),
-              std::string::npos)
+    EXPECT_NE(Message(result).find(StrCat("worker 1 (", tasks_[2].address, ")")), std::string::npos)
         << result;
   }
 }

@@ -132,8 +132,8 @@ enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
-  StrategyKind kind =
-      StrategyKind::kAuto;  // parameter_server if the cluster has a ps, otherwise one_device
+  // kAuto: strategy::Select chooses by the cluster.
+  StrategyKind kind = StrategyKind::kAuto;
 
   // The next four fields apply to strategies that reduce gradients over devices.
   int64_t devices = 1;                    // of this task

@@ -219,8 +219,8 @@ class MultiWorkerMirrored : public Strategy {
     return outcome;
   }
 
-  // Drops the generation after an error of its communicator. Returns the error if this task must not
-  // join again: an exchange has taken longer than strategy.timeout_seconds.
+  // Drops the generation after an error of its communicator. Returns the error if this task must
+  // not join again: an exchange has taken longer than strategy.timeout_seconds.
   Status DropFailed(const Status& why) {
     Drop(why);
     return absl::IsDeadlineExceeded(why) ? why : OkStatus();
@@ -305,13 +305,12 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
   ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
   const int tasks = std::max(cluster::TrainingTaskCount(task.tf_config), 1);
   const auto rank = static_cast<int>(options.replica);
-  options.definition.build.batch_size =
-      collectives::SliceOf(task.global_batch, rank, tasks).count;
+  options.definition.build.batch_size = collectives::SliceOf(task.global_batch, rank, tasks).count;
   const cluster::Task leader = cluster::ChiefOf(task.tf_config);
   return MakeMultiWorkerMirrored(
       {.common = std::move(options),
-       .group = task.endpoint->MakeGroup({.on_event = task.on_event,
-                                          .stop_requested = std::move(task.stop_requested)}),
+       .group = task.endpoint->MakeGroup(
+           {.on_event = task.on_event, .stop_requested = std::move(task.stop_requested)}),
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .global_batch = task.global_batch,

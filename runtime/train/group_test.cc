@@ -1,5 +1,5 @@
-// Trains with several tasks and without parameter servers (multi_worker_mirrored), as threads of one
-// process that are connected over loopback.
+// Trains with several tasks and without parameter servers (multi_worker_mirrored). The tasks are
+// threads of one process, connected over loopback.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -198,8 +198,7 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
   if (config.epochs > 0) {
     const int64_t batches =
         config.epochs * BatchesPerEpoch(config, examples, training_tasks, together);
-    steps = std::min(steps,
-                     CeilDivide(batches, BatchesPerStep(config, training_tasks, together)));
+    steps = std::min(steps, CeilDivide(batches, BatchesPerStep(config, training_tasks, together)));
   }
   return steps;
 }

@@ -63,8 +63,8 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
 // Returns the number of steps in one epoch, at least 1.
 int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                       bool together = false);
-// Returns the number of batches in one epoch, summed over all tasks. A batch that they make together
-// counts once.
+// Returns the number of batches in one epoch, summed over all tasks. A batch that they make
+// together counts once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
 

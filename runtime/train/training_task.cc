@@ -47,7 +47,7 @@ StatusOr<std::unique_ptr<rpc::Server>> Serve(TaskContext& context,
 }  // namespace
 
 Status RunTraining(TaskContext& context) {
-  // The trainer ends before the server, and the server before the endpoint that handles its streams.
+  // The trainer ends before the server, and the server before the endpoint, its handler.
   ASSIGN_OR_RETURN(const auto endpoint,
                    strategy::MakeEndpoint({.config = context.config().strategy,
                                            .tf_config = context.tf_config(),
