@@ -83,6 +83,12 @@ TEST_F(ExamplesTest, SeveralDevicesReachTheAccuracy) {
   }
 }
 
+TEST_F(ExamplesTest, TasksWithoutServersReachTheAccuracy) {
+  auto job = Start("multi-worker");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+  EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
+}
+
 TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   auto job = Start("models/mnist-cnn");
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();

@@ -133,6 +133,45 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SynchronousChief", "fashion-mnist-sync.yaml", {"chief", 0}}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
+// The tasks that live keep the state, so no step is lost, whichever task is killed.
+class GroupKillTest : public FaultTest {
+ protected:
+  GroupKillTest() { settings_ = {{"units", 128}, {"save_checkpoints_steps", 1000000}}; }
+};
+
+TEST_P(GroupKillTest, JobSucceedsAndNoStepIsLost) {
+  const cluster::Task victim = GetParam().victim;
+  const cluster::Task witness{"worker", 0};
+  ASSERT_TRUE(job_->AwaitPart(0.4, 240s)) << job_->Output();
+  int64_t floor = 0;
+  ASSERT_TRUE(Await(10s, [&] { return (floor = job_->StepOf(witness)) > 0; })) << job_->Output();
+  const int64_t at_kill = floor;
+  const pid_t killed = job_->SignalTask(victim, SIGKILL);
+  ASSERT_NE(killed, 0) << job_->Output();
+  ASSERT_NE(job_->Await(victim, 60s, killed).pid, 0) << "it was not started again\n"
+                                                     << job_->Output();
+  bool took_part = false;
+  while (!job_->Ended()) {
+    const int64_t step = job_->StepOf(witness), of_victim = job_->StepOf(victim);
+    if (step > 0) {
+      EXPECT_GE(step, floor) << job_->Output();
+      floor = std::max(floor, step);
+    }
+    took_part = took_part || of_victim > 0;
+    // The replacement starts with the state of the others: the only checkpoint is that of step 0.
+    EXPECT_TRUE(of_victim <= 0 || of_victim >= at_kill) << of_victim << "\n" << job_->Output();
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_TRUE(took_part) << job_->Output();
+  EXPECT_EQ(job_->AwaitEnd(1s), 0) << job_->Output();
+  EXPECT_GE(LastAccuracy(job_->Output()), 0.87) << job_->Output();
+}
+
+INSTANTIATE_TEST_SUITE_P(, GroupKillTest,
+                         testing::Values(Case{"Worker", "multi-worker.yaml", {"worker", 1}},
+                                         Case{"Chief", "multi-worker.yaml", {"chief", 0}}),
+                         [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
+
 class SilenceTest : public FaultTest {
  protected:
   // Trains long enough for a task to be silent in the middle.

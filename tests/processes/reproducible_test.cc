@@ -16,10 +16,16 @@ namespace {
 using cluster::Task;
 
 constexpr int kTrainingTasks = 3;
-const std::vector<Task> kAll = {{"chief", 0}, {"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}};
+const std::vector<Task> kServers = {
+    {"chief", 0}, {"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}};
+const std::vector<Task> kAllReduce = {{"chief", 0}, {"worker", 0}, {"worker", 1}};
+
+constexpr char kAdam[] = "optimizer: {name: adam, learning_rate: 0.005}";
+constexpr char kClipped[] = "optimizer: {name: sgd, learning_rate: 0.05, global_clipnorm: 0.5}";
 
 // Starts the tasks of all runs, each at its own moment of three seconds.
-void StartAtRandom(std::vector<SynchronousJob*> runs, uint64_t seed) {
+void StartAtRandom(std::vector<SynchronousJob*> runs, const std::vector<Task>& tasks,
+                   uint64_t seed) {
   struct Begin {
     Duration at;
     SynchronousJob* run;
@@ -28,7 +34,7 @@ void StartAtRandom(std::vector<SynchronousJob*> runs, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Begin> begins;
   for (SynchronousJob* run : runs) {
-    for (const Task& task : kAll) {
+    for (const Task& task : tasks) {
       begins.push_back({std::chrono::milliseconds(random() % 3000), run, task});
     }
   }
@@ -49,14 +55,21 @@ double RelativeDifference(const std::vector<float>& a, const std::vector<float>&
   return std::sqrt(difference / norm);
 }
 
-class ReproducibleTest : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+struct Case {
+  const char* name;
+  const char* optimizer;
+  const std::vector<Task>* tasks;
+};
+
+class ReproducibleTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ReproducibleTest, TwoRunsAreEqualAndLikeOneTask) {
-  const std::string folder = StrCat(testing::TempDir(), "/reproducible_", GetParam().first);
-  const std::string optimizer = GetParam().second;
-  SynchronousJob first(folder + "_1", kAll, optimizer), second(folder + "_2", kAll, optimizer);
-  SynchronousJob single(folder + "_single", kAll, optimizer);
-  StartAtRandom({&first, &second}, 11);
+  const std::string folder = StrCat(testing::TempDir(), "/reproducible_", GetParam().name);
+  const std::string optimizer = GetParam().optimizer;
+  const std::vector<Task>& tasks = *GetParam().tasks;
+  SynchronousJob first(folder + "_1", tasks, optimizer), second(folder + "_2", tasks, optimizer);
+  SynchronousJob single(folder + "_single", tasks, optimizer);
+  StartAtRandom({&first, &second}, tasks, 11);
   single.StartSingle(kTrainingTasks);
   for (SynchronousJob* run : {&first, &second, &single}) run->AwaitEnd();
   const auto files = first.Files();
@@ -68,12 +81,12 @@ TEST_P(ReproducibleTest, TwoRunsAreEqualAndLikeOneTask) {
   EXPECT_LE(RelativeDifference(weights, expected), 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , ReproducibleTest,
-    testing::Values(std::pair("adam", "optimizer: {name: adam, learning_rate: 0.005}"),
-                    std::pair("clipped",
-                              "optimizer: {name: sgd, learning_rate: 0.05, global_clipnorm: 0.5}")),
-    [](const auto& info) { return std::string(info.param.first); });
+INSTANTIATE_TEST_SUITE_P(, ReproducibleTest,
+                         testing::Values(Case{"adam", kAdam, &kServers},
+                                         Case{"clipped", kClipped, &kServers},
+                                         Case{"all_reduce_adam", kAdam, &kAllReduce},
+                                         Case{"all_reduce_clipped", kClipped, &kAllReduce}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tfjob::processes

@@ -40,7 +40,8 @@ save_checkpoints_steps: 1000000000
 // A run of the job, in a folder of its own. Its tasks are started one by one.
 class SynchronousJob {
  public:
-  // `optimizer` is its section of the training file. The tasks get `environment`, too.
+  // `optimizer` is its section of the training file. The tasks get `environment`, too. Without ps
+  // tasks, the training tasks reduce their gradients among themselves.
   SynchronousJob(std::string folder, const std::vector<cluster::Task>& tasks,
                  const std::string& optimizer, std::map<std::string, std::string> environment = {})
       : folder_(std::move(folder)), environment_(std::move(environment)) {
@@ -60,8 +61,10 @@ class SynchronousJob {
 
   void Start(const cluster::Task& task) {
     config_.task = task;
-    // Small shards: each variable of several rows is on both servers.
-    Launch(StrCat(task.type, task.index), kBatch, "{mode: sync, shard_bytes: 64}",
+    // Small shards: each variable of several rows is on both servers. Small packs: several of them.
+    Launch(StrCat(task.type, task.index), kBatch,
+           config_.cluster.size("ps") > 0 ? "{mode: sync, shard_bytes: 64}"
+                                          : "{name: multi_worker_mirrored, bytes_per_pack: 256}",
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }
   // Starts one task that takes the batches of `tasks` training tasks, instead of the job.
