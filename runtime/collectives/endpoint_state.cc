@@ -145,6 +145,7 @@ void Endpoint::State::LeaveGeneration(const GroupMember::Left& ended) {
   why_left = ended.why;
   reported.reset();
   timed_operation = 0;
+  abort_at.reset();
   if (communicator != nullptr) communicator->Abort(ended.why);
   communicator = nullptr;
   channel = {};
@@ -204,6 +205,7 @@ void Endpoint::State::Tick() {
       const Waiting wait = communicator->CurrentWait();
       ReportWait(wait, now);
       EndLateExchange(wait, now);
+      EndAtDeadline(now);
     }
     Pump();
   }
@@ -241,6 +243,12 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
   communicator->Abort(DeadlineExceeded("operation ", wait.operation, " (", wait.name,
                                        ") has taken longer than ",
                                        FormatDuration(options.exchange_timeout), ": ", culprit));
+}
+
+void Endpoint::State::EndAtDeadline(Duration now) {
+  if (!abort_at || now < *abort_at) return;
+  abort_at.reset();
+  communicator->Abort(DeadlineExceeded("this task must end, and the others did not answer in time"));
 }
 
 void Endpoint::State::SayStuck() {

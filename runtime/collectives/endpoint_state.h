@@ -73,6 +73,8 @@ struct Endpoint::State {
   // The operation in which the communicator waits, and since when. 0: it does not wait.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
+  // When the communicator is aborted, because its task must end.
+  std::optional<Duration> abort_at ABSL_GUARDED_BY(mutex);
 
   // Exchanges the outputs of the state machines until there are none, and carries them out. Called
   // after every event.
@@ -95,6 +97,8 @@ struct Endpoint::State {
   void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Ends an operation that takes longer than options.exchange_timeout.
   void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Aborts the communicator at abort_at.
+  void EndAtDeadline(Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -314,11 +314,11 @@ TEST_F(EndpointTest, AStopEndsTheWait) {
 TEST_F(EndpointTest, TheEndReachesThoseWhoAreThereAndThoseWhoComeLater) {
   JoinAll();
   running_[2].reset();
-  EXPECT_EQ(At(0).group().Finish(state::RunFailure("the loss is NaN")), OkStatus());
+  EXPECT_EQ(At(0).group().Fail(state::RunFailure("the loss is NaN")), OkStatus());
   EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
   Start(2);
   EXPECT_EQ(At(2).Join(), state::RunFailure("the loss is NaN"));
-  EXPECT_EQ(At(1).group().Finish(OkStatus()).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(At(1).group().Finish().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(EndpointTest, TheOthersDoNotWaitForATaskThatHasLeft) {

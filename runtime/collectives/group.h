@@ -12,41 +12,59 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/state/peer.h"
 
 namespace tfjob::collectives {
 
-// A task of a generation.
+// A task of a generation, and the state that it brought.
 struct Member {
   std::string task;     // "worker 1"
   std::string address;  // "host:port"
   int64_t incarnation = 0;
-  int64_t step = -1;  // the step of the state that it brought; -1: none
+  int64_t step = -1;  // see Joining
+  int64_t state_generation = 0;
 };
 
 // The tasks that train together, by rank: the leader first, then the others in the order of
-// TF_CONFIG.
+// TF_CONFIG. A group may go on without tasks that it has lost, so the number of members may differ
+// from that of the last generation.
 struct Generation {
   int64_t number = 0;  // increases with every generation of a job's attempt
   std::vector<Member> members;
   int rank = 0;  // of this task
   std::unique_ptr<Communicator> communicator;
-  // The lowest rank among those whose state has the highest step. If its step is -1, no task has a
-  // state. All tasks with another step take over the state of this rank.
+  // The lowest rank among those with the newest state. If its step is -1, no task has a state. All
+  // tasks whose state is another one (HasStateOf) take over the state of this rank.
   int source = 0;
 };
+
+// Returns whether two members of a generation have brought the same state, bit for bit.
+inline bool HasStateOf(const Member& member, const Member& other) {
+  return member.step == other.step &&
+         (member.step < 0 || member.state_generation == other.state_generation);
+}
 
 // Describes a task that joins a generation.
 struct Joining {
   int64_t step = -1;  // of the state that it holds; -1: none
+  // The number of the latest generation in which this task has had the same state as all others: it
+  // was the source, has taken the state over, or had it already. A state of a later generation is
+  // newer, whatever its step: two generations with other members may compute the same step with
+  // other roundings.
+  int64_t state_generation = 0;
   // Describes what must be equal in all tasks: the model, the optimizer, the buckets. One line per
   // item, "NAME: VALUE", so that an error can name the first that differs.
   std::string agreement;
 };
 
 // Owned by one thread, except that any thread may call Peers.
+//
+// A task ends its part in the group with one of three calls. Leave: it has made its last step.
+// Depart: its process ends before that, and a replacement will go on. Fail: the run has failed for
+// all. Each of them may also follow a Join that has returned an error.
 class Group {
  public:
   virtual ~Group() = default;
@@ -57,11 +75,25 @@ class Group {
   //   FailedPrecondition  if this task does not fit the group; the message names both sides;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
+  // On the leader, returns whether a task waits that is not in the current generation. All members
+  // should then finish their step, drop the communicator and join again. On other tasks, returns
+  // false. Returns at once.
+  virtual bool TaskWaits() = 0;
+  // Aborts the communicator of the current generation with DeadlineExceeded if it is still in use
+  // after this time. For a task that must end soon, and has a last exchange with the others.
+  virtual void AbortAfter(Duration time) = 0;
   // Announces that this task makes no further steps. The others do not wait for it.
   virtual Status Leave() = 0;
-  // On the leader only: ends the job for all others, including tasks that start later. `failure` is
-  // OK or state::RunFailure.
-  virtual Status Finish(const Status& failure) = 0;
+  // Announces that this process ends although the run goes on. The group waits for its replacement,
+  // or goes on without it until the replacement joins. The communicator, if there is still one, is
+  // aborted.
+  virtual Status Depart() = 0;
+  // On the leader only: ends the job for all others, including tasks that start later.
+  virtual Status Finish() = 0;
+  // Ends the job with this error (state::RunFailure) for all tasks, including those that start
+  // later. On other tasks than the leader: the leader ends it. Returns Unavailable if the leader
+  // did not answer.
+  virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

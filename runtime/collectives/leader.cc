@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 #include <type_traits>
 
 #include "runtime/base/check.h"
@@ -21,6 +22,13 @@ std::string Enumerate(const std::vector<std::string>& texts) {
     all += texts[i];
   }
   return all;
+}
+
+// Returns whether the state that a task has brought is newer than that of another.
+bool IsNewer(const Member& member, const Member& other) {
+  if (member.step < 0 || other.step < 0) return member.step > other.step;
+  return std::tie(member.state_generation, member.step) >
+         std::tie(other.state_generation, other.step);
 }
 
 std::string Quoted(const std::optional<std::string>& line) {
@@ -83,7 +91,7 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
   if (restarted) {
     if (seat.replaced.size() >= kMostReplaced) seat.replaced.erase(seat.replaced.begin());
     seat.replaced.insert(seat.member.incarnation);
-    seat.left = false;
+    seat.left = seat.departed = false;
   }
   if (seat.session != 0) {
     output_.closed.push_back(seat.session);
@@ -119,6 +127,7 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
   Seat* const seat = SeatOf(session);
   if (seat == nullptr) return;
   if (std::holds_alternative<LeaveNotice>(message)) OnLeave(*seat);
+  if (std::holds_alternative<DepartNotice>(message)) OnDepart(*seat);
   if (end_) return;
   if (const auto* join = std::get_if<JoinRequest>(&message)) {
     OnJoin(*seat, *join);
@@ -130,6 +139,8 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
     if (seat->rank >= 0 && failure->generation == number_) {
       Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why));
     }
+  } else if (const auto* run_failure = std::get_if<RunFailureReport>(&message)) {
+    Finish(state::RunFailure(run_failure->words));
   }
   Proceed(now);
 }
@@ -138,9 +149,10 @@ void Leader::OnJoin(Seat& seat, const JoinRequest& join) {
   Withdraw(seat.rank >= 0 ? StrCat(Describe(seat.member), " joins again")
                           : StrCat(Describe(seat.member), " joins"));
   number_ = std::max(number_, join.last_generation);
-  seat.left = false;
+  seat.left = seat.departed = false;
   seat.join = join;
   seat.member.step = join.step;
+  seat.member.state_generation = join.state_generation;
 }
 
 void Leader::OnReady(Seat& seat, int64_t generation) {
@@ -163,12 +175,19 @@ void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
 void Leader::OnLeave(Seat& seat) {
   seat.left = true;
   seat.join.reset();
-  Send(seat, LeaveReceipt());
+  Send(seat, FarewellReceipt());
   // In a generation that goes, the others may still finish the operation that this task has
   // finished. Whoever needs it in a further operation notices that its sockets are closed.
   if (phase_ == Phase::kConnecting && seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " has left"));
   }
+}
+
+void Leader::OnDepart(Seat& seat) {
+  seat.departed = true;
+  seat.join.reset();
+  Send(seat, FarewellReceipt{.departs = true});
+  if (seat.rank >= 0) Withdraw(StrCat(Describe(seat.member), " was asked to end"));
 }
 
 void Leader::Finish(const Status& failure) {
@@ -178,8 +197,14 @@ void Leader::Finish(const Status& failure) {
 }
 
 bool Leader::EndIsKnown() const {
-  return end_ && std::all_of(seats_.begin() + 1, seats_.end(),
-                             [](const Seat& seat) { return seat.session == 0 || seat.left; });
+  return end_ && std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) {
+           return seat.left || seat.departed || (seat.session == 0 && !seat.was_member);
+         });
+}
+
+bool Leader::TaskWaits() const {
+  return phase_ == Phase::kGoing &&
+         std::ranges::any_of(seats_, [](const Seat& seat) { return seat.join.has_value(); });
 }
 
 // ---- generations
@@ -219,7 +244,10 @@ void Leader::Proceed(Duration now) {
   }
   if (phase_ == Phase::kConnecting && Missing().empty()) {
     phase_ = Phase::kGoing;
-    for (const size_t index : ranks_) Send(seats_[index], GoOrder{number_});
+    for (Seat& seat : seats_) {
+      seat.was_member = seat.rank >= 0;
+      if (seat.was_member) Send(seat, GoOrder{number_});
+    }
   }
   NoteMissing();
   NoteStuck();
@@ -228,20 +256,25 @@ void Leader::Proceed(Duration now) {
 void Leader::Form(Duration now) {
   phase_ = Phase::kConnecting;
   formed_ = now;
-  FormOrder order{.generation = ++number_, .source = 0, .members = {}};
+  FormOrder order{.generation = ++number_, .members = {}};
+  std::vector<int64_t> requests;
   for (size_t index = 0; index < seats_.size(); ++index) {
     Seat& seat = seats_[index];
-    if (seat.left) continue;
+    if (!seat.join) continue;
     seat.rank = static_cast<int>(order.members.size());
     seat.ready = false;
+    requests.push_back(seat.join->request);
     seat.join.reset();
     ranks_.push_back(index);
     order.members.push_back(seat.member);
-    if (seat.member.step > order.members[static_cast<size_t>(order.source)].step) {
+    if (IsNewer(seat.member, order.members[static_cast<size_t>(order.source)])) {
       order.source = seat.rank;
     }
   }
-  for (const size_t index : ranks_) Send(seats_[index], order);
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    order.request = requests[rank];
+    Send(seats_[ranks_[rank]], order);
+  }
 }
 
 void Leader::Tick(Duration now) {

@@ -57,8 +57,11 @@ class Leader {
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether the end of the job has reached every task but the first that is connected.
+  // Returns whether the end of the job has reached every task but the first that is connected, or
+  // was a member of the latest generation and will connect again.
   bool EndIsKnown() const;
+  // Returns whether a generation goes and another task waits to join the next one.
+  bool TaskWaits() const;
   // Names the tasks that the group waits for, as the members were told.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
@@ -75,6 +78,8 @@ class Leader {
     std::set<int64_t> replaced;  // earlier incarnations
     std::optional<JoinRequest> join;
     bool left = false;
+    bool departed = false;     // its process ends, or has ended, and has said so
+    bool was_member = false;   // of the latest generation that has begun
     int rank = -1;  // in the generation; -1: not a member
     bool ready = false;
     std::optional<RankWait> wait;
@@ -88,6 +93,7 @@ class Leader {
   void OnReady(Seat& seat, int64_t generation);
   void OnWait(Duration now, Seat& seat, const WaitReport& wait);
   void OnLeave(Seat& seat);
+  void OnDepart(Seat& seat);
   // Gives up the seat's session.
   void Lose(Seat& seat, const std::string& why);
   void Withdraw(const std::string& why);

@@ -16,32 +16,52 @@ GroupMember::GroupMember(Member self, Member leader)
 void GroupMember::Join(const Joining& joining) {
   if (phase_ == Phase::kEnded) return;
   joining_ = joining;
-  leaving_ = has_left_ = false;
+  farewell_ = Farewell::kNone;
   LeaveGeneration(Aborted("the task joins again"));
   phase_ = Phase::kJoining;
   asked_ = false;
   AskToJoin();
 }
 
-void GroupMember::StopJoining(const Status& why) {
-  if (phase_ == Phase::kEnded) return;
-  LeaveGeneration(why);
-  phase_ = Phase::kIdle;
-}
-
 void GroupMember::AskToJoin() {
   if (!connected_ || asked_ || phase_ != Phase::kJoining) return;
   asked_ = true;
-  messages_.push_back(JoinRequest{
-      .step = joining_.step, .agreement = joining_.agreement, .last_generation = last_generation_});
+  messages_.push_back(JoinRequest{.request = ++requests_,
+                                  .step = joining_.step,
+                                  .state_generation = joining_.state_generation,
+                                  .agreement = joining_.agreement,
+                                  .last_generation = last_generation_});
 }
 
 void GroupMember::Leave() {
+  Say(Farewell::kLeaves, Cancelled(self_.task, " makes no further steps"));
+}
+
+void GroupMember::Depart() {
+  Say(Farewell::kDeparts, Cancelled(self_.task, " was asked to end"));
+}
+
+void GroupMember::FailRun(const Status& failure) {
+  failure_ = failure;
+  Say(Farewell::kFails, failure);
+}
+
+void GroupMember::Say(Farewell farewell, const Status& why) {
   if (phase_ == Phase::kEnded) return;
-  LeaveGeneration(Cancelled(self_.task, " makes no further steps"));
+  LeaveGeneration(why);
   phase_ = Phase::kIdle;
-  leaving_ = true;
-  if (connected_) messages_.push_back(LeaveNotice());
+  if (farewell_ == farewell && farewell_heard_) return;
+  farewell_ = farewell;
+  farewell_heard_ = false;
+  if (connected_) AnnounceFarewell();
+}
+
+void GroupMember::AnnounceFarewell() {
+  if (farewell_ == Farewell::kLeaves) messages_.push_back(LeaveNotice());
+  if (farewell_ == Farewell::kDeparts) messages_.push_back(DepartNotice());
+  if (farewell_ == Farewell::kFails) {
+    messages_.push_back(RunFailureReport{std::string(Message(failure_))});
+  }
 }
 
 // ---- events
@@ -50,7 +70,7 @@ void GroupMember::Connected() {
   connected_ = true;
   asked_ = false;
   messages_.clear();
-  if (leaving_) messages_.push_back(LeaveNotice());
+  AnnounceFarewell();
   AskToJoin();
 }
 
@@ -94,8 +114,8 @@ void GroupMember::OnMessage(const ToMember& message) {
   if (const auto* end = std::get_if<EndOrder>(&message)) {
     End(end->failed ? state::RunFailure(end->words) : Cancelled("the job has ended"));
     messages_.push_back(LeaveNotice());
-  } else if (std::holds_alternative<LeaveReceipt>(message)) {
-    has_left_ = leaving_;
+  } else if (const auto* receipt = std::get_if<FarewellReceipt>(&message)) {
+    farewell_heard_ = farewell_ == (receipt->departs ? Farewell::kDeparts : Farewell::kLeaves);
   } else if (const auto* refusal = std::get_if<RefusalOrder>(&message)) {
     End(FailedPrecondition(refusal->why));
   } else if (const auto* form = std::get_if<FormOrder>(&message)) {
@@ -115,8 +135,10 @@ void GroupMember::OnMessage(const ToMember& message) {
 }
 
 void GroupMember::OnForm(const FormOrder& order) {
-  // A leader counts on from the highest number that its members know.
-  if (phase_ != Phase::kJoining || !asked_ || order.generation <= last_generation_) return;
+  // An order may answer a request that this task has taken back. A leader counts on from the
+  // highest number that its members know.
+  if (phase_ != Phase::kJoining || !asked_ || order.request != requests_) return;
+  if (order.generation <= last_generation_) return;
   const auto own = std::ranges::find_if(order.members, [&](const Member& member) {
     return member.task == self_.task && member.incarnation == self_.incarnation;
   });

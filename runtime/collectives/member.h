@@ -35,11 +35,14 @@ class GroupMember {
 
   // Leaves the generation, if the task is in one, and joins the next. Has no effect after the end.
   void Join(const Joining& joining);
-  // Takes part in no generation until the next Join. The leader learns this from the end of the
-  // session, which the caller must end.
-  void StopJoining(const Status& why);
   // Announces that the task makes no further steps.
   void Leave();
+  // Announces that the process ends, and that another one will go on in its place. The task takes
+  // part in no generation until the next Join.
+  void Depart();
+  // Asks the leader to end the job with this error (state::RunFailure). The phase is kEnded when it
+  // has done so.
+  void FailRun(const Status& failure);
 
   // ---- events
 
@@ -77,8 +80,8 @@ class GroupMember {
   // Why the task ends. Cancelled: the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
-  // Returns whether the leader knows that this task has left.
-  bool has_left() const { return has_left_; }
+  // Returns whether the leader knows of the last Leave or Depart.
+  bool farewell_heard() const { return farewell_heard_; }
   // The member of the generation that the others wait for; the text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this one cannot go on, and says what they have to do. The text is
@@ -101,7 +104,11 @@ class GroupMember {
   bool IsCurrent(int64_t generation) const {
     return InGeneration() && formation_.generation == generation;
   }
+  enum class Farewell { kNone, kLeaves, kDeparts, kFails };
+
   void LeaveGeneration(const Status& why);
+  void Say(Farewell farewell, const Status& why);
+  void AnnounceFarewell();
   void AskToJoin();
   void OnForm(const FormOrder& order);
   void BeReadyIfConnected();
@@ -111,9 +118,12 @@ class GroupMember {
   Phase phase_ = Phase::kIdle;
   bool connected_ = false;
   bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
-  bool leaving_ = false, has_left_ = false;
+  Farewell farewell_ = Farewell::kNone;
+  bool farewell_heard_ = false;
+  Status failure_;  // of the run, if farewell_ is kFails
   Status why_disconnected_;
   Joining joining_;
+  int64_t requests_ = 0;  // the number of JoinRequests
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;

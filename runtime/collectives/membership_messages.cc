@@ -14,13 +14,16 @@ Json ToJson(const Member& member) {
   return {{"task", member.task},
           {"address", member.address},
           {"incarnation", member.incarnation},
-          {"step", member.step}};
+          {"step", member.step},
+          {"stateGeneration", member.state_generation}};
 }
 
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
     return {{"kind", "join"},
+            {"request", m.request},
             {"step", m.step},
+            {"stateGeneration", m.state_generation},
             {"agreement", m.agreement},
             {"lastGeneration", m.last_generation}};
   }
@@ -39,6 +42,10 @@ struct EncodeToLeader {
             {"microseconds", m.microseconds}};
   }
   Json operator()(const LeaveNotice&) const { return {{"kind", "leave"}}; }
+  Json operator()(const DepartNotice&) const { return {{"kind", "depart"}}; }
+  Json operator()(const RunFailureReport& m) const {
+    return {{"kind", "runFailure"}, {"words", m.words}};
+  }
 };
 
 struct EncodeToMember {
@@ -46,6 +53,7 @@ struct EncodeToMember {
     Json members = Json::array();
     for (const Member& member : m.members) members.push_back(ToJson(member));
     return {{"kind", "form"},
+            {"request", m.request},
             {"generation", m.generation},
             {"source", m.source},
             {"members", std::move(members)}};
@@ -61,7 +69,9 @@ struct EncodeToMember {
   Json operator()(const StuckNotice& m) const {
     return {{"kind", "stuck"}, {"peer", m.peer}, {"address", m.address}, {"text", m.text}};
   }
-  Json operator()(const LeaveReceipt&) const { return {{"kind", "left"}}; }
+  Json operator()(const FarewellReceipt& m) const {
+    return {{"kind", "farewell"}, {"departs", m.departs}};
+  }
   Json operator()(const EndOrder& m) const {
     return {{"kind", "end"}, {"failed", m.failed}, {"words", m.words}};
   }
@@ -106,7 +116,8 @@ class Fields {
       members.push_back({.task = fields.Text("task", kMostNameBytes),
                          .address = fields.Text("address", kMostNameBytes),
                          .incarnation = fields.Number("incarnation", 0),
-                         .step = fields.Number("step", -1)});
+                         .step = fields.Number("step", -1),
+                         .state_generation = fields.Number("stateGeneration", 0)});
       if (!fields.status_.ok()) return Fail<std::vector<Member>>(fields.status_);
     }
     return members;
@@ -156,7 +167,9 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
   const std::string kind = fields.Text("kind", kMostNameBytes);
   if (kind == "join") {
     JoinRequest join;
+    join.request = fields.Number("request", 0);
     join.step = fields.Number("step", -1);
+    join.state_generation = fields.Number("stateGeneration", 0);
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
     join.last_generation = fields.Number("lastGeneration", 0);
     return fields.Finish<ToLeader>(std::move(join));
@@ -180,6 +193,10 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     return fields.Finish<ToLeader>(std::move(wait));
   }
   if (kind == "leave") return fields.Finish<ToLeader>(LeaveNotice());
+  if (kind == "depart") return fields.Finish<ToLeader>(DepartNotice());
+  if (kind == "runFailure") {
+    return fields.Finish<ToLeader>(RunFailureReport{fields.Text("words")});
+  }
   return DataLoss("an unreadable message");
 }
 
@@ -189,6 +206,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
   const std::string kind = fields.Text("kind", kMostNameBytes);
   if (kind == "form") {
     FormOrder form;
+    form.request = fields.Number("request", 0);
     form.generation = fields.Number("generation", 1);
     form.source = fields.Rank("source", 0);
     form.members = fields.Members("members");
@@ -219,7 +237,9 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     stuck.text = fields.Text("text");
     return fields.Finish<ToMember>(std::move(stuck));
   }
-  if (kind == "left") return fields.Finish<ToMember>(LeaveReceipt());
+  if (kind == "farewell") {
+    return fields.Finish<ToMember>(FarewellReceipt{fields.Flag("departs")});
+  }
   if (kind == "end") {
     EndOrder end;
     end.failed = fields.Flag("failed");

@@ -21,7 +21,9 @@ inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
 
 // Member → leader.
 struct JoinRequest {  // the member belongs to no generation
-  int64_t step = -1;
+  int64_t request = 0;  // counts the requests of this process; the FormOrder repeats it
+  int64_t step = -1;    // see Joining
+  int64_t state_generation = 0;
   std::string agreement;
   int64_t last_generation = 0;  // the highest number that this process has seen
   bool operator==(const JoinRequest&) const = default;
@@ -48,10 +50,19 @@ struct WaitReport {
 struct LeaveNotice {  // the member makes no further steps
   bool operator==(const LeaveNotice&) const = default;
 };
-using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, LeaveNotice>;
+struct DepartNotice {  // the member belongs to no generation, and its process ends soon
+  bool operator==(const DepartNotice&) const = default;
+};
+struct RunFailureReport {  // the run has failed; the leader ends the job
+  std::string words;       // of state::RunFailure
+  bool operator==(const RunFailureReport&) const = default;
+};
+using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, LeaveNotice,
+                              DepartNotice, RunFailureReport>;
 
 // Leader → member.
 struct FormOrder {  // connect to the other members of this generation
+  int64_t request = 0;  // the JoinRequest that it answers
   int64_t generation = 0;
   int source = 0;
   std::vector<Member> members;  // by rank
@@ -81,8 +92,9 @@ struct StuckNotice {  // names the member that the others wait for in an operati
   std::string text;  // a complete sentence
   bool operator==(const StuckNotice&) const = default;
 };
-struct LeaveReceipt {  // the leader knows that the member has left
-  bool operator==(const LeaveReceipt&) const = default;
+struct FarewellReceipt {  // answers a DepartNotice, or else a LeaveNotice
+  bool departs = false;
+  bool operator==(const FarewellReceipt&) const = default;
 };
 struct EndOrder {  // the job has ended
   bool failed = false;
@@ -90,7 +102,7 @@ struct EndOrder {  // the job has ended
   bool operator==(const EndOrder&) const = default;
 };
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
-                              StuckNotice, LeaveReceipt, EndOrder>;
+                              StuckNotice, FarewellReceipt, EndOrder>;
 
 // These convert a message to JSON, and back. Decoding returns DataLoss for anything that is not a
 // message within the limits above.

@@ -42,19 +42,21 @@ TEST(Agreement, NamesTheFirstLineThatDiffers) {
 
 TEST(Messages, SurviveTheWire) {
   const std::vector<ToLeader> to_leader = {
-      JoinRequest{.step = 3, .agreement = "a\n\"b\"", .last_generation = 2}, ReadyReport{4},
+      JoinRequest{.request = 9, .step = 3, .state_generation = 1, .agreement = "a\n\"b\"", .last_generation = 2}, ReadyReport{4},
       FailureReport{.generation = 5, .why = "x"},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
-      LeaveNotice()};
+      LeaveNotice(),
+      DepartNotice(),
+      RunFailureReport{"NaN"}};
   for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
   const std::vector<ToMember> to_member = {
-      FormOrder{.generation = 1, .source = 0, .members = {{"worker 0", "h:1", 7, -1}}},
+      FormOrder{.request = 9, .generation = 1, .source = 0, .members = {{"worker 0", "h:1", 7, 5, 1}}},
       GoOrder{2},
       WithdrawOrder{.generation = 3, .why = "y"},
       RefusalOrder{"z"},
       AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
       StuckNotice{.peer = "p", .address = "a", .text = "t"},
-      LeaveReceipt(),
+      FarewellReceipt{.departs = true},
       EndOrder{.failed = true, .words = "NaN"}};
   for (const ToMember& message : to_member) EXPECT_EQ(*DecodeToMember(Encode(message)), message);
 }
@@ -133,7 +135,7 @@ TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
 
 TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
-  const FormOrder order{.generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}};
+  const FormOrder order{.request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}};
   member.Join({.step = 1, .agreement = ""});
   EXPECT_EQ(member.Awaited().peers, "worker 0");
   member.Connected();
@@ -150,15 +152,23 @@ TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
 }
 
-TEST(GroupMember, DoesNotJoinAgainByItselfAfterAStop) {
+TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
   member.Connected();
   member.Join({.step = 1, .agreement = ""});
   EXPECT_EQ(member.TakeMessages().size(), 1u);
-  member.StopJoining(Cancelled("stop"));
-  member.Disconnected(Cancelled("stop"));
+  member.Depart();
+  member.Disconnected(Cancelled("lost"));
   member.Connected();
-  EXPECT_TRUE(member.TakeMessages().empty());
+  EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{DepartNotice()});
+  member.OnMessage(FormOrder{.request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}});
+  EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
+  member.OnMessage(FarewellReceipt{.departs = true});
+  EXPECT_TRUE(member.farewell_heard());
+  // Of a task that has also made its last step, the leader must hear this, too.
+  member.Leave();
+  EXPECT_FALSE(member.farewell_heard());
+  EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{LeaveNotice()});
 }
 
 }  // namespace

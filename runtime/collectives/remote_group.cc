@@ -34,8 +34,12 @@ class RemoteGroup : public Group {
   }
 
   StatusOr<Generation> Join(const Joining& joining) override;
+  bool TaskWaits() override;
+  void AbortAfter(Duration time) override;
   Status Leave() override;
-  Status Finish(const Status& failure) override;
+  Status Depart() override;
+  Status Finish() override;
+  Status Fail(const Status& failure) override;
   std::vector<state::PeerState> Peers() override;
 
  private:
@@ -65,7 +69,8 @@ class RemoteGroup : public Group {
   std::unique_ptr<Communicator> Adopt(const Generation& generation,
                                       std::unique_ptr<Communicator> made)
       ABSL_LOCKS_EXCLUDED(state_->mutex);
-  void GiveUpJoining() ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Ends the job, on the leader.
+  Status End(const Status& failure) ABSL_LOCKS_EXCLUDED(state_->mutex);
   void ReportWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
 
   const std::shared_ptr<Endpoint::State> state_;
@@ -119,7 +124,9 @@ StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
     }
     pause = Dial(targets);
     if (Stopped()) {
-      GiveUpJoining();
+      MutexLock lock(state_->mutex);
+      state_->member.Depart();
+      state_->Pump();
       return Cancelled("this task was asked to stop while it waited for its group");
     }
     ReportWait();
@@ -186,21 +193,12 @@ std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
   state_->communicator = communicator;
   auto on_failure = [state = state_, number = generation.number, members = generation.members](
                         const Status& why) { return state->Failed(number, members, why); };
-  return std::make_unique<WatchedCommunicator>(std::move(communicator), std::move(on_failure));
-}
-
-// Takes back that this task joins, as if it had been lost: others then wait for its replacement.
-void RemoteGroup::GiveUpJoining() {
-  const Status why = Cancelled("it was asked to stop");
-  MutexLock lock(state_->mutex);
-  state_->member.StopJoining(why);
-  state_->member.Disconnected(why);
-  if (state_->machine != nullptr) {
-    state_->machine->Disconnect(RealClock().Monotonic(), Endpoint::State::kOwnSession,
-                                std::string(Message(why)));
-  }
-  if (state_->to_leader != nullptr) state_->to_leader->Cancel(why);
-  state_->Pump();
+  auto on_drop = [state = state_, inner = communicator.get()] {
+    MutexLock lock(state->mutex);
+    if (state->communicator.get() == inner) state->communicator = nullptr;
+  };
+  return std::make_unique<WatchedCommunicator>(std::move(communicator), std::move(on_failure),
+                                               std::move(on_drop));
 }
 
 void RemoteGroup::ReportWait() {
@@ -216,28 +214,70 @@ void RemoteGroup::ReportWait() {
   state_->Say(state::PeerEvent::Kind::kWaiting, awaited.peers, awaited.address, awaited.text);
 }
 
+bool RemoteGroup::TaskWaits() {
+  MutexLock lock(state_->mutex);
+  return state_->machine != nullptr && state_->machine->TaskWaits();
+}
+
+void RemoteGroup::AbortAfter(Duration time) {
+  MutexLock lock(state_->mutex);
+  state_->abort_at = RealClock().Monotonic() + time;
+}
+
+// A task that is gone without having said so would be waited for, so this waits for the leader.
 Status RemoteGroup::Leave() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
   state_->member.Leave();
   state_->Pump();
-  while (state_->member.connected() && !state_->member.has_left() &&
+  while (!state_->member.farewell_heard() &&
+         state_->member.phase() != GroupMember::Phase::kEnded) {
+    if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
+    return Unavailable(state_->leader, ", which leads the group, did not answer within ",
+                       FormatDuration(kFarewell), ", and may wait for this task");
+  }
+  return OkStatus();
+}
+
+// The end of the session tells the leader the same.
+Status RemoteGroup::Depart() {
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->member.Depart();
+  state_->Pump();
+  while (state_->member.connected() && !state_->member.farewell_heard() &&
          state_->member.phase() != GroupMember::Phase::kEnded) {
     if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
   }
   return OkStatus();
 }
 
-Status RemoteGroup::Finish(const Status& failure) {
-  if (!state_->leads()) {
-    return FailedPrecondition("only the leader of a group, ", state_->leader, ", ends the job");
-  }
+Status RemoteGroup::End(const Status& failure) {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
   state_->machine->Finish(failure);
   state_->Pump();
   while (!state_->machine->EndIsKnown()) {
     if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
+  }
+  return OkStatus();
+}
+
+Status RemoteGroup::Finish() {
+  if (state_->leads()) return End(OkStatus());
+  return FailedPrecondition("only the leader of a group, ", state_->leader, ", ends the job");
+}
+
+Status RemoteGroup::Fail(const Status& failure) {
+  if (state_->leads()) return End(failure);
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->member.FailRun(failure);
+  state_->Pump();
+  while (state_->member.phase() != GroupMember::Phase::kEnded) {
+    if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
+    return Unavailable(state_->leader, ", which leads the group, did not answer within ",
+                       FormatDuration(kFarewell), ", and may not know that the run has failed");
   }
   return OkStatus();
 }

@@ -17,11 +17,14 @@ class WatchedCommunicator : public Communicator {
   // returns.
   using OnFailure = std::function<Status(const Status&)>;
 
-  WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure)
-      : inner_(std::move(inner)), on_failure_(std::move(on_failure)) {}
-  ~WatchedCommunicator() override {
-    inner_->Abort(Cancelled("the communicator is not used any more"));
-  }
+  // `on_drop` is called in the destructor. It must release all other references to `inner`, which
+  // then ends without an error: only ranks that still need this one notice.
+  WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure,
+                      std::function<void()> on_drop)
+      : inner_(std::move(inner)),
+        on_failure_(std::move(on_failure)),
+        on_drop_(std::move(on_drop)) {}
+  ~WatchedCommunicator() override { on_drop_(); }
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -64,6 +67,7 @@ class WatchedCommunicator : public Communicator {
 
   const std::shared_ptr<Communicator> inner_;
   const OnFailure on_failure_;
+  const std::function<void()> on_drop_;
 };
 
 }  // namespace tfjob::collectives

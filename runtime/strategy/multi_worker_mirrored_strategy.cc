@@ -110,14 +110,14 @@ class MultiWorkerMirrored : public Strategy {
       if (told.ok()) (void)generation_.communicator->Barrier();  // all have read the announcement
     }
     Drop(Cancelled("this task was asked to end"));
-    return options_.group->Leave();
+    return options_.group->Depart();
   }
 
-  Status Finish() override { return options_.group->Finish(OkStatus()); }
+  Status Finish() override { return options_.group->Finish(); }
 
   Status Fail(const Status& failure) override {
     Drop(failure);
-    return options_.leads ? options_.group->Finish(failure) : options_.group->Leave();
+    return options_.group->Fail(failure);
   }
 
   std::vector<state::PeerState> Peers() override { return options_.group->Peers(); }

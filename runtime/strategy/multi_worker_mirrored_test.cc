@@ -241,7 +241,7 @@ TEST(MultiWorkerMirrored, AgreesOnTheGlobalBatch) {
                                   .leads = rank == 0,
                                   .global_batch = 8 + rank});
     started[static_cast<size_t>(rank)] = strategy->Start().status();
-    EXPECT_TRUE(job.GroupOf(0)->Finish(OkStatus()).ok());  // the other one waits
+    EXPECT_TRUE(job.GroupOf(0)->Finish().ok());  // the other one waits
   });
   EXPECT_NE(absl::IsFailedPrecondition(started[0]), absl::IsFailedPrecondition(started[1]));
 }

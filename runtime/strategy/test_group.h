@@ -211,7 +211,11 @@ class TestGroup : public collectives::Group {
       job_.Form();
     return OkStatus();
   }
-  Status Finish(const Status& failure) override {
+  bool TaskWaits() override { return false; }
+  void AbortAfter(Duration) override {}
+  Status Depart() override { return OkStatus(); }
+  Status Finish() override { return Fail(OkStatus()); }
+  Status Fail(const Status& failure) override {
     MutexLock lock(job_.mutex_);
     job_.ended_ = true;
     job_.failure_ = failure;
