@@ -35,7 +35,7 @@ data:
   training.yaml: |
     model: {{keras_json: /config/model.json}}
 {training}
-    strategy: {{name: parameter_server, mode: async, placement: balanced}}
+    strategy: {{mode: async, placement: balanced}}  # used if the job has ps tasks
     model_dir: /model
     save_summary_steps: 200
     log_step_count_steps: 200
