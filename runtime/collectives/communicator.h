@@ -39,18 +39,18 @@ struct Slice {
 // (count mod ranks) slices have one more element.
 Slice SliceOf(int64_t count, int rank, int ranks);
 
-// Tells a watcher for which rank an operation waits.
+// Tells for which rank an operation waits. See Communicator::CurrentWait.
 struct Waiting {
   int64_t operation = 0;  // number of the operation in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
   int on = -1;            // the rank that it waits for; -1: it does not wait
-  Duration since{0};      // on the clock RealClock().Monotonic()
+  Duration since{0};      // when that wait began, on the clock RealClock().Monotonic()
 };
 
 class Communicator {
  public:
-  // Ends the communicator. Operations of other ranks that still need this rank fail. No other
-  // thread may be in an operation.
+  // Ends the communicator. Operations of other ranks that still need this rank fail with Cancelled,
+  // or with the first error of this rank. No other thread may use the communicator.
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
@@ -94,10 +94,15 @@ class Communicator {
   // Returns after every rank has called it.
   virtual Status Barrier() = 0;
 
-  // Makes the operation in progress and all later ones fail with `why`. The operations of the other
-  // ranks fail as soon as they notice, with this reason if it still reaches them. If several ranks
-  // abort, the first reason counts.
+  // Makes the operation in progress and all later ones fail with `why`, an error, on this rank and
+  // on all others. Those fail with the same reason, unless it does not reach them: over sockets, a
+  // rank that aborts while it sends a frame can only close its connections, which is Unavailable.
+  // An operation that has begun may still succeed on a rank that needs no other any more. If
+  // several ranks abort, each one fails with the reason that it learns first. Does nothing after an
+  // error.
   virtual void Abort(const Status& why) = 0;
+  // Returns for which rank the operation in progress waits, and since when it has not received
+  // anything from it. Between two waits, `on` is −1 for a moment.
   virtual Waiting CurrentWait() const = 0;
 };
 

@@ -1,7 +1,7 @@
 // Executes the plans of all ranks together, in thousands of random cases: random operations, sizes,
 // types, numbers of ranks and algorithms, over links that transfer frames in a random order and
 // buffer random numbers of them. A link without a buffer transfers a frame only when both ends are
-// ready, which is the strictest test for deadlocks.
+// ready, which is the strictest test for deadlocks. In other cases, a rank dies between two frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <cstring>
 #include <deque>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/philox.h"
@@ -24,6 +26,14 @@ using Bytes = std::vector<std::byte>;
 struct SimulatedRank {
   PlanRun run;
   Bytes values, scratch;
+  bool ended = false;  // has died, or has failed because it needs a rank that has ended
+};
+
+// A rank dies when so many frames have been sent. Frames from it that have not been received may be
+// lost.
+struct Death {
+  size_t rank = 0;
+  int64_t after_frames = 0;
 };
 
 struct Frame {
@@ -34,17 +44,23 @@ struct Frame {
 
 class Simulation {
  public:
-  Simulation(std::vector<SimulatedRank>& ranks, PhiloxStream& random)
-      : ranks_(ranks), random_(random), count_(ranks.size()), buffers_(count_ * count_) {
+  Simulation(std::vector<SimulatedRank>& ranks, PhiloxStream& random,
+             std::optional<Death> death = std::nullopt)
+      : ranks_(ranks),
+        random_(random),
+        death_(death),
+        count_(ranks.size()),
+        buffers_(count_ * count_) {
     for (SimulatedRank& rank : ranks) rank.run.Start(rank.values, rank.scratch);
     for (size_t link = 0; link < buffers_.size(); ++link) links_.push_back(link);
     capacity_ = random_.Next() % 3;
   }
 
-  // Returns false if the ranks wait for each other.
+  // Returns after every rank is done, has died, or has failed. Returns false if ranks wait for each
+  // other, or if a frame is left although no rank has died.
   bool Run() {
     while (true) {
-      bool moved = false;
+      bool moved = Fail();
       for (size_t i = links_.size() - 1; i > 0; --i) {
         std::swap(links_[i], links_[random_.Below(static_cast<uint32_t>(i) + 1)]);
       }
@@ -52,14 +68,46 @@ class Simulation {
         if (random_.Next() % 4 == 0) continue;
         moved |= Move(link / count_, link % count_);
       }
-      if (std::ranges::all_of(ranks_, [](const SimulatedRank& rank) { return rank.run.done(); })) {
-        return Empty();
-      }
+      const auto over = [](const SimulatedRank& rank) { return rank.ended || rank.run.done(); };
+      if (std::ranges::all_of(ranks_, over)) return death_ || Empty();
       if (!moved && !Settle()) return false;
     }
   }
 
+  int64_t frames() const { return frames_; }  // that have been sent
+
  private:
+  // Lets a rank die when it is time. Lets all ranks fail that need a rank which has ended, as
+  // SocketOperations does. Returns whether any rank has ended.
+  bool Fail() {
+    if (!death_) return false;
+    bool some = false;
+    if (frames_ >= death_->after_frames && !std::exchange(ranks_[death_->rank].ended, true)) {
+      some = true;
+      for (size_t to = 0; to < count_; ++to) LoseFrames(buffers_[death_->rank * count_ + to]);
+    }
+    for (size_t rank = 0; rank < count_; ++rank) {
+      if (ranks_[rank].ended || ranks_[rank].run.done() || !NeedsEnded(rank)) continue;
+      ranks_[rank].ended = some = true;
+    }
+    return some;
+  }
+
+  void LoseFrames(std::deque<Frame>& buffer) {
+    while (!buffer.empty() && random_.Next() % 2 == 0) buffer.pop_back();
+  }
+
+  bool NeedsEnded(size_t rank) const {
+    const PlanRun& run = ranks_[rank].run;
+    for (size_t other = 0; other < count_; ++other) {
+      const auto peer = static_cast<int>(other);
+      if (!ranks_[other].ended) continue;
+      const bool arrived = !buffers_[other * count_ + rank].empty();
+      if (run.sends_left(peer) || (run.receives_left(peer) && !arrived)) return true;
+    }
+    return false;
+  }
+
   // Tries every link once.
   bool Settle() {
     bool moved = false;
@@ -75,8 +123,9 @@ class Simulation {
     std::deque<Frame>& buffer = buffers_[from * count_ + to];
     SimulatedRank& sender = ranks_[from];
     SimulatedRank& receiver = ranks_[to];
+    if (receiver.ended) return false;
     const auto peer = static_cast<int>(from), target = static_cast<int>(to);
-    const PlanRun::Transfer send = sender.run.NextSend(target);
+    const PlanRun::Transfer send = sender.ended ? PlanRun::Transfer{} : sender.run.NextSend(target);
     const PlanRun::Transfer receive = receiver.run.NextReceive(peer);
     const bool direct = capacity_ == 0 && send.step != nullptr && receive.step != nullptr;
     const bool stored = send.step != nullptr && buffer.size() < capacity_;
@@ -84,6 +133,7 @@ class Simulation {
       const std::span<std::byte> bytes = sender.run.Bytes(send.step->range);
       buffer.push_back({send.number, send.step->offset, {bytes.begin(), bytes.end()}});
       sender.run.SendDone(target);
+      ++frames_;
     }
     if (buffer.empty() || receive.step == nullptr) return stored;
     const Frame frame = std::move(buffer.front());
@@ -99,10 +149,12 @@ class Simulation {
 
   std::vector<SimulatedRank>& ranks_;
   PhiloxStream& random_;
+  const std::optional<Death> death_;
   const size_t count_;
   std::vector<std::deque<Frame>> buffers_;
   std::vector<size_t> links_;
   size_t capacity_ = 0;
+  int64_t frames_ = 0;
 };
 
 template <typename T>
@@ -235,8 +287,10 @@ class Expectation {
     gathered_ = SlicesOf(before_, call);
   }
 
+  // Checks the ranks that are done.
   void Check(const std::vector<SimulatedRank>& ranks) const {
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (!ranks[rank].run.done()) continue;
       const bool root = static_cast<int>(rank) == call_.root;
       if (call_.operation == Operation::kReduce && !root) continue;
       if (call_.operation == Operation::kReduceScatter) {
@@ -300,6 +354,38 @@ TEST(PlanSimulation, EveryPlanGivesTheBitsOfTheTreeAndEnds) {
       EXPECT_EQ(rank.run.plan().fingerprint, ranks[0].run.plan().fingerprint);
     }
   }
+}
+
+// Whoever ends an operation in spite of a death has the whole result, and nobody waits forever.
+TEST(PlanSimulation, ADeathBetweenAnyTwoFramesEndsEveryRank) {
+  const int cases = kSanitized ? 30 : 300;
+  int64_t done = 0, failed = 0;
+  for (int seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed) {
+    PhiloxStream random(PhiloxKey(static_cast<uint64_t>(seed), "deaths"));
+    Case c = RandomCase(random);
+    c.ranks = 2 + c.ranks % 6;
+    c.call.root %= c.ranks;
+    c.call.bytes -= c.call.bytes % (c.call.element_bytes * c.ranks);
+    const std::vector<Algorithm> algorithms = Candidates(c.call, c.ranks);
+    c.algorithm = algorithms[random.Below(static_cast<uint32_t>(algorithms.size()))];
+    std::vector<SimulatedRank> fresh = MakeRanks(c, random);
+    const Expectation expected(fresh, c.call);
+    std::vector<SimulatedRank> undisturbed = fresh;
+    Simulation whole(undisturbed, random);
+    ASSERT_TRUE(whole.Run());
+    for (int64_t frame = 0; frame <= whole.frames(); ++frame) {
+      const Death death{random.Below(static_cast<uint32_t>(c.ranks)), frame};
+      SCOPED_TRACE(StrCat("seed ", seed, ": ", ToString(c.call), " on ", c.ranks, " ranks, ",
+                          Name(c.algorithm), "; rank ", death.rank, " dies after ", frame,
+                          " frames"));
+      std::vector<SimulatedRank> ranks = fresh;
+      ASSERT_TRUE(Simulation(ranks, random, death).Run()) << "the ranks wait for each other";
+      expected.Check(ranks);
+      for (const SimulatedRank& rank : ranks) ++(rank.run.done() ? done : failed);
+    }
+  }
+  EXPECT_GT(done, cases);
+  EXPECT_GT(failed, cases);
 }
 
 TEST(PlanSimulation, GathersDifferentSizes) {

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstring>
-#include <string>
+#include <ctime>
 
 #include "runtime/base/env.h"
+#include "runtime/collectives/peer_reason.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -28,9 +30,12 @@ void PauseProcessor() {
 #endif
 }
 
-Status StatusOfPeer(uint32_t code, std::string_view text) {
-  const bool known = code > 0 && code <= static_cast<uint32_t>(StatusCode::kUnauthenticated);
-  return Status(known ? static_cast<StatusCode>(code) : StatusCode::kInternal, StrCat(text));
+// Returns the time until the deadline, for a futex.
+timespec TimeUntil(Duration deadline) {
+  const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds);
+  return {.tv_sec = seconds.count(), .tv_nsec = rest.count()};
 }
 
 }  // namespace
@@ -80,15 +85,17 @@ bool Board::Posted(uint32_t rounds) const {
   return static_cast<int32_t>((rounds & ~(Notice::kOneRound - 1)) - wanted) >= 0;
 }
 
-Status Board::Meet() {
+Status Board::Meet(std::optional<Duration> deadline) {
   Notice& own = Own();
   if (own.rounds.fetch_add(Notice::kOneRound) & Notice::kSleepers) Wake(own);
   // Every rank begins with its successor, so that the sleepers are spread over all notices.
-  for (int i = 1; i < ranks_; ++i) RETURN_IF_ERROR(Await((rank_ + i) % ranks_));
+  for (int i = 1; i < ranks_; ++i) {
+    RETURN_IF_ERROR(Await((rank_ + i) % ranks_, deadline));
+  }
   return OkStatus();
 }
 
-Status Board::Await(int rank) {
+Status Board::Await(int rank, std::optional<Duration> deadline) {
   Notice& notice = Of(rank);
   if (Posted(notice.rounds.load(std::memory_order_acquire))) return OkStatus();
   ++waits_;
@@ -96,9 +103,11 @@ Status Board::Await(int rank) {
   on_.store(rank, std::memory_order_relaxed);
   const bool met = Spin(notice);
   spun_ += met ? 1 : 0;
-  const Status status = met ? OkStatus() : Sleep(notice);
+  const bool posted = met || Sleep(notice, deadline);
   on_.store(-1, std::memory_order_relaxed);
-  return status;
+  if (posted) return OkStatus();
+  if (aborted()) return Reason();
+  return DeadlineExceeded("rank ", rank, " did not begin to exchange in time");
 }
 
 bool Board::Spin(const Notice& notice) {
@@ -117,19 +126,21 @@ bool Board::Spin(const Notice& notice) {
   return false;
 }
 
-Status Board::Sleep(Notice& notice) {
+bool Board::Sleep(Notice& notice, std::optional<Duration> deadline) {
   uint32_t rounds = notice.rounds.load(std::memory_order_acquire);
   while (true) {
-    if (Posted(rounds)) return OkStatus();
-    if (rounds & Notice::kAborted) return Reason();
+    if (Posted(rounds)) return true;
+    if (rounds & Notice::kAborted) return false;
+    if (deadline && RealClock().Monotonic() >= *deadline) return false;
     if (!(rounds & Notice::kSleepers)) {
       if (!notice.rounds.compare_exchange_weak(rounds, rounds | Notice::kSleepers)) continue;
       rounds |= Notice::kSleepers;
     }
+    const timespec left = TimeUntil(deadline.value_or(Duration(0)));
     // Returns at once if the word has another value by now.
     syscall(SYS_futex, &notice.rounds,
-            sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds, nullptr,
-            nullptr, 0);
+            sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds,
+            deadline ? &left : nullptr, nullptr, 0);
     rounds = notice.rounds.load(std::memory_order_acquire);
   }
 }
@@ -152,9 +163,10 @@ void Board::Abort(const Status& why) {
     std::memcpy(record.text.data(), text.data(), text.size());
     record.length = static_cast<uint32_t>(text.size());
     record.code = static_cast<uint32_t>(why.code());
+    // With the lock: another thread that aborts, too, finds a reason when it returns.
+    uint32_t none = 0;
+    head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   }
-  uint32_t none = 0;
-  head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   for (int rank = 0; rank < ranks_; ++rank) {
     for (Notice& notice : DeskOf(rank).notices) {
       notice.rounds.fetch_or(Notice::kAborted);
@@ -175,7 +187,10 @@ Status Board::Reason() const {
   }
   const Record& record = DeskOf(static_cast<int>(first) - 1).record;
   const size_t length = std::min<size_t>(record.length, record.text.size());
-  return StatusOfPeer(record.code, std::string_view(record.text.data(), length));
+  // A copy, because a peer could change the text while it is checked.
+  std::array<char, sizeof(record.text)> text;
+  std::memcpy(text.data(), record.text.data(), length);
+  return ReasonOfPeer(record.code, {text.data(), length}, StatusCode::kInternal);
 }
 
 void Board::Announce(const char* name) {

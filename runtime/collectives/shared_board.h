@@ -15,7 +15,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
@@ -78,10 +80,12 @@ class Board {
   Notice& Of(int rank);
 
   // Posts this rank's notice, and waits for those of all others. After an abort, returns the
-  // reason, unless all notices of the round are there.
-  Status Meet();
+  // reason, unless all notices of the round are there. Returns DeadlineExceeded at the deadline, a
+  // time on the clock RealClock().Monotonic(), if there is one.
+  Status Meet(std::optional<Duration> deadline = std::nullopt);
 
-  // Ends all waits of all ranks, now and in future. The first reason of all ranks counts.
+  // Ends all waits of all ranks, now and in future. The first reason of all ranks counts. Returns
+  // after the reason is there, even if another thread has aborted first.
   void Abort(const Status& why);
   bool aborted() const;
   // Returns why the first rank aborted.
@@ -103,10 +107,11 @@ class Board {
   Head& head() const;
   // Returns whether the notice of the current round is posted.
   bool Posted(uint32_t rounds) const;
-  Status Await(int rank);
+  Status Await(int rank, std::optional<Duration> deadline);
   // Spins, unless that has been in vain lately. Returns whether the notice is there.
   bool Spin(const Notice& notice);
-  Status Sleep(Notice& notice);
+  // Returns whether the notice is there: false after an abort, or at the deadline.
+  bool Sleep(Notice& notice, std::optional<Duration> deadline);
   void Wake(Notice& notice) const;
 
   std::byte* const memory_;

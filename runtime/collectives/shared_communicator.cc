@@ -50,8 +50,8 @@ Status CheckSockets(const SharedOptions& options) {
 // Introduces the ranks to each other.
 class Introduction {
  public:
-  Introduction(const PeerSockets& sockets, Duration timeout)
-      : sockets_(sockets), deadline_(RealClock().Monotonic() + timeout) {}
+  Introduction(const PeerSockets& sockets, Duration deadline)
+      : sockets_(sockets), deadline_(deadline) {}
 
   // Returns the segment of all ranks, in which every rank has been found.
   StatusOr<std::unique_ptr<Segment>> Run() {
@@ -131,7 +131,8 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
   RETURN_IF_ERROR(CheckSockets(options));
   auto sockets = std::make_unique<PeerSockets>(options.rank, std::move(options.sockets));
   const int ranks = sockets->ranks();
-  StatusOr<std::unique_ptr<Segment>> segment = Introduction(*sockets, options.setup_timeout).Run();
+  const Duration deadline = RealClock().Monotonic() + options.setup_timeout;
+  StatusOr<std::unique_ptr<Segment>> segment = Introduction(*sockets, deadline).Run();
   if (!segment.ok()) return Annotate(segment.status(), "shared memory");
   std::shared_ptr<Segment> owner = std::move(segment).value();
   std::byte* const memory = owner->bytes().data() + NonceBytes(ranks);
@@ -141,7 +142,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
       std::move(owner), memory, options.rank, ranks, Sharing::kProcesses, std::move(space));
   RETURN_IF_ERROR(watched.Watch(communicator->board()));
   // A rank that refuses another one closes its sockets, which ends this.
-  RETURN_IF_ERROR(communicator->AwaitAll());
+  RETURN_IF_ERROR(Annotate(communicator->AwaitAll(deadline), "shared memory"));
   return communicator;
 }
 

@@ -16,7 +16,7 @@ struct SharedOptions {
   // One connected unix socket (SOCK_STREAM) per rank, on which nothing has been sent or read; the
   // entry of this rank is empty. From 2 to 128 ranks.
   std::vector<wire::UniqueFd> sockets;
-  // How long each of the others may take to introduce itself.
+  // How long the others may take, all together, until they have introduced themselves.
   Duration setup_timeout = 10s;
 };
 

@@ -186,9 +186,10 @@ TEST(SharedCommunicator, MemoryOutlivesTheCommunicatorAndCanBeFreedInAnyOrder) {
 // Runs rank 1 of two ranks on a thread. The test acts as rank 0.
 class HostileLeader {
  public:
-  HostileLeader() : sockets_(ConnectAll(2)) {
-    thread_ = Thread("rank 1", [this] {
-      made_ = MakeSharedCommunicator({.rank = 1, .sockets = std::move(sockets_[1])});
+  explicit HostileLeader(Duration setup_timeout = 10s) : sockets_(ConnectAll(2)) {
+    thread_ = Thread("rank 1", [this, setup_timeout] {
+      made_ = MakeSharedCommunicator(
+          {.rank = 1, .sockets = std::move(sockets_[1]), .setup_timeout = setup_timeout});
     });
   }
   ~HostileLeader() {
@@ -264,6 +265,15 @@ TEST(SharedCommunicator, AClosedSocketOrASilentPeerEndsTheIntroduction) {
       MakeSharedCommunicator({.rank = 0, .sockets = std::move(sockets[0])}).status();
   EXPECT_EQ(closed.code(), StatusCode::kUnavailable);
   EXPECT_NE(closed.ToString().find("rank 1"), std::string::npos) << closed.ToString();
+}
+
+TEST(SharedCommunicator, ALeaderThatDoesNotBeginEndsTheIntroduction) {
+  HostileLeader leader(20ms);
+  const wire::UniqueFd memory = MemoryFile(Greeting(0).bytes, F_SEAL_SHRINK);
+  // Its number is zero, and so is the memory.
+  ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
+  EXPECT_EQ(leader.Result(),
+            DeadlineExceeded("shared memory: rank 0 did not begin to exchange in time"));
 }
 
 TEST(SharedCommunicator, NeedsUnixSockets) {

@@ -145,14 +145,14 @@ Status SharedOperations::Enter(const Call& call) {
   return OkStatus();
 }
 
-Status SharedOperations::Meet() {
-  if (Status status = board_.Meet(); !status.ok()) return Fail(status);
+Status SharedOperations::Meet(std::optional<Duration> deadline) {
+  if (Status status = board_.Meet(deadline); !status.ok()) return Fail(status);
   return OkStatus();
 }
 
-Status SharedOperations::AwaitAll() {
+Status SharedOperations::AwaitAll(std::optional<Duration> deadline) {
   board_.Begin();
-  return Meet();
+  return Meet(deadline);
 }
 
 Status SharedOperations::MeetFor(const Call& call, const Place& place) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,9 @@ class SharedOperations final : public Communicator {
                    Sharing sharing, std::unique_ptr<SharedSpace> space);
   ~SharedOperations() override;
 
-  // Waits until all ranks have called it. Not an operation, and not counted as one.
-  Status AwaitAll();
+  // Waits until all ranks have called it. Not an operation, and not counted as one. Returns
+  // DeadlineExceeded at the deadline, if there is one.
+  Status AwaitAll(std::optional<Duration> deadline = std::nullopt);
 
   Board& board() { return board_; }
   const Board& board() const { return board_; }
@@ -115,7 +117,7 @@ class SharedOperations final : public Communicator {
   Status Fail(const Status& why);
   // Posts the call and compares it with those of the others.
   Status MeetFor(const Call& call, const Place& place);
-  Status Meet();
+  Status Meet(std::optional<Duration> deadline = std::nullopt);
   // Decides from what all ranks have posted, so that all decide the same.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tfjob::collectives {
@@ -28,26 +29,24 @@ ProcessSpace::ProcessSpace(std::unique_ptr<PeerSockets> sockets) : sockets_(std:
 
 Place ProcessSpace::PlaceOf(std::span<std::byte> values) {
   const auto begin = reinterpret_cast<uintptr_t>(values.data());
-  for (size_t i = 0; i < allocations_.size(); ++i) {
-    const Allocation& allocation = allocations_[i];
+  for (const Allocation& allocation : allocations_) {
     if (allocation.segment.expired()) continue;
     const auto own = reinterpret_cast<uintptr_t>(allocation.data) +
                      static_cast<size_t>(sockets_->rank()) * allocation.part;
     if (begin < own || values.size() > allocation.part) continue;
     if (begin - own > allocation.part - values.size()) continue;
-    return {.allocation = i + 1, .offset = begin - own};
+    return {.allocation = allocation.number, .offset = begin - own};
   }
   return {};
 }
 
 std::byte* ProcessSpace::Find(int rank, const Place& place, size_t bytes) {
-  if (place.allocation == 0 || place.allocation > allocations_.size()) return nullptr;
-  const Allocation& allocation = allocations_[place.allocation - 1];
-  if (allocation.segment.expired() || bytes > allocation.part ||
-      place.offset > allocation.part - bytes) {
+  const auto found = std::ranges::find(allocations_, place.allocation, &Allocation::number);
+  if (found == allocations_.end() || found->segment.expired() || bytes > found->part ||
+      place.offset > found->part - bytes) {
     return nullptr;
   }
-  return allocation.data + static_cast<size_t>(rank) * allocation.part + place.offset;
+  return found->data + static_cast<size_t>(rank) * found->part + place.offset;
 }
 
 StatusOr<size_t> ProcessSpace::PartOf(size_t bytes) const {
@@ -66,7 +65,7 @@ Status ProcessSpace::Offer(size_t bytes) {
   ASSIGN_OR_RETURN(offered_, Segment::Make(all));
   const SegmentMessage message{.kind = SegmentMessage::kAllocation,
                                .ranks = static_cast<uint32_t>(sockets_->ranks()),
-                               .number = static_cast<uint32_t>(allocations_.size() + 1),
+                               .number = static_cast<uint32_t>(taken_ + 1),
                                .bytes = all};
   for (int rank = 1; rank < sockets_->ranks(); ++rank) {
     RETURN_IF_ERROR(Annotate(SendMessage(sockets_->of(rank), message, offered_->descriptor()),
@@ -75,12 +74,13 @@ Status ProcessSpace::Offer(size_t bytes) {
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<Segment>> ProcessSpace::Receive(uint32_t number, size_t bytes) {
+StatusOr<std::unique_ptr<Segment>> ProcessSpace::Receive(uint64_t number, size_t bytes) {
   // Rank 0 sent the message before it posted its notice, so it is there, or never comes.
   ASSIGN_OR_RETURN(ReceivedMessage received, ReceiveMessage(sockets_->of(0), Duration(0)));
   const SegmentMessage& message = received.message;
   if (message.magic != SegmentMessage::kMagic || message.kind != SegmentMessage::kAllocation ||
-      message.number != number || message.bytes != bytes || !received.descriptor.valid()) {
+      message.number != static_cast<uint32_t>(number) || message.bytes != bytes ||
+      !received.descriptor.valid()) {
     return InvalidArgument("expected the ", bytes, " bytes of allocation ", number, ", got ",
                            message.bytes, " bytes of allocation ", message.number,
                            received.descriptor.valid() ? "" : " without their descriptor");
@@ -90,7 +90,7 @@ StatusOr<std::unique_ptr<Segment>> ProcessSpace::Receive(uint32_t number, size_t
 
 StatusOr<std::unique_ptr<Communicator::Memory>> ProcessSpace::Take(size_t bytes) {
   ASSIGN_OR_RETURN(const size_t part, PartOf(bytes));
-  const auto number = static_cast<uint32_t>(allocations_.size() + 1);
+  const uint64_t number = taken_ + 1;
   StatusOr<std::unique_ptr<Segment>> taken = std::move(offered_);
   if (sockets_->rank() != 0) taken = Receive(number, part * static_cast<size_t>(sockets_->ranks()));
   if (!taken.ok()) return Annotate(taken.status(), "taking shared memory from rank 0");
@@ -99,7 +99,10 @@ StatusOr<std::unique_ptr<Communicator::Memory>> ProcessSpace::Take(size_t bytes)
   const size_t begin = static_cast<size_t>(sockets_->rank()) * part;
   RETURN_IF_ERROR(segment->Reserve(begin, part));
   segment->CloseDescriptor();
-  allocations_.push_back({.segment = segment, .data = segment->bytes().data(), .part = part});
+  ++taken_;
+  std::erase_if(allocations_, [](const Allocation& old) { return old.segment.expired(); });
+  allocations_.push_back(
+      {.number = number, .segment = segment, .data = segment->bytes().data(), .part = part});
   return std::make_unique<SegmentMemory>(segment, segment->bytes().subspan(begin, bytes));
 }
 

@@ -26,17 +26,19 @@ class ProcessSpace final : public SharedSpace {
   StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) override;
 
  private:
-  // Allocation number i + 1 is entry i. Its owner is the Memory that Take returned.
+  // Owned by the Memory that Take returned; forgotten some time after that has ended.
   struct Allocation {
+    uint64_t number = 0;  // from 1, in the order of the allocations
     std::weak_ptr<Segment> segment;
     std::byte* data = nullptr;
     size_t part = 0;  // bytes of each rank
   };
 
   StatusOr<size_t> PartOf(size_t bytes) const;
-  StatusOr<std::unique_ptr<Segment>> Receive(uint32_t number, size_t bytes);
+  StatusOr<std::unique_ptr<Segment>> Receive(uint64_t number, size_t bytes);
 
   const std::unique_ptr<PeerSockets> sockets_;
+  uint64_t taken_ = 0;  // allocations
   std::vector<Allocation> allocations_;
   std::unique_ptr<Segment> offered_;  // by rank 0, between Offer and Take
 };

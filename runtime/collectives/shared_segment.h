@@ -4,7 +4,9 @@
 //
 // Whatever comes from a peer is hostile. A segment is mapped only if its size is the expected one
 // and if it is sealed against shrinking; otherwise, a peer could shrink it later, and reading it
-// would end this process with SIGBUS.
+// would end this process with SIGBUS. A peer can still free pages of a segment whose descriptor it
+// has kept (fallocate with FALLOC_FL_PUNCH_HOLE). Their bytes are then zero, and the next access
+// takes memory from the system again, which ends this process only if none is left.
 #pragma once
 
 #include <array>

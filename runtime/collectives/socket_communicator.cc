@@ -67,7 +67,7 @@ class SocketCommunicator final : public Communicator {
       : costs_(options.costs),
         sockets_(options.rank, std::move(options.sockets), std::move(options.tasks),
                  std::move(wake), options.announce_after),
-        sizes_(static_cast<size_t>(sockets_.ranks())) {}
+        limits_(static_cast<size_t>(sockets_.ranks())) {}
   ~SocketCommunicator() override { sockets_.Leave(); }
 
   int rank() const override { return sockets_.rank(); }
@@ -115,14 +115,20 @@ class SocketCommunicator final : public Communicator {
 
   Status Execute(const Call& call, std::span<std::byte> values);
   StatusOr<PlanRun*> RunOf(const Call& call);
-  StatusOr<size_t> TotalOf(size_t most_bytes);
+  Status CompareLimits() const;
+  StatusOr<size_t> TotalOf(size_t most_bytes) const;
 
   const Costs costs_;
   SocketOperations sockets_;
   std::map<Call, PlanRun> runs_;
   PlanRun variable_;  // the plan of the last AllGatherVariable
   std::unique_ptr<Buffer> scratch_ = std::make_unique<Buffer>(0);
-  std::vector<uint64_t> sizes_;  // by rank, in AllGatherVariable
+  // What each rank passes to AllGatherVariable.
+  struct Limits {
+    uint64_t bytes = 0;
+    uint64_t most_bytes = 0;
+  };
+  std::vector<Limits> limits_;  // by rank
 };
 
 StatusOr<PlanRun*> SocketCommunicator::RunOf(const Call& call) {
@@ -146,15 +152,32 @@ Status SocketCommunicator::Execute(const Call& call, std::span<std::byte> values
   return sockets_.End(sockets_.Drive(**run));
 }
 
-// The sum of the sizes, which peers have sent.
-StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) {
+Status SocketCommunicator::CompareLimits() const {
+  const auto called = [this](int who) {
+    return StrCat("rank ", who, " called AllGatherVariable(at most ",
+                  limits_[static_cast<size_t>(who)].most_bytes, " bytes)");
+  };
+  for (int other = 0; other < size(); ++other) {
+    if (limits_[static_cast<size_t>(other)].most_bytes ==
+        limits_[static_cast<size_t>(rank())].most_bytes) {
+      continue;
+    }
+    return InvalidArgument(called(std::min(rank(), other)), ", but ",
+                           called(std::max(rank(), other)), "; all ranks must pass the same limit");
+  }
+  return OkStatus();
+}
+
+// Returns the sum of the sizes, which peers have sent.
+StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) const {
+  RETURN_IF_ERROR(CompareLimits());
   size_t total = 0;
-  for (const uint64_t size : sizes_) {
-    if (size > most_bytes - total) {
+  for (const Limits& limits : limits_) {
+    if (limits.bytes > most_bytes - total) {
       return ResourceExhausted("AllGatherVariable: the ranks have more than ", most_bytes,
                                " bytes");
     }
-    total += size;
+    total += limits.bytes;
   }
   return total;
 }
@@ -162,13 +185,14 @@ StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) {
 Status SocketCommunicator::AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
                                              std::vector<std::byte>& all,
                                              std::vector<size_t>& sizes) {
-  sizes_[static_cast<size_t>(rank())] = own.size();
-  const auto words = std::as_writable_bytes(std::span(sizes_));
-  RETURN_IF_ERROR(Execute(Move(Operation::kAllGatherVariable, words, sizeof(uint64_t)), words));
+  limits_[static_cast<size_t>(rank())] = {own.size(), most_bytes};
+  const auto words = std::as_writable_bytes(std::span(limits_));
+  RETURN_IF_ERROR(Execute(Move(Operation::kAllGatherVariable, words, sizeof(Limits)), words));
   RETURN_IF_ERROR(sockets_.Begin({.operation = Operation::kAllGatherVariable}));
   auto total = TotalOf(most_bytes);
   if (!total.ok()) return sockets_.End(total.status());
-  sizes.assign(sizes_.begin(), sizes_.end());
+  sizes.clear();
+  for (const Limits& limits : limits_) sizes.push_back(static_cast<size_t>(limits.bytes));
   all.resize(*total);
   size_t begin = 0;
   for (int other = 0; other < rank(); ++other) begin += sizes[static_cast<size_t>(other)];

@@ -1,6 +1,9 @@
 #include "runtime/collectives/socket_communicator.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +12,8 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/thread.h"
@@ -21,16 +26,40 @@ namespace {
 
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
 
+enum class Kind { kUnix, kTcp };
+
+// Returns two connected TCP sockets of the loopback interface, with the options of data sockets.
+std::pair<wire::UniqueFd, wire::UniqueFd> ConnectTcp() {
+  const wire::UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t length = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(listener.get(), generic, length), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), generic, &length), 0);
+  wire::UniqueFd caller(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(caller.get(), generic, length), 0);
+  wire::UniqueFd answerer(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  for (const wire::UniqueFd* end : {&caller, &answerer}) {
+    EXPECT_EQ(fcntl(end->get(), F_SETFL, O_NONBLOCK), 0);
+    wire::PrepareSocket(end->get());
+  }
+  return {std::move(caller), std::move(answerer)};
+}
+
+std::pair<wire::UniqueFd, wire::UniqueFd> ConnectUnix() {
+  int ends[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  return {wire::UniqueFd(ends[0]), wire::UniqueFd(ends[1])};
+}
+
 // sockets[a][b] is connected to sockets[b][a].
-Sockets Connect(size_t ranks) {
+Sockets Connect(size_t ranks, Kind kind = Kind::kUnix) {
   Sockets sockets(ranks);
   for (auto& row : sockets) row.resize(ranks);
   for (size_t a = 0; a < ranks; ++a) {
     for (size_t b = a + 1; b < ranks; ++b) {
-      int pair[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-      sockets[a][b] = wire::UniqueFd(pair[0]);
-      sockets[b][a] = wire::UniqueFd(pair[1]);
+      std::tie(sockets[a][b], sockets[b][a]) = kind == Kind::kTcp ? ConnectTcp() : ConnectUnix();
     }
   }
   return sockets;
@@ -44,8 +73,8 @@ std::unique_ptr<Communicator> Make(int rank, std::vector<wire::UniqueFd> sockets
   return *std::move(made);
 }
 
-Communicators MakeRanks(size_t ranks, const Costs& costs = {}) {
-  Sockets sockets = Connect(ranks);
+Communicators MakeRanks(size_t ranks, const Costs& costs = {}, Kind kind = Kind::kUnix) {
+  Sockets sockets = Connect(ranks, kind);
   Communicators communicators;
   for (size_t rank = 0; rank < ranks; ++rank) {
     communicators.push_back(Make(static_cast<int>(rank), std::move(sockets[rank]), costs));
@@ -75,6 +104,13 @@ TEST(SocketCommunicator, AllOperationsHaveTheBitsOfTheTree) {
       EXPECT_EQ(CheckOperations(communicator, counts), "") << ranks << " ranks";
     });
   }
+}
+
+TEST(SocketCommunicator, WorksOverTcp) {
+  OnAllRanks(MakeRanks(3, {}, Kind::kTcp), [](Communicator& communicator) {
+    EXPECT_EQ(CheckOperations(communicator, {0, 1, 4097, 200'001}), "");
+    EXPECT_EQ(HashesOfSums(communicator), kHashesOfThreeRanks);
+  });
 }
 
 TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
@@ -145,9 +181,9 @@ TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
 
 // The rank that notices first names the dead one. If it is sending a frame at that time, it cannot
 // send the reason, so the other one may see only that the first has closed its connection.
-TEST(SocketCommunicator, ADeadRankIsNamedAtOnce) {
+void ExpectThatADeadRankIsNamed(Kind kind) {
   for (const size_t count : {size_t{10}, size_t{2'000'000}}) {
-    Sockets sockets = Connect(3);
+    Sockets sockets = Connect(3, kind);
     Communicators communicators;
     for (const int rank : {0, 1}) communicators.push_back(Make(rank, std::move(sockets[rank])));
     // Rank 2 dies after its peers have begun: its sockets close without a word.
@@ -170,6 +206,42 @@ TEST(SocketCommunicator, ADeadRankIsNamedAtOnce) {
     death.Join();
     EXPECT_GE(named, 1);
   }
+}
+
+TEST(SocketCommunicator, ADeadRankIsNamedAtOnce) {
+  ExpectThatADeadRankIsNamed(Kind::kUnix);
+  ExpectThatADeadRankIsNamed(Kind::kTcp);
+}
+
+// Reads a frame without a payload.
+FrameHeader ReadHeader(int socket) {
+  FrameBytes bytes;
+  size_t have = 0;
+  while (have < bytes.size()) {
+    EXPECT_TRUE(wire::AwaitSocket(socket, POLLIN, RealClock().Monotonic() + 10s));
+    const ssize_t got = read(socket, bytes.data() + have, bytes.size() - have);
+    if (got <= 0) return {};
+    have += static_cast<size_t>(got);
+  }
+  return *DecodeFrame(bytes);
+}
+
+// An announcement ends the poll in which a rank waits, but not its wait.
+TEST(SocketCommunicator, AWaitIsAsOldAsItsBeginning) {
+  Sockets sockets = Connect(2);
+  const auto communicator = Make(0, std::move(sockets[0]));
+  const auto wait = [&] {
+    Waiting now;
+    while ((now = communicator->CurrentWait()).on != 1) std::this_thread::yield();
+    return now;
+  };
+  Thread rank("rank", [&] { EXPECT_FALSE(communicator->Barrier().ok()); });
+  EXPECT_EQ(ReadHeader(sockets[1][0].get()).kind, FrameKind::kData);
+  const Duration since = wait().since;
+  EXPECT_EQ(ReadHeader(sockets[1][0].get()).kind, FrameKind::kCall);
+  EXPECT_EQ(wait().since, since);
+  sockets[1].clear();
+  rank.Join();
 }
 
 // Calls a different function on each of two ranks, and expects that both return the same error.
@@ -233,17 +305,31 @@ TEST(SocketCommunicator, MoreBytesThanAllowedAreAnErrorOnEveryRank) {
   ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(MakeAnyRanks);
 }
 
+TEST(SocketCommunicator, DifferentLimitsAreAnError) {
+  ExpectDifferentLimitsAreAnError(MakeAnyRanks);
+}
+
+TEST(SocketCommunicator, ReasonsArePrintable) {
+  ExpectReasonsArePrintable(MakeAnyRanks);
+}
+
 TEST(SocketCommunicator, MemoryOutlivesTheCommunicator) {
   ExpectMemoryOutlivesTheCommunicator(MakeAnyRanks);
 }
 
+enum class Ending { kStopsSending, kCloses };
+
 // Rank 1 is a peer that sends `bytes` and then nothing. Returns how rank 0's operation ends.
-Status FacedWith(std::span<const std::byte> bytes) {
+Status FacedWith(std::span<const std::byte> bytes, Ending ending = Ending::kStopsSending) {
   Sockets sockets = Connect(2);
   const auto communicator = Make(0, std::move(sockets[0]));
   EXPECT_EQ(write(sockets[1][0].get(), bytes.data(), bytes.size()),
             static_cast<ssize_t>(bytes.size()));
-  EXPECT_EQ(shutdown(sockets[1][0].get(), SHUT_WR), 0);
+  if (ending == Ending::kCloses) {
+    sockets[1].clear();
+  } else {
+    EXPECT_EQ(shutdown(sockets[1][0].get(), SHUT_WR), 0);
+  }
   std::vector<float> values(4);
   return Sum(*communicator, values);
 }
@@ -281,6 +367,53 @@ TEST(SocketCommunicator, ATruncatedFrameIsAnError) {
   for (size_t size = 0; size < frame.size(); ++size) {
     EXPECT_EQ(FacedWith(std::span(frame).first(size)).code(), StatusCode::kUnavailable) << size;
   }
+}
+
+std::vector<std::byte> FrameOf(const FrameHeader& header, std::string_view payload) {
+  std::vector<std::byte> frame(kFrameHeaderBytes + payload.size());
+  std::ranges::copy(EncodeFrame(header), frame.begin());
+  std::ranges::copy(std::as_bytes(std::span(payload)), frame.begin() + kFrameHeaderBytes);
+  return frame;
+}
+
+std::vector<std::byte> FrameOfAnAbort(const Status& why) {
+  return FrameOf({.kind = FrameKind::kAbort,
+                  .number = static_cast<uint32_t>(why.code()),
+                  .length = static_cast<int64_t>(Message(why).size())},
+                 Message(why));
+}
+
+std::vector<std::byte> Join(const std::vector<std::vector<std::byte>>& frames) {
+  std::vector<std::byte> all;
+  for (const auto& frame : frames) all.insert(all.end(), frame.begin(), frame.end());
+  return all;
+}
+
+// This rank cannot send to such a peer, and finds the reason behind frames that have no place.
+TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
+  const Status why = Aborted("the numbers are not finite");
+  const auto sum = FrameOfASum(), reason = FrameOfAnAbort(why);
+  const auto later = FrameOf({.call = {.operation = Operation::kBroadcast, .bytes = 100'000},
+                              .operation = 2,
+                              .length = 100'000},
+                             std::string(100'000, 'x'));
+  for (const auto& frames : {Join({reason}), Join({sum, reason}), Join({sum, later, reason})}) {
+    EXPECT_EQ(FacedWith(frames, Ending::kCloses), why);
+  }
+  // Its last words are none.
+  EXPECT_EQ(FacedWith(Join({sum, later}), Ending::kCloses).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(FacedWith(std::span(sum).first(70), Ending::kCloses).code(), StatusCode::kUnavailable);
+}
+
+TEST(SocketCommunicator, APeerAnnouncesAnOperationOnce) {
+  const Call call{.operation = Operation::kAllReduce,
+                  .bytes = 16,
+                  .element_bytes = 4,
+                  .dtype = DType::kFloat32};
+  const std::vector<std::byte> frame =
+      FrameOf({.kind = FrameKind::kCall, .call = call, .operation = 1}, "");
+  EXPECT_EQ(FacedWith(frame).code(), StatusCode::kUnavailable);  // its connection has ended
+  EXPECT_EQ(FacedWith(Join({frame, frame})), DataLoss("rank 1 announced operation 1 again"));
 }
 
 TEST(SocketCommunicator, ReasonsOfPeersAreBoundedAndPrintable) {

@@ -36,7 +36,7 @@ void SocketLink::Queue(FrameHeader header, std::string_view text) {
 }
 
 StatusOr<bool> SocketLink::Send() {
-  if (!writable_ || ended_) return false;
+  if (!writable_ || ended_ || broken_) return false;
   if (sent_ == 0 || !sending()) {  // between two frames
     if (notice_sent_ < notice_size_) return SendNotice();
   }
@@ -81,16 +81,9 @@ StatusOr<bool> SocketLink::Sent(ssize_t count) {
   writable_ = false;
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
   if (!IsEnd(errno)) return ErrnoStatus(errno, "send");
-  // The peer may have said why before it closed the connection.
+  broken_ = true;
   readable_ = true;
-  while (!ended_ && !header_) {
-    ASSIGN_OR_RETURN(const bool more, Receive());
-    if (!more) break;
-  }
-  const bool says_why =
-      header_ && (header_->kind == FrameKind::kAbort || header_->kind == FrameKind::kLeave);
-  ended_ |= !says_why;
-  return says_why;
+  return false;
 }
 
 void SocketLink::ReceiveInto(std::span<std::byte> place) {
@@ -104,6 +97,11 @@ void SocketLink::Next() {
   receiving_ = false;
 }
 
+void SocketLink::Skip() {
+  if (header_) skip_ = static_cast<size_t>(header_->length) - (receiving_ ? filled_ : 0);
+  Next();
+}
+
 StatusOr<bool> SocketLink::Receive() {
   if (header_ && (!receiving_ || received())) return false;
   ASSIGN_OR_RETURN(const bool taken, TakeBuffered());
@@ -113,6 +111,10 @@ StatusOr<bool> SocketLink::Receive() {
 }
 
 StatusOr<bool> SocketLink::TakeBuffered() {
+  const size_t skipped = std::min(skip_, end_ - begin_);
+  skip_ -= skipped;
+  begin_ += skipped;
+  if (skip_ > 0) return false;
   const size_t buffered = end_ - begin_;
   if (receiving_) {
     const size_t count = std::min(buffered, place_.size() - filled_);

@@ -31,6 +31,8 @@ class SocketLink {
   // Sends what the socket takes. Returns whether it took anything.
   StatusOr<bool> Send();
   bool writable() const { return writable_; }
+  // The peer receives no more data. What it has sent before can still be received.
+  bool broken() const { return broken_; }
 
   // Receiving. `header` is that of the frame under way, if its header has arrived.
   const std::optional<FrameHeader>& header() const { return header_; }
@@ -40,6 +42,8 @@ class SocketLink {
   bool received() const { return receiving_ && filled_ == place_.size(); }
   // Forgets the frame, whose payload has been received.
   void Next();
+  // Forgets the frame; its payload, or the rest of it, is not stored.
+  void Skip();
   // Reads what is there of the header, or of the payload if it has a place. Returns whether there
   // was anything. Returns DataLoss for a header that is none.
   StatusOr<bool> Receive();
@@ -66,7 +70,7 @@ class SocketLink {
   StatusOr<bool> Fill();
 
   wire::UniqueFd socket_;
-  bool writable_ = true, readable_ = true, ended_ = false;
+  bool writable_ = true, readable_ = true, ended_ = false, broken_ = false;
 
   bool begun_ = false;
   FrameBytes header_bytes_{};
@@ -79,6 +83,7 @@ class SocketLink {
   bool receiving_ = false;
   std::span<std::byte> place_;
   size_t filled_ = 0;
+  size_t skip_ = 0;  // bytes that come before the next header, and are not stored
   std::array<std::byte, kReadAhead> buffer_{};  // bytes [begin_, end_) have not been used
   size_t begin_ = 0, end_ = 0;
 };

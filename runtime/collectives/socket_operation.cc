@@ -7,19 +7,13 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/collectives/peer_reason.h"
 
 namespace tfjob::collectives {
 namespace {
 
-// Returns the error that a peer reports. Its bytes may be anything.
-Status PeerStatus(uint32_t code, std::string_view text) {
-  const bool known = code > 0 && code <= static_cast<uint32_t>(StatusCode::kUnauthenticated);
-  std::string printable(text);
-  for (char& c : printable) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return Status(known ? static_cast<StatusCode>(code) : StatusCode::kUnavailable, printable);
-}
+// How much of what a peer sent before it closed its connection is read, to find its reason.
+constexpr int kMostLastReads = 10'000;
 
 }  // namespace
 
@@ -48,6 +42,7 @@ Status SocketOperations::Begin(const Call& call) {
   ++operation_;
   announce_at_.reset();
   announced_ = false;
+  waits_for_ = -1;
   return OkStatus();
 }
 
@@ -133,6 +128,7 @@ Status SocketOperations::CheckWhatHasArrived() {
 StatusOr<bool> SocketOperations::Move(int rank) {
   const SocketLink& link = *peers_[static_cast<size_t>(rank)].link;
   ASSIGN_OR_RETURN(const bool sent, SendTo(rank));
+  if (link.broken()) return LastWords(rank);
   ASSIGN_OR_RETURN(const bool received, ReceiveFrom(rank));
   if (link.ended()) {
     const bool may_hold_frames = received || (link.header() && !link.receiving());
@@ -141,6 +137,22 @@ StatusOr<bool> SocketOperations::Move(int rank) {
     }
   }
   return sent || received;
+}
+
+// Reads what a peer sent before it closed its connection, until it says why. Everything it sent has
+// arrived, because this rank has learnt that the connection is closed.
+Status SocketOperations::LastWords(int rank) {
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  SocketLink& link = *peer.link;
+  for (int reads = 0; reads < kMostLastReads && peer.left.ok(); ++reads) {
+    const auto& header = link.header();
+    const bool says_why =
+        header && (header->kind == FrameKind::kAbort || header->kind == FrameKind::kLeave);
+    if (header && !says_why) link.Skip();
+    ASSIGN_OR_RETURN(const bool moved, says_why ? ReceiveReason(rank) : link.Receive());
+    if (!moved || link.ended()) break;
+  }
+  return Lost(rank);
 }
 
 StatusOr<bool> SocketOperations::SendTo(int rank) {
@@ -159,6 +171,7 @@ StatusOr<bool> SocketOperations::SendTo(int rank) {
   }
   if (!link.wants_to_send()) return false;
   ASSIGN_OR_RETURN(const bool sent, link.Send());
+  peer.moved |= sent && peer.sending;
   if (peer.sending && !link.sending()) {
     peer.sending = false;
     run_->SendDone(rank);
@@ -182,7 +195,7 @@ StatusOr<bool> SocketOperations::ReceiveFrom(int rank) {
     case FrameKind::kData:
       return ReceiveData(rank);
     case FrameKind::kCall:
-      RETURN_IF_ERROR(CheckAnnounced(rank, link.header()->operation, link.header()->call));
+      RETURN_IF_ERROR(TakeAnnouncement(rank, *link.header()));
       link.Next();
       return true;
     default:
@@ -200,6 +213,7 @@ StatusOr<bool> SocketOperations::ReceiveData(int rank) {
   }
   auto moved = link.Receive();
   if (!moved.ok()) return Annotate(moved.status(), NameOf(rank));
+  peers_[static_cast<size_t>(rank)].moved |= *moved;
   if (!link.received()) return *moved;
   link.Next();
   run_->ReceiveDone(rank);
@@ -215,7 +229,8 @@ StatusOr<bool> SocketOperations::ReceiveReason(int rank) {
   }
   ASSIGN_OR_RETURN(const bool moved, link.Receive());
   if (!link.received()) return moved;
-  const Status why = PeerStatus(link.header()->number, {peer.reason.data(), length});
+  const Status why =
+      ReasonOfPeer(link.header()->number, {peer.reason.data(), length}, StatusCode::kUnavailable);
   const bool abort = link.header()->kind == FrameKind::kAbort;
   link.Next();
   if (abort) return why;
@@ -258,13 +273,19 @@ Status SocketOperations::CheckTransfer(int rank, const FrameHeader& header,
                   " bytes at ", expected.step->offset);
 }
 
-Status SocketOperations::CheckAnnounced(int rank, int64_t operation, const Call& call) {
+Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (operation > operation_) {  // compared when this rank gets there
-    peer.announced = operation;
-    peer.announced_call = call;
-    return OkStatus();
+  // A peer that repeats itself would keep this rank busy.
+  if (header.operation <= peer.announced) {
+    return DataLoss(NameOf(rank), " announced operation ", header.operation, " again");
   }
+  peer.announced = header.operation;
+  peer.announced_call = header.call;
+  return CheckAnnounced(rank, header.operation, header.call);
+}
+
+Status SocketOperations::CheckAnnounced(int rank, int64_t operation, const Call& call) const {
+  if (operation > operation_) return OkStatus();  // compared when this rank gets there
   const Call* own = PastCall(operation);
   if (own == nullptr || call == *own) return OkStatus();
   return Mismatch(rank, operation, call, operation, *own);
@@ -298,11 +319,7 @@ Status SocketOperations::Lost(int rank) const {
 Status SocketOperations::Wait() {
   PreparePoll();
   const Duration now = RealClock().Monotonic();
-  {
-    MutexLock lock(mutex_);
-    waiting_.on = RankToWaitFor();
-    waiting_.since = now;
-  }
+  NoteWait(RankToWaitFor(), now);
   const int ready = poll(polled_.data(), polled_.size(), PollTimeoutMs(now));
   {
     MutexLock lock(mutex_);
@@ -318,6 +335,17 @@ Status SocketOperations::Wait() {
                                                   broken || events & POLLOUT);
   }
   return OkStatus();
+}
+
+// A wait goes on until data have moved to or from the rank; other frames do not end it.
+void SocketOperations::NoteWait(int rank, Duration now) {
+  const bool goes_on = rank == waits_for_ && rank >= 0 && !peers_[static_cast<size_t>(rank)].moved;
+  if (!goes_on) waits_since_ = now;
+  waits_for_ = rank;
+  if (rank >= 0) peers_[static_cast<size_t>(rank)].moved = false;
+  MutexLock lock(mutex_);
+  waiting_.on = rank;
+  waiting_.since = waits_since_;
 }
 
 void SocketOperations::PreparePoll() {

@@ -48,22 +48,25 @@ class SocketOperations {
     bool sending = false;                       // a transfer of the plan is under way
     std::array<char, kMostReasonBytes> reason;  // the payload of kAbort and kLeave
     Status left;                                // why it has left
-    // Where it waits, if it has said so about an operation that this rank has not reached.
+    // Where it waits, as it has said last; possibly an operation that this rank has not reached.
     int64_t announced = 0;
     Call announced_call;
-    int64_t heard = 0;  // the latest operation of which it has sent a frame
+    int64_t heard = 0;   // the latest operation of which it has sent a frame
+    bool moved = false;  // data have moved since this rank last waited for it
   };
   // The last calls of this rank, to be compared with those that others announce.
   static constexpr size_t kRemembered = 8;
 
   Status CheckWhatHasArrived();
   StatusOr<bool> Move(int rank);
+  Status LastWords(int rank);
   StatusOr<bool> SendTo(int rank);
   StatusOr<bool> ReceiveFrom(int rank);
   StatusOr<bool> ReceiveData(int rank);
   StatusOr<bool> ReceiveReason(int rank);
   Status CheckHeader(int rank, const FrameHeader& header) const;
-  Status CheckAnnounced(int rank, int64_t operation, const Call& call);
+  Status TakeAnnouncement(int rank, const FrameHeader& header);
+  Status CheckAnnounced(int rank, int64_t operation, const Call& call) const;
   const Call* PastCall(int64_t operation) const;
   Status CheckTransfer(int rank, const FrameHeader& header,
                        const PlanRun::Transfer& expected) const;
@@ -71,6 +74,7 @@ class SocketOperations {
                   const Call& own) const;
   Status Lost(int rank) const;
   Status Wait();
+  void NoteWait(int rank, Duration now);
   void PreparePoll();
   int RankToWaitFor() const;
   int PollTimeoutMs(Duration now);
@@ -94,6 +98,8 @@ class SocketOperations {
   std::array<Call, kRemembered> calls_;  // by the number of the operation
   std::optional<Duration> announce_at_;  // set in the first wait of an operation
   bool announced_ = false;
+  int waits_for_ = -1;  // the rank of the last wait in this operation
+  Duration waits_since_{0};
 
   mutable Mutex mutex_;
   Status failure_ ABSL_GUARDED_BY(mutex_);

@@ -47,6 +47,29 @@ void ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(const MakeCommunicators& ma
   });
 }
 
+void ExpectDifferentLimitsAreAnError(const MakeCommunicators& make) {
+  OnAllRanks(make(2), [](Communicator& communicator) {
+    std::vector<std::byte> all;
+    std::vector<size_t> sizes;
+    const auto most = static_cast<size_t>(7 + communicator.rank());
+    const Status status = communicator.AllGatherVariable({}, most, all, sizes);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    for (const int rank : {0, 1}) {
+      const std::string call =
+          StrCat("rank ", rank, " called AllGatherVariable(at most ", 7 + rank, " bytes)");
+      EXPECT_NE(Message(status).find(call), std::string_view::npos) << status;
+    }
+  });
+}
+
+void ExpectReasonsArePrintable(const MakeCommunicators& make) {
+  OnAllRanks(make(2), [](Communicator& communicator) {
+    if (communicator.rank() == 1) communicator.Abort(Aborted("\x1b[31mred\n \xC3\xBC \xFF"));
+    const Status status = communicator.Barrier();
+    EXPECT_TRUE(communicator.rank() == 1 || status == Aborted("?[31mred? ?? ?")) << status;
+  });
+}
+
 void ExpectMemoryOutlivesTheCommunicator(const MakeCommunicators& make) {
   Communicators communicators = make(1);
   auto memory = communicators[0]->Allocate(100);

@@ -24,6 +24,8 @@ inline std::span<std::byte> Bytes(std::vector<float>& values) {
 // These contain GoogleTest's expectations.
 void ExpectWrongArgumentsEndTheOperationsOfAllRanks(const MakeCommunicators& make);
 void ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(const MakeCommunicators& make);
+void ExpectDifferentLimitsAreAnError(const MakeCommunicators& make);
+void ExpectReasonsArePrintable(const MakeCommunicators& make);
 void ExpectMemoryOutlivesTheCommunicator(const MakeCommunicators& make);
 
 }  // namespace tfjob::collectives

@@ -49,6 +49,24 @@ TEST(ThreadCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   });
 }
 
+// A watcher aborts while the operation fails by itself.
+TEST(ThreadCommunicator, AnOperationThatFailsDuringAnAbortHasAReason) {
+  for (int i = 0; i < 500; ++i) {
+    const Communicators communicators = MakeThreadCommunicators(2);
+    std::atomic<bool> aborts = false;
+    Thread watcher("watcher", [&] {
+      aborts = true;
+      communicators[0]->Abort(Aborted("worker 7 is lost"));
+    });
+    std::vector<float> values(1);
+    while (!aborts) std::this_thread::yield();
+    const Status status =
+        communicators[0]->AllReduce(Bytes(values), DType::kUInt8, Reduction::kSum);
+    watcher.Join();
+    EXPECT_TRUE(absl::IsAborted(status) || absl::IsInvalidArgument(status)) << status;
+  }
+}
+
 TEST(ThreadCommunicator, ARankThatLeavesEndsTheWaitsOfTheOthers) {
   Communicators communicators = MakeThreadCommunicators(2);
   Thread thread("rank", [&] {
@@ -95,6 +113,14 @@ TEST(ThreadCommunicator, WrongArgumentsEndTheOperationsOfAllRanks) {
 
 TEST(ThreadCommunicator, MoreBytesThanAllowedAreAnErrorOnEveryRank) {
   ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(MakeThreadCommunicators);
+}
+
+TEST(ThreadCommunicator, DifferentLimitsAreAnError) {
+  ExpectDifferentLimitsAreAnError(MakeThreadCommunicators);
+}
+
+TEST(ThreadCommunicator, ReasonsArePrintable) {
+  ExpectReasonsArePrintable(MakeThreadCommunicators);
 }
 
 TEST(ThreadCommunicator, MemoryOutlivesTheCommunicator) {
