@@ -1,10 +1,8 @@
-// Measures all-reduce of float32 sums: between processes that are connected by loopback TCP,
-// between processes that share memory, or between threads. With two ranks and TCP, also measures a
-// bare loop over one more socket, which exchanges the same bytes in the same order without frames,
-// plans and errors: the limit of this transport. The two take turns, so that both see the same load
-// of the machine.
+// Measures all-reduce of float32 sums, or another collective operation: between processes that are
+// connected by loopback TCP, between processes that share memory, or between threads. With two ranks
+// and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), the limit of
+// this transport. The two take turns, so that both see the same load of the machine.
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,33 +11,66 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/base/check.h"
 #include "runtime/base/thread.h"
-#include "runtime/collectives/reduction.h"
 #include "runtime/collectives/shared_communicator.h"
 #include "runtime/collectives/shared_operations.h"
 #include "runtime/collectives/socket_communicator.h"
 #include "runtime/collectives/thread_communicator.h"
+#include "tests/bench/bare_loop.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {
 namespace {
 
-using collectives::Slice;
-using collectives::SliceOf;
+using collectives::Communicator;
+using collectives::Reduction;
 using wire::UniqueFd;
 
 constexpr int kTurns = 5;  // of each of the two; their median counts
-constexpr int64_t kPiece = 256 << 10;
+
+// Operations on `values`, by the names that NCCL's and MPI's benchmarks use.
+using Call = std::function<Status(Communicator&, std::span<std::byte> values)>;
+const std::map<std::string, Call>& Operations() {
+  static const auto& operations = *new std::map<std::string, Call>{
+      {"all_reduce",
+       [](Communicator& ranks, std::span<std::byte> values) {
+         return ranks.AllReduce(values, DType::kFloat32, Reduction::kSum);
+       }},
+      {"reduce_scatter",
+       [](Communicator& ranks, std::span<std::byte> values) {
+         return ranks.ReduceScatter(values, DType::kFloat32, Reduction::kSum);
+       }},
+      {"all_gather",
+       [](Communicator& ranks, std::span<std::byte> values) {
+         return ranks.AllGather(values, sizeof(float));
+       }},
+      {"broadcast",
+       [](Communicator& ranks, std::span<std::byte> values) { return ranks.Broadcast(values, 0); }},
+      {"reduce",
+       [](Communicator& ranks, std::span<std::byte> values) {
+         return ranks.Reduce(values, DType::kFloat32, Reduction::kSum, 0);
+       }},
+      {"all_to_all",
+       [](Communicator& ranks, std::span<std::byte> values) {
+         return ranks.AllToAll(values, sizeof(float));
+       }},
+      {"barrier", [](Communicator& ranks, std::span<std::byte>) { return ranks.Barrier(); }},
+  };
+  return operations;
+}
 
 struct Options {
   int ranks = 2;
   std::vector<int64_t> bytes;
   std::string transport = "tcp";
+  std::string operation = "all_reduce";
   int rounds = 0;  // per turn; 0: as many as take about 0.2 s
 };
 
@@ -95,123 +126,28 @@ Pair ConnectByUnixSocket() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-// All-reduce of two ranks in place: each reduces one half. Pieces are sent in this order: raw 0,
-// raw 1, reduced 0, raw 2, reduced 1, …
-class BareLoop {
- public:
-  BareLoop(int socket, int rank, std::span<std::byte> values)
-      : socket_(socket), scratch_(static_cast<size_t>(kPiece)) {
-    const auto count = static_cast<int64_t>(values.size() / sizeof(float));
-    const Slice own = SliceOf(count, rank, 2), other = SliceOf(count, 1 - rank, 2);
-    const int64_t bytes = std::max(own.count, other.count) * int64_t{sizeof(float)};
-    pieces_ = std::max<int64_t>(1, (bytes + kPiece - 1) / kPiece);
-    for (int64_t piece = 0; piece < pieces_; ++piece) {
-      own_.push_back(PieceOf(values, own, piece));
-      other_.push_back(PieceOf(values, other, piece));
-    }
-    first_ = rank == 0;
-  }
-
-  void Run() {
-    sent_ = received_ = sent_bytes_ = received_bytes_ = reduced_ = 0;
-    while (sent_ < 2 * pieces_ || received_ < 2 * pieces_) {
-      const bool sent = Send(), received = Receive();
-      if (!sent && !received) Wait();
-    }
-  }
-
- private:
-  std::span<std::byte> PieceOf(std::span<std::byte> values, Slice slice, int64_t piece) const {
-    const Slice part = SliceOf(slice.count, static_cast<int>(piece), static_cast<int>(pieces_));
-    return values.subspan(static_cast<size_t>(slice.begin + part.begin) * sizeof(float),
-                          static_cast<size_t>(part.count) * sizeof(float));
-  }
-  // The place of a frame in the order above.
-  struct Frame {
-    bool raw;
-    int64_t piece;
-  };
-  Frame At(int64_t index) const {
-    if (index == 0 || pieces_ == 1) return {index == 0, 0};
-    if (index == 2 * pieces_ - 1) return {false, pieces_ - 1};
-    return {index % 2 == 1, index % 2 == 1 ? (index + 1) / 2 : index / 2 - 1};
-  }
-  bool MaySend() const {
-    if (sent_ == 2 * pieces_) return false;
-    const Frame frame = At(sent_);
-    return frame.raw || frame.piece < reduced_;
-  }
-
-  bool Send() {
-    if (!MaySend()) return false;
-    const Frame frame = At(sent_);
-    const auto part = (frame.raw ? other_ : own_)[static_cast<size_t>(frame.piece)].subspan(
-        static_cast<size_t>(sent_bytes_));
-    const ssize_t count = send(socket_, part.data(), part.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count < 0) return false;
-    sent_bytes_ += count;
-    if (static_cast<size_t>(count) == part.size()) ++sent_, sent_bytes_ = 0;
-    return true;
-  }
-
-  bool Receive() {
-    if (received_ == 2 * pieces_) return false;
-    const Frame frame = At(received_);
-    const std::span<std::byte> own = own_[static_cast<size_t>(frame.piece)];
-    const std::span<std::byte> place = frame.raw ? std::span(scratch_).first(own.size())
-                                                 : other_[static_cast<size_t>(frame.piece)];
-    const auto part = place.subspan(static_cast<size_t>(received_bytes_));
-    const ssize_t count = part.empty() ? 0 : recv(socket_, part.data(), part.size(), MSG_DONTWAIT);
-    if (count < 0) return false;
-    ENFORCE(count > 0 || part.empty(), "the other rank has ended");
-    received_bytes_ += count;
-    if (static_cast<size_t>(count) < part.size()) return true;
-    ++received_;
-    received_bytes_ = 0;
-    if (!frame.raw) return true;
-    ++reduced_;
-    collectives::Combine(DType::kFloat32, collectives::Reduction::kSum, own, first_ ? own : place,
-                         first_ ? place : own);
-    return true;
-  }
-
-  void Wait() const {
-    pollfd entry{.fd = socket_, .events = POLLIN, .revents = 0};
-    if (MaySend()) entry.events |= POLLOUT;
-    poll(&entry, 1, -1);
-  }
-
-  const int socket_;
-  bool first_ = true;
-  int64_t pieces_ = 1;
-  std::vector<std::span<std::byte>> own_, other_;
-  std::vector<std::byte> scratch_;
-  int64_t sent_ = 0, received_ = 0, sent_bytes_ = 0, received_bytes_ = 0, reduced_ = 0;
-};
-
 void Must(const Status& status) {
   ENFORCE(status.ok(), status.ToString());
 }
 
 // Measures `rounds` calls, between two barriers.
-template <typename Operation>
-Result Turn(collectives::Communicator& communicator, int rounds, const Operation& operation) {
+template <typename Run>
+Result Turn(Communicator& communicator, int rounds, const Run& run) {
   Must(communicator.Barrier());
   const double start = Now(), cpu = CpuSeconds();
-  for (int i = 0; i < rounds; ++i) operation();
+  for (int i = 0; i < rounds; ++i) run();
   const double cpu_seconds = CpuSeconds() - cpu;
   return {(Now() - start) / rounds, cpu_seconds};
 }
 
 // Sums 1, 2, … over the ranks once, and checks every element. Afterwards, all values are 0.
-template <typename Operation>
-void CheckSum(const collectives::Communicator& communicator, std::span<std::byte> bytes,
-              const Operation& operation) {
+template <typename Run>
+void CheckSum(const Communicator& communicator, std::span<std::byte> bytes, const Run& run) {
   const std::span<float> values(reinterpret_cast<float*>(bytes.data()),
                                 bytes.size() / sizeof(float));
   const int ranks = communicator.size();
   std::ranges::fill(values, static_cast<float>(communicator.rank() + 1));
-  operation();
+  run();
   const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
   ENFORCE(std::ranges::count(values, sum) == std::ssize(values), "the sum is wrong");
   std::ranges::fill(values, 0.f);
@@ -229,24 +165,22 @@ int RoundsFor(const Options& options, int64_t bytes) {
   return static_cast<int>(std::clamp<int64_t>((int64_t{200} << 20) / (bytes + 1), 4, 4000));
 }
 
-int64_t SpunWaits(const collectives::Communicator& communicator) {
+int64_t SpunWaits(const Communicator& communicator) {
   const auto* shared = dynamic_cast<const collectives::SharedOperations*>(&communicator);
   return shared != nullptr ? shared->board().spun() : 0;
 }
 
 // Measures one size on one rank. `bare` is −1 if there is no bare loop.
-Results MeasureSize(const Options& options, collectives::Communicator& communicator, int bare,
-                    int64_t bytes) {
+Results MeasureSize(const Options& options, Communicator& communicator, int bare, int64_t bytes) {
   const auto memory = communicator.Allocate(static_cast<size_t>(bytes));
   Must(memory.status());
   const std::span<std::byte> values = (*memory)->bytes();
   BareLoop loop(bare, communicator.rank(), values);
-  const auto ours = [&] {
-    Must(communicator.AllReduce(values, DType::kFloat32, collectives::Reduction::kSum));
-  };
+  const Call& operation = Operations().at(options.operation);
+  const auto ours = [&] { Must(operation(communicator, values)); };
   const auto theirs = [&] { loop.Run(); };
   const int rounds = RoundsFor(options, bytes);
-  CheckSum(communicator, values, ours);
+  if (options.operation == "all_reduce") CheckSum(communicator, values, ours);
   Turn(communicator, std::min(rounds, 10), ours);  // windows, pages
   if (bare >= 0) {
     CheckSum(communicator, values, theirs);
@@ -301,7 +235,9 @@ class Ranks {
     return all;
   }
 
-  bool HasBareLoop() const { return options_.ranks == 2 && options_.transport == "tcp"; }
+  bool HasBareLoop() const {
+    return options_.ranks == 2 && options_.transport == "tcp" && options_.operation == "all_reduce";
+  }
 
  private:
   void Connect(size_t ranks) {
@@ -339,7 +275,7 @@ class Ranks {
   }
 
   // Makes the communicator of a process.
-  std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank) {
+  std::unique_ptr<Communicator> MakeCommunicator(int rank) {
     std::vector<UniqueFd> own = std::move(sockets_[static_cast<size_t>(rank)]);
     // Otherwise this process would keep the connections of a rank that has died open.
     sockets_.clear();
@@ -351,7 +287,7 @@ class Ranks {
     return std::move(made).value();
   }
 
-  void Work(collectives::Communicator& communicator, int report) {
+  void Work(Communicator& communicator, int report) {
     int bare = -1;
     if (HasBareLoop()) bare = (communicator.rank() == 0 ? bare_.near : bare_.far).get();
     for (const int64_t bytes : options_.bytes) {
@@ -367,9 +303,17 @@ class Ranks {
   Pair bare_;
   std::vector<UniqueFd> pipes_;
   std::vector<pid_t> processes_;
-  std::vector<std::unique_ptr<collectives::Communicator>> communicators_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
   std::vector<Thread> threads_;
 };
+
+// Returns how many of an operation's bytes each rank must send at least, as a fraction.
+double BusFactor(const Options& options) {
+  const double ranks = options.ranks;
+  if (options.operation == "all_reduce") return 2 * (ranks - 1) / ranks;
+  return options.operation == "broadcast" || options.operation == "reduce" ? 1
+                                                                           : (ranks - 1) / ranks;
+}
 
 void Print(const Options& options, int64_t bytes, const char* what, const Result& result,
            int64_t spun) {
@@ -377,10 +321,11 @@ void Print(const Options& options, int64_t bytes, const char* what, const Result
   const double rounds = RoundsFor(options, bytes) * kTurns;
   Report("allreduce")
       .Add("what", what)
+      .Add("operation", options.operation)
       .Add("transport", options.transport)
       .Add("ranks", options.ranks)
       .Add("bytes", bytes)
-      .Add("bus_bytes_per_s", 2 * (ranks - 1) / ranks * size / result.seconds)
+      .Add("bus_bytes_per_s", BusFactor(options) * size / result.seconds)
       .Add("seconds", result.seconds)
       .Add("cpu_seconds_per_gb", result.cpu_seconds / (rounds * size * ranks * 1e-9))
       .Add("spun", spun)
@@ -388,20 +333,26 @@ void Print(const Options& options, int64_t bytes, const char* what, const Result
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("All-reduce of float32 sums between processes or threads");
+  CLI::App app("All-reduce, or another collective operation, between processes or threads");
   Options options;
   app.add_option("--ranks", options.ranks, "processes or threads")->check(CLI::Range(2, 64));
   app.add_option("--bytes", options.bytes, "one or more sizes; 64 B to 64 MiB without")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--transport", options.transport, "how the ranks exchange values")
       ->check(CLI::IsMember({"tcp", "shm", "threads"}));
+  std::vector<std::string> operations;
+  for (const auto& [name, operation] : Operations()) operations.push_back(name);
+  app.add_option("--operation", options.operation, "the collective operation")
+      ->check(CLI::IsMember(operations));
   app.add_option("--rounds", options.rounds, "operations per turn");
   CLI11_PARSE(app, argc, argv);
   if (options.bytes.empty()) {
     options.bytes = {64,      1 << 10, 4 << 10,  32 << 10, 256 << 10,
                      1 << 20, 8 << 20, 25 << 20, 64 << 20};
   }
-  for (int64_t& bytes : options.bytes) bytes = std::max<int64_t>(4, bytes / 4 * 4);
+  // Whole elements for every rank, which all-to-all needs.
+  const int64_t unit = int64_t{sizeof(float)} * options.ranks;
+  for (int64_t& bytes : options.bytes) bytes = std::max(unit, bytes / unit * unit);
   Ranks ranks(options);
   for (const int64_t bytes : options.bytes) {
     const Results results = ranks.Next();

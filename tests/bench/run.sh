@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # Runs benchmarks from an optimised build. Each prints JSON lines (see tests/bench/report.h).
 #
-#   tests/bench/run.sh [CASE…] [--peer tensorflow|torch]… [flags of the cases]
+#   tests/bench/run.sh [CASE…] [--peer tensorflow|torch|openmpi|mpich]… [flags of the cases]
 #   tests/bench/run.sh --list
 #
 # Without CASE, runs all cases. With --peer, also runs each case in that framework with the same
-# flags; its virtual environment stays in ~/.cache/tfjob (PyTorch: 6 GB). Progress goes to stderr.
+# flags. The virtual environments of TensorFlow and PyTorch (6 GB) stay in ~/.cache/tfjob. MPI comes
+# from Debian. Progress goes to stderr.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 bench=tests/bench
 
 list() { grep -v '^#' $bench/cases; }
 fail() { echo "run.sh: $*" >&2; exit 2; }
 
-requirements() {
+# python_of PEER: installs what the peer needs, and prints the path of the Python program that runs it.
+python_of() {
   case $1 in
-    tensorflow) echo tests/interop/requirements.txt ;;
-    torch) echo $bench/peers/torch.txt ;;
-    *) fail "--peer takes tensorflow or torch, not \"$1\"" ;;
+    tensorflow) python_environment "$1" tests/interop/requirements.txt ;;
+    torch) python_environment "$1" $bench/peers/torch.txt ;;
+    openmpi|mpich) install_packages "$1" >&2; echo /usr/bin/python3 ;;
   esac
 }
 
@@ -24,8 +26,12 @@ cases=() peers=() flags=()
 while (($#)); do
   case $1 in
     --list) list; exit ;;
-    --help|-h) ((${#cases[@]})) && flags+=("$1") || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit; } ;;
-    --peer) requirements "${2-}" > /dev/null; peers+=("$2"); shift ;;
+    --help|-h) ((${#cases[@]})) && flags+=("$1") || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit; } ;;
+    --peer)
+      case ${2-} in
+        tensorflow|torch|openmpi|mpich) peers+=("$2"); shift ;;
+        *) fail "--peer takes tensorflow, torch, openmpi or mpich, not \"${2-}\"" ;;
+      esac ;;
     -*) flags+=("$1") ;;
     *) if ((${#flags[@]})); then flags+=("$1"); else cases+=("$1"); fi ;;  # after a flag, it is the flag's value
   esac
@@ -53,7 +59,7 @@ for i in "${!cases[@]}"; do
   for peer in "${peers[@]}"; do
     program=$bench/peers/${peer}_${cases[i]//-/_}.py
     if [[ -f $program ]]; then
-      "$(python_environment "$peer" "$(requirements "$peer")")" "$program" "${flags[@]}"
+      "$(python_of "$peer")" "$program" "${flags[@]}"
     else
       echo "run.sh: $peer has no program for the case ${cases[i]}" >&2
     fi

@@ -1,0 +1,44 @@
+// Sums float32 values over two processes by a loop over one socket: the limit of this transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/collectives/communicator.h"
+
+namespace tfjob::bench {
+
+// All-reduce in place: each of the two ranks reduces one half. Pieces are sent in this order: raw 0,
+// raw 1, reduced 0, raw 2, reduced 1, … There are no frames, plans and errors; the process ends if
+// the other one does.
+class BareLoop {
+ public:
+  // `socket` stays the caller's, and so do `values`, which are float32.
+  BareLoop(int socket, int rank, std::span<std::byte> values);
+  void Run();
+
+ private:
+  // The place of a piece in the order above.
+  struct Frame {
+    bool raw;
+    int64_t piece;
+  };
+  std::span<std::byte> PieceOf(std::span<std::byte> values, collectives::Slice slice,
+                               int64_t piece) const;
+  Frame At(int64_t index) const;
+  bool MaySend() const;
+  bool Send();
+  bool Receive();
+  void Wait() const;
+
+  const int socket_;
+  const bool first_;
+  int64_t pieces_ = 1;
+  std::vector<std::span<std::byte>> own_, other_;
+  std::vector<std::byte> scratch_;
+  int64_t sent_ = 0, received_ = 0, sent_bytes_ = 0, received_bytes_ = 0, reduced_ = 0;
+};
+
+}  // namespace tfjob::bench

@@ -1,0 +1,3 @@
+import mpi_allreduce
+
+mpi_allreduce.run("openmpi")
