@@ -49,20 +49,6 @@ int RequireTask(const EndpointOptions& options) {
   return task;
 }
 
-// Appends the names of all ranks that the message mentions: "rank 2 is worker 1 (host:port)".
-std::string NameRanks(std::string message, const std::vector<Member>& members) {
-  std::string legend;
-  for (size_t rank = 0; rank < members.size(); ++rank) {
-    const std::string mention = StrCat("rank ", rank);
-    const size_t at = message.find(mention);
-    if (at == std::string::npos) continue;
-    const size_t end = at + mention.size();
-    if (end < message.size() && message[end] >= '0' && message[end] <= '9') continue;
-    legend += StrCat(legend.empty() ? "" : ", ", mention, " is ", Describe(members[rank]));
-  }
-  return legend.empty() ? message : StrCat(message, " (", legend, ")");
-}
-
 }  // namespace
 
 StatusOr<std::string> TextOf(rpc::IncomingFrame& frame) {
@@ -248,7 +234,8 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
 void Endpoint::State::EndAtDeadline(Duration now) {
   if (!abort_at || now < *abort_at) return;
   abort_at.reset();
-  communicator->Abort(DeadlineExceeded("this task must end, and the others did not answer in time"));
+  communicator->Abort(
+      DeadlineExceeded("this task must end, and the others did not answer in time"));
 }
 
 void Endpoint::State::SayStuck() {

@@ -1,242 +1,11 @@
-// Runs the tasks of a group in one process, with real servers and sockets on loopback.
+// Tests groups whose tasks run in one process, with real servers and sockets on loopback.
 #include "runtime/collectives/endpoint.h"
 
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <atomic>
-#include <thread>
-
-#include "runtime/base/mutex.h"
-#include "runtime/collectives/socket_communicator.h"
-#include "runtime/rpc/server.h"
+#include "runtime/collectives/test_tasks.h"
 #include "runtime/state/run_failure.h"
 
 namespace tfjob::collectives {
 namespace {
-
-using Kind = state::PeerEvent::Kind;
-
-// Exchanges one byte with each other rank. Has no other operation.
-class BarrierCommunicator : public Communicator {
- public:
-  BarrierCommunicator(int rank, std::vector<wire::UniqueFd> sockets)
-      : rank_(rank), sockets_(std::move(sockets)) {}
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(sockets_.size()); }
-  std::string_view transport() const override { return "test"; }
-  StatusOr<std::unique_ptr<Memory>> Allocate(size_t) override { return None(); }
-  Status AllReduce(std::span<std::byte>, DType, Reduction) override { return None(); }
-  Status ReduceScatter(std::span<std::byte>, DType, Reduction) override { return None(); }
-  Status AllGather(std::span<std::byte>, size_t) override { return None(); }
-  Status AllGatherVariable(std::span<const std::byte>, size_t, std::vector<std::byte>&,
-                           std::vector<size_t>&) override {
-    return None();
-  }
-  Status Broadcast(std::span<std::byte>, int) override { return None(); }
-  Status Reduce(std::span<std::byte>, DType, Reduction, int) override { return None(); }
-  Status AllToAll(std::span<std::byte>, size_t) override { return None(); }
-
-  Status Barrier() override {
-    ++operation_;
-    for (const wire::UniqueFd& socket : sockets_) {
-      if (socket.valid()) (void)send(socket.get(), "x", 1, MSG_NOSIGNAL);
-    }
-    for (int other = 0; other < size(); ++other) {
-      if (other == rank_) continue;
-      RETURN_IF_ERROR(Hear(other));
-    }
-    Note(-1);
-    return OkStatus();
-  }
-
-  void Abort(const Status& why) override {
-    MutexLock lock(mutex_);
-    if (why_.ok()) why_ = why;
-    for (const wire::UniqueFd& socket : sockets_) {
-      if (socket.valid()) shutdown(socket.get(), SHUT_RDWR);
-    }
-  }
-  Waiting CurrentWait() const override {
-    MutexLock lock(mutex_);
-    return {.operation = operation_, .name = "Barrier", .on = on_, .since = since_};
-  }
-
- private:
-  static Status None() { return Unimplemented("not in this test"); }
-  void Note(int on) {
-    MutexLock lock(mutex_);
-    on_ = on;
-    since_ = RealClock().Monotonic();
-  }
-  Status Hear(int other) {
-    Note(other);
-    const int fd = sockets_[static_cast<size_t>(other)].get();
-    for (;;) {
-      {
-        MutexLock lock(mutex_);
-        if (!why_.ok()) return why_;
-      }
-      if (!wire::AwaitSocket(fd, POLLIN, RealClock().Monotonic() + 10ms)) continue;
-      char byte = 0;
-      const ssize_t got = recv(fd, &byte, 1, 0);
-      if (got == 1) return OkStatus();
-      if (got == 0 || errno != EAGAIN) return Unavailable("rank ", other, " closed its socket");
-    }
-  }
-
-  const int rank_;
-  const std::vector<wire::UniqueFd> sockets_;
-  mutable Mutex mutex_;
-  std::atomic<int64_t> operation_ = 0;
-  int on_ ABSL_GUARDED_BY(mutex_) = -1;
-  Duration since_ ABSL_GUARDED_BY(mutex_){0};
-  Status why_ ABSL_GUARDED_BY(mutex_);
-};
-
-StatusOr<std::unique_ptr<Communicator>> MakeBarriers(int rank,
-                                                     std::vector<wire::UniqueFd> sockets) {
-  return std::make_unique<BarrierCommunicator>(rank, std::move(sockets));
-}
-
-StatusOr<std::unique_ptr<Communicator>> MakeSockets(int rank, std::vector<wire::UniqueFd> sockets) {
-  return MakeSocketCommunicator({.rank = rank, .sockets = std::move(sockets)});
-}
-
-rpc::Credentials TestKey() {
-  return {.key = *wire::JobKey::Parse(std::string(64, 'a'))};
-}
-
-int FreePort() {
-  const wire::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
-
-// A process of a task.
-class TestTask {
- public:
-  TestTask(std::vector<GroupTask> tasks, size_t index, int64_t incarnation,
-           const CommunicatorFactory& make_communicator = MakeBarriers,
-           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {})
-      : identity_{.job_uid = "job-a",
-                  .attempt = 1,
-                  .task_type = tasks[index].type,
-                  .task_index = tasks[index].index,
-                  .incarnation = incarnation} {
-    const std::string address = tasks[index].address;
-    endpoint_ = std::make_unique<Endpoint>(EndpointOptions{.identity = identity_,
-                                                           .tasks = std::move(tasks),
-                                                           .credentials = TestKey(),
-                                                           .make_communicator = make_communicator,
-                                                           .liveness = liveness,
-                                                           .exchange_timeout = exchange_timeout});
-    server_ = *rpc::Server::Start({.host = "127.0.0.1",
-                                   .port = std::stoi(address.substr(address.find(':') + 1)),
-                                   .identity = identity_,
-                                   .credentials = TestKey(),
-                                   .streams = {{Endpoint::kService, endpoint_.get()}},
-                                   .on_data = endpoint_.get()});
-    group_ = endpoint_->MakeGroup({.on_event = [this](const auto& event) { Note(event); },
-                                   .stop_requested = [this] { return stop_.load(); }});
-  }
-  ~TestTask() {
-    generation_ = {};
-    group_.reset();
-    server_.reset();
-  }
-
-  Group& group() { return *group_; }
-  const rpc::Identity& identity() const { return identity_; }
-  Generation& generation() { return generation_; }
-  void Stop() { stop_ = true; }
-
-  Status Join(int64_t step = -1, const std::string& agreement = "model: a\n") {
-    StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
-    if (!generation.ok()) return generation.status();
-    generation_ = *std::move(generation);
-    return OkStatus();
-  }
-  // Waits up to 20 s for an event of this kind. Returns its message.
-  std::string Await(Kind kind) {
-    const auto deadline = SteadyNow() + 20s;
-    MutexLock lock(mutex_);
-    for (;;) {
-      for (const auto& event : events_) {
-        if (event.kind == kind) return event.message;
-      }
-      if (!changed_.WaitUntil(mutex_, deadline)) return "";
-    }
-  }
-
- private:
-  void Note(const state::PeerEvent& event) {
-    MutexLock lock(mutex_);
-    events_.push_back(event);
-    changed_.NotifyAll();
-  }
-
-  const rpc::Identity identity_;
-  std::atomic<bool> stop_ = false;
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<state::PeerEvent> events_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<rpc::Server> server_;
-  std::unique_ptr<Group> group_;
-  Generation generation_;
-};
-
-class EndpointTest : public testing::Test {
- protected:
-  void SetUp() override {
-    tasks_ = {{"chief", 0, Address()}, {"worker", 0, Address()}, {"worker", 1, Address()}};
-    for (size_t i = 0; i < tasks_.size(); ++i) Start(i);
-  }
-
-  static std::string Address() { return StrCat("127.0.0.1:", FreePort()); }
-  void Start(size_t i) {
-    running_.resize(tasks_.size());
-    running_[i].reset();
-    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_,
-                                             liveness_, exchange_timeout_);
-  }
-  TestTask& At(size_t i) { return *running_[i]; }
-
-  // Runs the function for each task that runs, in parallel. Returns its results.
-  template <typename Function>
-  std::vector<Status> All(Function function) {
-    std::vector<Status> results(running_.size());
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < running_.size(); ++i) {
-      if (running_[i]) threads.emplace_back([&, i] { results[i] = function(*running_[i]); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return results;
-  }
-  void JoinAll() {
-    EXPECT_EQ(All([](TestTask& task) { return task.Join(7); }),
-              std::vector<Status>(running_.size()));
-  }
-  void ExpectBarrier() {
-    EXPECT_EQ(All([](TestTask& task) { return task.generation().communicator->Barrier(); }),
-              std::vector<Status>(running_.size()));
-  }
-
-  CommunicatorFactory make_communicator_ = MakeBarriers;
-  rpc::LivenessRules liveness_;
-  Duration exchange_timeout_{0};  // 0: no limit
-  std::vector<GroupTask> tasks_;
-  std::vector<std::unique_ptr<TestTask>> running_;
-  int64_t incarnation_ = 100;
-};
 
 TEST_F(EndpointTest, FormsAGenerationOfAllTasks) {
   EXPECT_EQ(All([&](TestTask& task) { return task.Join(&task == &At(0) ? -1 : 5); }),
@@ -314,10 +83,14 @@ TEST_F(EndpointTest, AStopEndsTheWait) {
 TEST_F(EndpointTest, TheEndReachesThoseWhoAreThereAndThoseWhoComeLater) {
   JoinAll();
   running_[2].reset();
-  EXPECT_EQ(At(0).group().Fail(state::RunFailure("the loss is NaN")), OkStatus());
+  const auto began = SteadyNow();
+  std::thread end(
+      [&] { EXPECT_EQ(At(0).group().Fail(state::RunFailure("the loss is NaN")), OkStatus()); });
   EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
   Start(2);
   EXPECT_EQ(At(2).Join(), state::RunFailure("the loss is NaN"));
+  end.join();
+  EXPECT_LT(SteadyNow() - began, 5s);  // it did not wait for longer than it had to
   EXPECT_EQ(At(1).group().Finish().code(), StatusCode::kFailedPrecondition);
 }
 
@@ -332,6 +105,46 @@ TEST_F(EndpointTest, TheOthersDoNotWaitForATaskThatHasLeft) {
   JoinAll();
   EXPECT_EQ(At(1).generation().members.size(), 2u);
   ExpectBarrier();
+}
+
+TEST_F(EndpointTest, TheOthersWaitForTheReplacementOfATaskThatHasDeparted) {
+  JoinAll();
+  EXPECT_EQ(At(2).group().Depart(), OkStatus());
+  running_[2].reset();
+  std::vector<std::thread> others;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    others.emplace_back([this, i] { EXPECT_EQ(At(i).Join(7), OkStatus()); });
+  }
+  EXPECT_NE(At(0).Await(Kind::kLost), "");
+  Start(2);
+  EXPECT_EQ(At(2).Join(), OkStatus());
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(At(0).generation().members.size(), 3u);
+  ExpectBarrier();
+}
+
+TEST_F(EndpointTest, ATaskThatIsStoppedInAWaitDepartsAndMayThenLeave) {
+  std::thread leader([&] { EXPECT_EQ(At(0).Join(7), OkStatus()); });
+  EXPECT_NE(At(2).Await(Kind::kConnected), "");
+  At(2).Stop();
+  EXPECT_EQ(At(2).Join().code(), StatusCode::kCancelled);
+  EXPECT_EQ(At(2).group().Leave(), OkStatus());
+  EXPECT_EQ(At(1).Join(7), OkStatus());
+  leader.join();
+  EXPECT_EQ(At(0).generation().members.size(), 2u);
+}
+
+TEST_F(EndpointTest, AnyTaskCanEndTheJobWithAFailure) {
+  JoinAll();
+  EXPECT_EQ(At(2).group().Fail(state::RunFailure("the loss is NaN")), OkStatus());
+  EXPECT_EQ(At(0).Join(), state::RunFailure("the loss is NaN"));
+  EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
+}
+
+TEST_F(EndpointTest, ALastExchangeHasALimit) {
+  JoinAll();
+  At(1).group().AbortAfter(300ms);
+  EXPECT_EQ(At(1).generation().communicator->Barrier().code(), StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(EndpointTest, TakesOneDataSocketPerMemberAndNoneOfStrangers) {
@@ -426,6 +239,44 @@ TEST_F(SocketGroupTest, SumsAfterTheLeaderIsReplaced) {
   Start(0);
   JoinAll();
   ExpectSum();
+}
+
+TEST_F(SocketGroupTest, ARankThatDropsItsCommunicatorEndsNoOperationOfTheOthers) {
+  for (int round = 0; round < 10; ++round) {
+    JoinAll();
+    EXPECT_EQ(All([](TestTask& task) {
+                const Status sum = Sum(task);
+                task.generation().communicator.reset();
+                return sum;
+              }),
+              std::vector<Status>(running_.size()));
+  }
+}
+
+class StuckSocketTest : public SocketGroupTest {
+ protected:
+  void SetUp() override {
+    liveness_ = {.suspect_after = 200ms, .lease = 10s};
+    SocketGroupTest::SetUp();
+  }
+};
+
+// Every rank of a large AllReduce waits for others that wait themselves.
+TEST_F(StuckSocketTest, NamesTheRankThatHasNotBegunALargeExchange) {
+  JoinAll();
+  ExpectSum();
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    waiting.emplace_back([this, i] { EXPECT_EQ(Sum(At(i)), OkStatus()); });
+  }
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    const std::string text = At(i).Await(Kind::kStuck);
+    EXPECT_NE(text.find(StrCat("worker 0 (", tasks_[1].address, ") in operation 2 (AllReduce)")),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(Sum(At(1)), OkStatus());
+  for (std::thread& thread : waiting) thread.join();
 }
 
 class ExchangeTimeoutTest : public SocketGroupTest {

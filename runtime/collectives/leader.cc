@@ -11,11 +11,14 @@
 namespace tfjob::collectives {
 namespace {
 
-// How many earlier incarnations of a task are remembered.
-constexpr size_t kMostReplaced = 1024;
-
-// Joins texts: "a", "a and b", "a, b and c".
-std::string Enumerate(const std::vector<std::string>& texts) {
+// Joins texts: "a", "a and b", "a, b and c". Leaves some out if there are very many.
+std::string Enumerate(std::vector<std::string> texts) {
+  constexpr size_t kMost = 16;
+  if (texts.size() > kMost) {
+    const size_t others = texts.size() - (kMost - 1);
+    texts.resize(kMost - 1);
+    texts.push_back(StrCat(others, " others"));
+  }
   std::string all;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (i > 0) all += i + 1 == texts.size() ? " and " : ", ";
@@ -32,7 +35,10 @@ bool IsNewer(const Member& member, const Member& other) {
 }
 
 std::string Quoted(const std::optional<std::string>& line) {
-  return line ? StrCat("'", *line, "'") : std::string("nothing");
+  constexpr size_t kMost = 200;
+  if (!line) return "no such line";
+  return line->size() <= kMost ? StrCat("'", *line, "'")
+                               : StrCat("'", line->substr(0, kMost), "…'");
 }
 
 std::optional<std::string> NextLine(std::istringstream& text) {
@@ -89,8 +95,8 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
   Seat& seat = seats_[static_cast<size_t>(task)];
   const bool restarted = seat.member.incarnation != 0 && seat.member.incarnation != incarnation;
   if (restarted) {
-    if (seat.replaced.size() >= kMostReplaced) seat.replaced.erase(seat.replaced.begin());
-    seat.replaced.insert(seat.member.incarnation);
+    NoteReplaced(seat, seat.member.incarnation);
+    seat.predecessor = seat.member.incarnation;
     seat.left = seat.departed = false;
   }
   if (seat.session != 0) {
@@ -145,7 +151,28 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
   Proceed(now);
 }
 
+void Leader::NoteReplaced(Seat& seat, int64_t incarnation) {
+  if (seat.replaced.size() >= kMostReplaced) seat.replaced.erase(seat.replaced.begin());
+  seat.replaced.insert(incarnation);
+}
+
+void Leader::HearReplaced(const ReplacedProcess& process) {
+  const auto found = std::find_if(seats_.begin() + 1, seats_.end(), [&](const Seat& seat) {
+    return seat.member.task == process.task;
+  });
+  if (found == seats_.end()) return;
+  NoteReplaced(*found, process.incarnation);
+  if (found->session == 0 || found->member.incarnation != process.incarnation) return;
+  // An earlier process has taken the place of the one that had replaced it.
+  output_.closed.push_back(found->session);
+  Lose(*found, "another process had replaced this one");
+  found->replaced.erase(found->predecessor);
+  found->member.incarnation = 0;
+}
+
 void Leader::OnJoin(Seat& seat, const JoinRequest& join) {
+  for (const ReplacedProcess& process : join.replaced) HearReplaced(process);
+  if (seat.session == 0) return;  // its own process was reported
   Withdraw(seat.rank >= 0 ? StrCat(Describe(seat.member), " joins again")
                           : StrCat(Describe(seat.member), " joins"));
   number_ = std::max(number_, join.last_generation);
@@ -311,6 +338,8 @@ void Leader::NoteMissing() {
     descriptions.push_back(Describe(seat->member));
   }
   AwaitedNotice notice;
+  constexpr size_t kMostPeers = 16;
+  names.resize(std::min(names.size(), kMostPeers));
   for (const std::string& name : names) notice.peers += (notice.peers.empty() ? "" : ", ") + name;
   if (missing.size() == 1) notice.address = missing[0]->member.address;
   notice.text = Enumerate(descriptions);

@@ -76,11 +76,12 @@ class Leader {
     Member member;
     SessionId session = 0;       // 0: none
     std::set<int64_t> replaced;  // earlier incarnations
+    int64_t predecessor = 0;     // the incarnation that this process has replaced
     std::optional<JoinRequest> join;
     bool left = false;
-    bool departed = false;     // its process ends, or has ended, and has said so
-    bool was_member = false;   // of the latest generation that has begun
-    int rank = -1;  // in the generation; -1: not a member
+    bool departed = false;    // its process ends, or has ended, and has said so
+    bool was_member = false;  // of the latest generation that has begun
+    int rank = -1;            // in the generation; -1: not a member
     bool ready = false;
     std::optional<RankWait> wait;
     Duration reported{0};
@@ -89,6 +90,9 @@ class Leader {
   Seat* SeatOf(SessionId session);
   void Send(const Seat& seat, ToMember message);
   void SendToAll(const ToMember& message);
+  static void NoteReplaced(Seat& seat, int64_t incarnation);
+  // Takes over what a member knows of an earlier time.
+  void HearReplaced(const ReplacedProcess& process);
   void OnJoin(Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
   void OnWait(Duration now, Seat& seat, const WaitReport& wait);

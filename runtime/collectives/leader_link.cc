@@ -47,6 +47,10 @@ void LeaderLink::Loop() {
       stream = FailedPrecondition(state_->AddressOf(0), ": expected ", name_, ", got ",
                                   rpc::TaskName(stream->peer));
     }
+    if (stream.ok() && WasReplaced(stream->peer)) {
+      stream = Unavailable(state_->AddressOf(0), ": this process of ", name_,
+                           " was replaced by another one");
+    }
     if (stream.ok()) {
       RunOnce(*stream->transport, stream->peer.incarnation);
     } else if (!NoteFailure(stream.status())) {
@@ -58,6 +62,11 @@ void LeaderLink::Loop() {
     }
     if (stopping_) return;
   }
+}
+
+bool LeaderLink::WasReplaced(const rpc::Identity& leader) {
+  MutexLock lock(state_->mutex);
+  return state_->member.WasReplaced(name_, leader.incarnation);
 }
 
 bool LeaderLink::NoteFailure(const Status& why) {

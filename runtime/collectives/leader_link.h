@@ -20,6 +20,8 @@ class LeaderLink : public rpc::ConnectionHandler {
 
  private:
   void Loop();
+  // Returns whether the leader's process belongs to the past: it was paused, or cut off.
+  bool WasReplaced(const rpc::Identity& leader);
   void RunOnce(rpc::Transport& transport, int64_t incarnation);
   // Notes that there is no stream. Returns false if the thread must end.
   bool NoteFailure(const Status& why);

@@ -30,7 +30,10 @@ void GroupMember::AskToJoin() {
                                   .step = joining_.step,
                                   .state_generation = joining_.state_generation,
                                   .agreement = joining_.agreement,
-                                  .last_generation = last_generation_});
+                                  .last_generation = last_generation_,
+                                  .replaced = std::exchange(told_replaced_, true)
+                                                  ? std::vector<ReplacedProcess>()
+                                                  : replaced_});
 }
 
 void GroupMember::Leave() {
@@ -68,7 +71,7 @@ void GroupMember::AnnounceFarewell() {
 
 void GroupMember::Connected() {
   connected_ = true;
-  asked_ = false;
+  asked_ = told_replaced_ = false;
   messages_.clear();
   AnnounceFarewell();
   AskToJoin();
@@ -143,6 +146,7 @@ void GroupMember::OnForm(const FormOrder& order) {
     return member.task == self_.task && member.incarnation == self_.incarnation;
   });
   if (own == order.members.end()) return;
+  NoteReplaced(order.members);
   formation_ = order;
   last_generation_ = order.generation;
   rank_ = static_cast<int>(own - order.members.begin());
@@ -152,6 +156,15 @@ void GroupMember::OnForm(const FormOrder& order) {
   socket_failure_ = OkStatus();
   phase_ = Phase::kConnecting;
   BeReadyIfConnected();
+}
+
+void GroupMember::NoteReplaced(const std::vector<Member>& members) {
+  for (const Member& member : members) {
+    const auto [known, added] = incarnations_.try_emplace(member.task, member.incarnation);
+    if (added || known->second == member.incarnation) continue;
+    if (replaced_.size() >= kMostReplaced) replaced_.erase(replaced_.begin());
+    replaced_.push_back({member.task, std::exchange(known->second, member.incarnation)});
+  }
 }
 
 void GroupMember::SocketConnected(int64_t generation, int rank) {

@@ -6,7 +6,9 @@
 // thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,6 +84,10 @@ class GroupMember {
   bool connected() const { return connected_; }
   // Returns whether the leader knows of the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
+  // Returns whether this task knows that another process has taken the place of this one.
+  bool WasReplaced(const std::string& task, int64_t incarnation) const {
+    return std::ranges::find(replaced_, ReplacedProcess{task, incarnation}) != replaced_.end();
+  }
   // The member of the generation that the others wait for; the text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this one cannot go on, and says what they have to do. The text is
@@ -111,6 +117,7 @@ class GroupMember {
   void AnnounceFarewell();
   void AskToJoin();
   void OnForm(const FormOrder& order);
+  void NoteReplaced(const std::vector<Member>& members);
   void BeReadyIfConnected();
   void End(const Status& why);
 
@@ -127,9 +134,12 @@ class GroupMember {
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;
-  std::vector<bool> sockets_;  // by rank
-  Status socket_failure_;      // of the last failed attempt
-  AwaitedNotice awaited_;      // from the leader
+  std::map<std::string, int64_t> incarnations_;  // the latest, by task
+  std::vector<ReplacedProcess> replaced_;        // the latest, in their order
+  bool told_replaced_ = false;                   // in this session
+  std::vector<bool> sockets_;                    // by rank
+  Status socket_failure_;                        // of the last failed attempt
+  AwaitedNotice awaited_;                        // from the leader
   StuckNotice stuck_;
   Status end_;
   std::vector<ToLeader> messages_;

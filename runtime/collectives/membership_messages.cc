@@ -2,13 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "runtime/base/json.h"
+#include "runtime/state/run_failure.h"
 
 namespace tfjob::collectives {
 namespace {
 
 constexpr size_t kMostNameBytes = 256, kMostTextBytes = size_t{1} << 20;
 constexpr int64_t kMostNumber = int64_t{1} << 62;
+// A leader counts on from the highest number that it hears, and never reaches kMostNumber.
+constexpr int64_t kMostGeneration = kMostNumber / 2;
 
 Json ToJson(const Member& member) {
   return {{"task", member.task},
@@ -20,12 +24,17 @@ Json ToJson(const Member& member) {
 
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
+    Json replaced = Json::array();
+    for (const ReplacedProcess& process : m.replaced) {
+      replaced.push_back({{"task", process.task}, {"incarnation", process.incarnation}});
+    }
     return {{"kind", "join"},
             {"request", m.request},
             {"step", m.step},
             {"stateGeneration", m.state_generation},
             {"agreement", m.agreement},
-            {"lastGeneration", m.last_generation}};
+            {"lastGeneration", m.last_generation},
+            {"replaced", std::move(replaced)}};
   }
   Json operator()(const ReadyReport& m) const {
     return {{"kind", "ready"}, {"generation", m.generation}};
@@ -77,6 +86,22 @@ struct EncodeToMember {
   }
 };
 
+// Returns whether the text at `at` mentions this rank: "rank 1", but not "rank 12" or "crank 1".
+bool MentionsAt(const std::string& text, size_t at, const std::string& mention) {
+  const size_t end = at + mention.size();
+  const bool begins = at == 0 || !absl::ascii_isalnum(static_cast<unsigned char>(text[at - 1]));
+  const bool ends =
+      end == text.size() || !absl::ascii_isdigit(static_cast<unsigned char>(text[end]));
+  return begins && ends;
+}
+
+bool Mentions(const std::string& text, const std::string& mention) {
+  for (size_t at = text.find(mention); at != std::string::npos; at = text.find(mention, at + 1)) {
+    if (MentionsAt(text, at, mention)) return true;
+  }
+  return false;
+}
+
 // Reads the fields of one message. After the first error, every further function does nothing.
 class Fields {
  public:
@@ -88,12 +113,14 @@ class Fields {
     if (text->size() > most) return Fail<std::string>(DataLoss(name, ": too long"));
     return *std::move(text);
   }
-  // Returns a number from `least` to kMostNumber, so that the caller may add 1 to it.
-  int64_t Number(std::string_view name, int64_t least) {
+  // Returns a text that is shown to users.
+  std::string Words(std::string_view name) { return state::PlainWords(Text(name)); }
+  // Returns a number from `least` to kMostNumber.
+  int64_t Number(std::string_view name, int64_t least, int64_t most = kMostNumber) {
     StatusOr<int64_t> number = root_[name].Int();
     if (!number.ok()) return Fail<int64_t>(number.status());
-    if (*number >= least && *number <= kMostNumber) return *number;
-    return Fail<int64_t>(DataLoss(name, ": expected ", least, " to ", kMostNumber));
+    if (*number >= least && *number <= most) return *number;
+    return Fail<int64_t>(DataLoss(name, ": expected ", least, " to ", most));
   }
   int Rank(std::string_view name, int least) {
     const int64_t rank = Number(name, least);
@@ -121,6 +148,23 @@ class Fields {
       if (!fields.status_.ok()) return Fail<std::vector<Member>>(fields.status_);
     }
     return members;
+  }
+
+  std::vector<ReplacedProcess> Replaced(std::string_view name) {
+    StatusOr<std::vector<JsonField>> elements = root_[name].Elements();
+    if (!elements.ok()) return Fail<std::vector<ReplacedProcess>>(elements.status());
+    if (elements->size() > kMostReplaced) {
+      return Fail<std::vector<ReplacedProcess>>(
+          DataLoss(name, ": expected at most ", kMostReplaced));
+    }
+    std::vector<ReplacedProcess> replaced;
+    for (const JsonField& element : *elements) {
+      Fields fields(*element.value());
+      replaced.push_back({.task = fields.Text("task", kMostNameBytes),
+                          .incarnation = fields.Number("incarnation", 0)});
+      if (!fields.status_.ok()) return Fail<std::vector<ReplacedProcess>>(fields.status_);
+    }
+    return replaced;
   }
 
   template <typename Variant, typename Kind>
@@ -171,7 +215,8 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.step = fields.Number("step", -1);
     join.state_generation = fields.Number("stateGeneration", 0);
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
-    join.last_generation = fields.Number("lastGeneration", 0);
+    join.last_generation = fields.Number("lastGeneration", 0, kMostGeneration);
+    join.replaced = fields.Replaced("replaced");
     return fields.Finish<ToLeader>(std::move(join));
   }
   if (kind == "ready") {
@@ -180,14 +225,14 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
   if (kind == "failure") {
     FailureReport failure;
     failure.generation = fields.Number("generation", 1);
-    failure.why = fields.Text("why");
+    failure.why = fields.Words("why");
     return fields.Finish<ToLeader>(std::move(failure));
   }
   if (kind == "wait") {
     WaitReport wait;
     wait.generation = fields.Number("generation", 1);
     wait.operation = fields.Number("operation", 0);
-    wait.name = fields.Text("name", kMostNameBytes);
+    wait.name = state::PlainWords(fields.Text("name", kMostNameBytes));
     wait.on = fields.Rank("on", -1);
     wait.microseconds = fields.Number("microseconds", 0);
     return fields.Finish<ToLeader>(std::move(wait));
@@ -195,7 +240,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
   if (kind == "leave") return fields.Finish<ToLeader>(LeaveNotice());
   if (kind == "depart") return fields.Finish<ToLeader>(DepartNotice());
   if (kind == "runFailure") {
-    return fields.Finish<ToLeader>(RunFailureReport{fields.Text("words")});
+    return fields.Finish<ToLeader>(RunFailureReport{fields.Words("words")});
   }
   return DataLoss("an unreadable message");
 }
@@ -219,22 +264,22 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
   if (kind == "withdraw") {
     WithdrawOrder withdraw;
     withdraw.generation = fields.Number("generation", 1);
-    withdraw.why = fields.Text("why");
+    withdraw.why = fields.Words("why");
     return fields.Finish<ToMember>(std::move(withdraw));
   }
-  if (kind == "refusal") return fields.Finish<ToMember>(RefusalOrder{fields.Text("why")});
+  if (kind == "refusal") return fields.Finish<ToMember>(RefusalOrder{fields.Words("why")});
   if (kind == "awaited") {
     AwaitedNotice awaited;
-    awaited.peers = fields.Text("peers");
+    awaited.peers = fields.Words("peers");
     awaited.address = fields.Text("address");
-    awaited.text = fields.Text("text");
+    awaited.text = fields.Words("text");
     return fields.Finish<ToMember>(std::move(awaited));
   }
   if (kind == "stuck") {
     StuckNotice stuck;
-    stuck.peer = fields.Text("peer");
+    stuck.peer = fields.Words("peer");
     stuck.address = fields.Text("address");
-    stuck.text = fields.Text("text");
+    stuck.text = fields.Words("text");
     return fields.Finish<ToMember>(std::move(stuck));
   }
   if (kind == "farewell") {
@@ -243,7 +288,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
   if (kind == "end") {
     EndOrder end;
     end.failed = fields.Flag("failed");
-    end.words = fields.Text("words");
+    end.words = fields.Words("words");
     return fields.Finish<ToMember>(std::move(end));
   }
   return DataLoss("an unreadable message");
@@ -251,6 +296,16 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
 
 std::string Describe(const Member& member) {
   return StrCat(member.task, " (", member.address, ")");
+}
+
+std::string NameRanks(const std::string& message, const std::vector<Member>& members) {
+  std::string legend;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const std::string mention = StrCat("rank ", rank);
+    if (!Mentions(message, mention)) continue;
+    legend += StrCat(legend.empty() ? "" : ", ", mention, " is ", Describe(members[rank]));
+  }
+  return legend.empty() ? message : StrCat(message, " (", legend, ")");
 }
 
 }  // namespace tfjob::collectives

@@ -18,14 +18,24 @@ namespace tfjob::collectives {
 inline constexpr size_t kMostAgreementBytes = size_t{1} << 20;
 inline constexpr size_t kMostMessageBytes = size_t{8} << 20;
 inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
+inline constexpr size_t kMostReplaced = 1024;            // of a JoinRequest
+
+// A process whose place another process of its task has taken. The leader knows it, and so do the
+// members of the generations in which both were, so that they can tell the next leader.
+struct ReplacedProcess {
+  std::string task;
+  int64_t incarnation = 0;
+  bool operator==(const ReplacedProcess&) const = default;
+};
 
 // Member → leader.
-struct JoinRequest {  // the member belongs to no generation
+struct JoinRequest {    // the member belongs to no generation
   int64_t request = 0;  // counts the requests of this process; the FormOrder repeats it
   int64_t step = -1;    // see Joining
   int64_t state_generation = 0;
   std::string agreement;
-  int64_t last_generation = 0;  // the highest number that this process has seen
+  int64_t last_generation = 0;            // the highest number that this process has seen
+  std::vector<ReplacedProcess> replaced;  // set in the first request of a session
   bool operator==(const JoinRequest&) const = default;
 };
 struct ReadyReport {  // all sockets of the generation are connected
@@ -61,7 +71,7 @@ using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitRepor
                               DepartNotice, RunFailureReport>;
 
 // Leader → member.
-struct FormOrder {  // connect to the other members of this generation
+struct FormOrder {      // connect to the other members of this generation
   int64_t request = 0;  // the JoinRequest that it answers
   int64_t generation = 0;
   int source = 0;
@@ -105,7 +115,8 @@ using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, A
                               StuckNotice, FarewellReceipt, EndOrder>;
 
 // These convert a message to JSON, and back. Decoding returns DataLoss for anything that is not a
-// message within the limits above.
+// message within the limits above. Texts that are shown to users pass through state::PlainWords,
+// which shortens them to one line of printable characters.
 std::string Encode(const ToLeader& message);
 std::string Encode(const ToMember& message);
 StatusOr<ToLeader> DecodeToLeader(std::string_view text);
@@ -113,5 +124,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text);
 
 // Names a task in messages: "worker 1 (10.0.0.1:2222)".
 std::string Describe(const Member& member);
+// Appends the names of all ranks that the message mentions: "… (rank 2 is worker 1 (host:port))".
+std::string NameRanks(const std::string& message, const std::vector<Member>& members);
 
 }  // namespace tfjob::collectives

@@ -3,6 +3,7 @@
 #include "runtime/collectives/leader.h"
 #include "runtime/collectives/member.h"
 #include "runtime/collectives/socket_intake.h"
+#include "runtime/state/run_failure.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -37,12 +38,19 @@ TEST(Agreement, NamesTheFirstLineThatDiffers) {
   EXPECT_EQ(FirstDifference("a", "x: 1\ny: 2\n", "b", "x: 1\ny: 2\n"), "");
   EXPECT_EQ(FirstDifference("a", "x: 1\ny: 2\nz: 3\n", "b", "x: 1\ny: 4\nz: 5\n"),
             "a has 'y: 2', b has 'y: 4'");
-  EXPECT_EQ(FirstDifference("a", "x: 1\n", "b", "x: 1\ny: 2\n"), "a has nothing, b has 'y: 2'");
+  EXPECT_EQ(FirstDifference("a", "x: 1\n", "b", "x: 1\ny: 2\n"),
+            "a has no such line, b has 'y: 2'");
 }
 
 TEST(Messages, SurviveTheWire) {
   const std::vector<ToLeader> to_leader = {
-      JoinRequest{.request = 9, .step = 3, .state_generation = 1, .agreement = "a\n\"b\"", .last_generation = 2}, ReadyReport{4},
+      JoinRequest{.request = 9,
+                  .step = 3,
+                  .state_generation = 1,
+                  .agreement = "a\n\"b\"",
+                  .last_generation = 2,
+                  .replaced = {{"worker 1", 4}}},
+      ReadyReport{4},
       FailureReport{.generation = 5, .why = "x"},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
       LeaveNotice(),
@@ -50,7 +58,8 @@ TEST(Messages, SurviveTheWire) {
       RunFailureReport{"NaN"}};
   for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
   const std::vector<ToMember> to_member = {
-      FormOrder{.request = 9, .generation = 1, .source = 0, .members = {{"worker 0", "h:1", 7, 5, 1}}},
+      FormOrder{
+          .request = 9, .generation = 1, .source = 0, .members = {{"worker 0", "h:1", 7, 5, 1}}},
       GoOrder{2},
       WithdrawOrder{.generation = 3, .why = "y"},
       RefusalOrder{"z"},
@@ -78,6 +87,22 @@ TEST(Messages, AreRefusedIfTheyAreNotMessages) {
     EXPECT_EQ(DecodeToMember(text).status().code(), StatusCode::kDataLoss) << text;
   }
   EXPECT_FALSE(DecodeToLeader(std::string(kMostMessageBytes + 1, ' ')).ok());
+}
+
+TEST(Messages, ShortenTextsForUsersAndKeepThemOnOneLine) {
+  const auto why = std::get<FailureReport>(*DecodeToLeader(
+      Encode(FailureReport{.generation = 1, .why = "a\nb" + std::string(5000, 'x')})));
+  EXPECT_EQ(why.why.substr(0, 4), "a?bx");
+  EXPECT_EQ(why.why.size(), state::kMaxFailureBytes);
+}
+
+TEST(Ranks, AreNamedWhereverTheyStandInAMessage) {
+  std::vector<Member> members;
+  for (int i = 0; i < 13; ++i) members.push_back({.task = StrCat("worker ", i), .address = "h:1"});
+  EXPECT_EQ(NameRanks("rank 12 waits for rank 1, which is no crank 3", members),
+            "rank 12 waits for rank 1, which is no crank 3 (rank 1 is worker 1 (h:1), rank 12 is "
+            "worker 12 (h:1))");
+  EXPECT_EQ(NameRanks("rank 13 waits", members), "rank 13 waits");
 }
 
 TEST(DataChannel, IsParsedOnlyAsItIsPrinted) {
@@ -133,9 +158,136 @@ TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
   EXPECT_EQ(leader.Connect(2s, 1, 11, 4).code(), StatusCode::kPermissionDenied);
 }
 
+// Two members of a job: the leader, in session 1, and a task in session 2.
+class LeaderTest : public testing::Test {
+ protected:
+  void Connect(int task, int64_t incarnation, SessionId session) {
+    ASSERT_EQ(leader_.Connect(now_, task, incarnation, session), OkStatus());
+  }
+  void Send(SessionId session, const ToLeader& message) {
+    leader_.OnMessage(now_, session, message);
+  }
+  // Returns the last message of this kind to the session.
+  template <typename Kind>
+  std::optional<Kind> Last(SessionId session) {
+    std::optional<Kind> last;
+    for (const auto& [to, message] : leader_.Take().messages) {
+      if (const auto* kind = std::get_if<Kind>(&message); kind != nullptr && to == session)
+        last = *kind;
+    }
+    return last;
+  }
+
+  Duration now_{0};
+  Leader leader_{{{.task = "worker 0", .address = "h:0"}, {.task = "worker 1", .address = "h:1"}}};
+};
+
+TEST_F(LeaderTest, LearnsFromMembersWhichProcessesWereReplaced) {
+  // A new leader does not know that process 11 of worker 1, which has been cut off, was replaced by
+  // process 12.
+  Connect(0, 10, 1);
+  Connect(1, 12, 2);
+  Connect(1, 11, 3);
+  EXPECT_EQ(leader_.Take().closed, std::vector<SessionId>{2});
+  Send(1, JoinRequest{.replaced = {{"worker 1", 11}, {"worker 7", 1}}});
+  EXPECT_EQ(leader_.Take().closed, std::vector<SessionId>{3});
+  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
+  Connect(1, 12, 4);
+  Send(4, JoinRequest());
+  EXPECT_EQ(leader_.generation(), 1);
+}
+
+TEST_F(LeaderTest, SendsOnlyMessagesThatMembersAccept) {
+  Connect(0, 10, 1);
+  Connect(1, 11, 2);
+  const std::string longest(kMostAgreementBytes - 1, 'a');
+  Send(1, JoinRequest{.agreement = longest + "b"});
+  Send(2, JoinRequest{.agreement = longest + "c"});
+  const auto refusal = Last<RefusalOrder>(2);
+  ASSERT_TRUE(refusal);
+  EXPECT_LT(refusal->why.size(), 1000u);
+  EXPECT_EQ(
+      DecodeToLeader(Encode(JoinRequest{.last_generation = int64_t{1} << 62})).status().code(),
+      StatusCode::kDataLoss);
+}
+
+TEST_F(LeaderTest, NamesOnlySomeOfVeryManyMissingTasks) {
+  std::vector<Member> tasks;
+  for (int i = 0; i < 5000; ++i) {
+    tasks.push_back({.task = StrCat("worker ", i), .address = std::string(200, 'h')});
+  }
+  const Leader leader(tasks);
+  EXPECT_LT(leader.awaited().text.size(), 5000u);
+  EXPECT_NE(leader.awaited().text.find("and 4"), std::string::npos) << leader.awaited().text;
+  EXPECT_LT(leader.awaited().peers.size(), 1000u);
+}
+
+TEST_F(LeaderTest, KnowsThatTheEndIsKnownOnlyWhenAllMembersHaveHeardIt) {
+  Connect(0, 10, 1);
+  Connect(1, 11, 2);
+  Send(1, JoinRequest{.request = 1});
+  Send(2, JoinRequest{.request = 1});
+  Send(1, ReadyReport{1});
+  Send(2, ReadyReport{1});
+  leader_.Disconnect(now_, 2, "the connection broke");
+  leader_.Finish(OkStatus());
+  EXPECT_FALSE(leader_.EndIsKnown()) << "the member will connect again";
+  Connect(1, 11, 3);
+  EXPECT_TRUE(Last<EndOrder>(3));
+  EXPECT_FALSE(leader_.EndIsKnown());
+  Send(3, LeaveNotice());
+  EXPECT_TRUE(leader_.EndIsKnown());
+}
+
+TEST_F(LeaderTest, EndsTheJobForAllWhenATaskReportsThatTheRunHasFailed) {
+  Connect(0, 10, 1);
+  Connect(1, 11, 2);
+  Send(2, RunFailureReport{"the loss is NaN"});
+  EXPECT_EQ(Last<EndOrder>(1), (EndOrder{.failed = true, .words = "the loss is NaN"}));
+}
+
+TEST_F(LeaderTest, WaitsForTheReplacementOfATaskThatHasDeparted) {
+  Connect(0, 10, 1);
+  Connect(1, 11, 2);
+  Send(1, JoinRequest{.request = 1});
+  Send(2, JoinRequest{.request = 1});
+  Send(2, DepartNotice());
+  EXPECT_EQ(Last<FarewellReceipt>(2), FarewellReceipt{.departs = true});
+  leader_.Disconnect(now_, 2, "the connection closed");
+  Send(1, JoinRequest{.request = 2});
+  EXPECT_EQ(leader_.generation(), 1);
+  EXPECT_EQ(leader_.awaited().peers, "worker 1");
+  Connect(1, 12, 3);
+  Send(3, JoinRequest{.request = 1});
+  EXPECT_EQ(leader_.generation(), 2);
+}
+
+TEST(GroupMember, TellsANewLeaderWhichProcessesWereReplaced) {
+  GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
+  const auto form = [&](int64_t number, int64_t other) {
+    member.Join({});
+    const auto messages = member.TakeMessages();
+    const auto& join = std::get<JoinRequest>(messages.back());
+    member.OnMessage(FormOrder{.request = join.request,
+                               .generation = number,
+                               .members = {{.task = "worker 0", .incarnation = other},
+                                           {.task = "worker 1", .incarnation = 11}}});
+    return std::get<JoinRequest>(messages.front()).replaced;
+  };
+  member.Connected();
+  EXPECT_TRUE(form(1, 20).empty());
+  EXPECT_TRUE(form(2, 21).empty());
+  member.Disconnected(Unavailable("lost"));
+  member.Connected();
+  EXPECT_EQ(form(3, 21), (std::vector<ReplacedProcess>{{"worker 0", 20}}));
+  EXPECT_TRUE(member.WasReplaced("worker 0", 20));
+  EXPECT_FALSE(member.WasReplaced("worker 0", 21));
+}
+
 TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
-  const FormOrder order{.request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}};
+  const FormOrder order{
+      .request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}};
   member.Join({.step = 1, .agreement = ""});
   EXPECT_EQ(member.Awaited().peers, "worker 0");
   member.Connected();
@@ -161,7 +313,8 @@ TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   member.Disconnected(Cancelled("lost"));
   member.Connected();
   EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{DepartNotice()});
-  member.OnMessage(FormOrder{.request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}});
+  member.OnMessage(FormOrder{
+      .request = 1, .generation = 3, .members = {{.task = "worker 1", .incarnation = 11}}});
   EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
   member.OnMessage(FarewellReceipt{.departs = true});
   EXPECT_TRUE(member.farewell_heard());

@@ -1,5 +1,6 @@
 #include "runtime/collectives/remote_group.h"
 
+#include "runtime/collectives/dialler.h"
 #include "runtime/collectives/endpoint_state.h"
 #include "runtime/collectives/leader_link.h"
 #include "runtime/collectives/watched_communicator.h"
@@ -10,15 +11,15 @@ namespace {
 constexpr Duration kReportInterval{10s};
 // How often a wait asks whether the task was asked to stop.
 constexpr Duration kPoll{100ms};
-// This is short because an attempt cannot be interrupted.
-constexpr Duration kDialAttempt{1s};
 // How long Leave and Finish wait until the others know.
 constexpr Duration kFarewell{5s};
 
 class RemoteGroup : public Group {
  public:
   RemoteGroup(std::shared_ptr<Endpoint::State> state, GroupOptions options)
-      : state_(std::move(state)), stop_requested_(std::move(options.stop_requested)) {
+      : state_(std::move(state)),
+        stop_requested_(std::move(options.stop_requested)),
+        dialler_(state_) {
     state_->SetSink(std::move(options.on_event));
     if (!state_->leads()) link_ = std::make_unique<LeaderLink>(state_);
   }
@@ -43,13 +44,6 @@ class RemoteGroup : public Group {
   std::vector<state::PeerState> Peers() override;
 
  private:
-  // A connection to open: to a member of higher rank.
-  struct Target {
-    DataChannel channel;
-    int rank = 0;
-    Member member;
-  };
-
   bool Stopped() const { return stop_requested_ && stop_requested_(); }
   // A generation that has begun, without its communicator.
   struct Begun {
@@ -61,10 +55,6 @@ class RemoteGroup : public Group {
   // Makes the communicator and hands it over. Returns Unavailable if the generation has ended.
   StatusOr<Generation> Begin(Begun begun) ABSL_LOCKS_EXCLUDED(state_->mutex);
   void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
-  std::vector<Target> Targets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
-  // Tries each connection once. Returns whether one of them failed.
-  bool Dial(const std::vector<Target>& targets) ABSL_LOCKS_EXCLUDED(state_->mutex);
-  bool DialOne(const Target& target) ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Hands the communicator of a generation over, unless the generation has ended.
   std::unique_ptr<Communicator> Adopt(const Generation& generation,
                                       std::unique_ptr<Communicator> made)
@@ -75,6 +65,7 @@ class RemoteGroup : public Group {
 
   const std::shared_ptr<Endpoint::State> state_;
   const std::function<bool()> stop_requested_;
+  Dialler dialler_;
   std::unique_ptr<LeaderLink> link_;  // null if this task leads
   Duration next_report_{0};
 };
@@ -104,9 +95,8 @@ void RemoteGroup::AskToJoin(const Joining& joining) {
 
 StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
   using Phase = GroupMember::Phase;
-  bool pause = false;
   for (;;) {
-    std::vector<Target> targets;
+    dialler_.Dial();
     {
       MutexLock lock(state_->mutex);
       if (state_->member.phase() == Phase::kEnded) return state_->member.end();
@@ -119,10 +109,8 @@ StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
         begun.generation.source = state_->member.formation().source;
         return begun;
       }
-      targets = Targets();
-      if (targets.empty() || pause) state_->changed.WaitFor(state_->mutex, kPoll);
+      state_->changed.WaitFor(state_->mutex, kPoll);
     }
-    pause = Dial(targets);
     if (Stopped()) {
       MutexLock lock(state_->mutex);
       state_->member.Depart();
@@ -141,46 +129,6 @@ StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
   generation.communicator = Adopt(generation, *std::move(made));
   if (generation.communicator == nullptr) return Unavailable("the generation has ended");
   return std::move(generation);
-}
-
-std::vector<RemoteGroup::Target> RemoteGroup::Targets() {
-  std::vector<Target> targets;
-  if (state_->member.phase() != GroupMember::Phase::kConnecting) return targets;
-  for (const int rank : state_->member.MissingSockets()) {
-    if (rank < state_->member.rank()) continue;  // it dials this task
-    targets.push_back({.channel = state_->channel,
-                       .rank = rank,
-                       .member = state_->member.formation().members[static_cast<size_t>(rank)]});
-  }
-  return targets;
-}
-
-bool RemoteGroup::Dial(const std::vector<Target>& targets) {
-  bool failed = false;
-  for (const Target& target : targets) failed = !DialOne(target) || failed;
-  return failed;
-}
-
-bool RemoteGroup::DialOne(const Target& target) {
-  const EndpointOptions& options = state_->options;
-  StatusOr<rpc::DataConnection> dialled =
-      rpc::DialData(target.member.address, Print(target.channel), options.identity,
-                    options.credentials, kDialAttempt);
-  if (dialled.ok() && (rpc::TaskName(dialled->peer) != target.member.task ||
-                       dialled->peer.incarnation != target.member.incarnation)) {
-    dialled = FailedPrecondition("this address belongs to another process, of ",
-                                 rpc::TaskName(dialled->peer));
-  }
-  MutexLock lock(state_->mutex);
-  if (state_->channel != target.channel) return true;  // the generation has ended
-  if (!dialled.ok()) {
-    state_->member.SocketFailed(target.channel.generation, target.rank, dialled.status());
-    return false;
-  }
-  state_->sockets[static_cast<size_t>(target.rank)] = std::move(dialled->socket);
-  state_->member.SocketConnected(target.channel.generation, target.rank);
-  state_->Pump();
-  return true;
 }
 
 std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
@@ -230,8 +178,7 @@ Status RemoteGroup::Leave() {
   MutexLock lock(state_->mutex);
   state_->member.Leave();
   state_->Pump();
-  while (!state_->member.farewell_heard() &&
-         state_->member.phase() != GroupMember::Phase::kEnded) {
+  while (!state_->member.farewell_heard() && state_->member.phase() != GroupMember::Phase::kEnded) {
     if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
     return Unavailable(state_->leader, ", which leads the group, did not answer within ",
                        FormatDuration(kFarewell), ", and may wait for this task");
