@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t kMostThreads = 8;
 // This is short because an attempt cannot be interrupted, and the destructor waits for it.
-constexpr Duration kAttempt{1s};
-constexpr Duration kPause{100ms};
+constexpr Duration kDialAttempt{1s};
+constexpr Duration kDialPause{100ms};
 
 }  // namespace
 
@@ -74,7 +74,7 @@ StatusOr<rpc::DataConnection> Dialler::Open(const Target& target) const {
   const EndpointOptions& options = state_->options;
   ASSIGN_OR_RETURN(rpc::DataConnection dialled,
                    rpc::DialData(target.member.address, Print(target.channel), options.identity,
-                                 options.credentials, kAttempt));
+                                 options.credentials, kDialAttempt));
   if (rpc::TaskName(dialled.peer) != target.member.task ||
       dialled.peer.incarnation != target.member.incarnation) {
     return FailedPrecondition("this address belongs to another process, of ",
@@ -85,7 +85,7 @@ StatusOr<rpc::DataConnection> Dialler::Open(const Target& target) const {
 
 void Dialler::Finish(const Target& target, StatusOr<rpc::DataConnection> dialled) {
   if (state_->channel != target.channel) return;  // the generation has ended
-  attempts_[target.rank] = {.next = SteadyNow() + kPause};
+  attempts_[target.rank] = {.next = SteadyNow() + kDialPause};
   if (!dialled.ok()) {
     state_->member.SocketFailed(target.channel.generation, target.rank, dialled.status());
     return;
