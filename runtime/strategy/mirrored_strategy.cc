@@ -131,6 +131,11 @@ class WithDevices : public Strategy {
     std::string ledger;
     if (drawn_ != global_step_)
       ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
+    // A device has no state if its update has failed. The others may be a step ahead of
+    // global_step_.
+    for (const TaskDevice& device : devices_) {
+      if (Holds(device)) RETURN_IF_ERROR(device.replica->CheckState());
+    }
     return devices_[0].replica->BeginSnapshot(global_step_, std::move(ledger));
   }
 

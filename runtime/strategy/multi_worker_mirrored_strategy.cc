@@ -50,7 +50,8 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Create() {
     ASSIGN_OR_RETURN(replica_, Replica::Create(options_.common, options_.bytes_per_pack));
-    agreement_ = StrCat("global batch: ", options_.global_batch, "\n", replica_->agreement());
+    agreement_ = StrCat("global batch: ", options_.global_batch, "\n", options_.agreement,
+                        replica_->agreement());
     return OkStatus();
   }
 
@@ -61,10 +62,9 @@ class MultiWorkerMirrored : public Strategy {
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     while (true) {
-      const int64_t drawn = drawn_;
+      const StepOutcome before = Outcome();
       if (generation_.communicator == nullptr) RETURN_IF_ERROR(Join());
-      // Another task had already applied the step of this batch, and has sent its state.
-      if (drawn_ != drawn) return Outcome();
+      if (drawn_ != before.drawn) return TakenOver(before, totals);
       const Status announced =
           announcements_.Exchange(*generation_.communicator, batch.size(), /*ending=*/false);
       if (!announced.ok()) {
@@ -97,7 +97,7 @@ class MultiWorkerMirrored : public Strategy {
   // leader is lost before it has saved the last state, its replacement takes over this one.
   Status Leave() override {
     Status left = OkStatus();
-    while (!options_.leads && has_state_ && left.ok()) left = Join();
+    while (!options_.leads && replica_->has_state() && left.ok()) left = Join();
     Drop(Cancelled("this task has made its last step"));
     if (options_.leads) return OkStatus();  // Finish follows
     const Status told = options_.group->Leave();
@@ -130,8 +130,9 @@ class MultiWorkerMirrored : public Strategy {
   Status Join() {
     while (true) {
       Drop(Cancelled("the task joins a new generation"));
-      ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = has_state_ ? drawn_ : -1,
-                                                          .agreement = agreement_}));
+      ASSIGN_OR_RETURN(generation_,
+                       options_.group->Join(
+                           {.step = replica_->has_state() ? drawn_ : -1, .agreement = agreement_}));
       const Status shared = ShareState();
       if (shared.ok()) return OkStatus();
       if (!provided_.ok()) return provided_;
@@ -157,7 +158,6 @@ class MultiWorkerMirrored : public Strategy {
     std::array<int64_t, 2> position = {global_step_, drawn_};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
     const bool receives = !sends && (newest < 0 || lacks(MemberOf(generation_.rank)));
-    if (receives) has_state_ = false;
     RETURN_IF_ERROR(replica_->Broadcast(communicator, root, receives));
     if (receives) TakeOver(position[0], position[1]);
     return OkStatus();
@@ -174,7 +174,6 @@ class MultiWorkerMirrored : public Strategy {
     }
     global_step_ = step;
     drawn_ = drawn;
-    has_state_ = true;
   }
 
   Status ProvideState() {
@@ -183,8 +182,17 @@ class MultiWorkerMirrored : public Strategy {
     RETURN_IF_ERROR(replica_->Load(snapshot));
     global_step_ = snapshot.global_step;
     drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
-    has_state_ = true;
     return OkStatus();
+  }
+
+  // Returns the outcome of a step that this task lacked, while others had already applied it and
+  // have sent their state.
+  StepOutcome TakenOver(const StepOutcome& before, MetricTotals& totals) const {
+    StepOutcome outcome = Outcome();
+    const bool one = drawn_ == before.drawn + 1;
+    outcome.skipped = one && global_step_ == before.global_step;
+    if (one && global_step_ == before.global_step + 1) replica_->AddLastTotals(totals);
+    return outcome;
   }
 
   StatusOr<StepOutcome> Apply(MetricTotals& totals) {
@@ -237,8 +245,7 @@ class MultiWorkerMirrored : public Strategy {
   std::unique_ptr<Replica> replica_;
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
-  Status provided_;         // the leader's error, if it cannot provide a state
-  bool has_state_ = false;  // the variables have the values of global_step_
+  Status provided_;  // the leader's error, if it cannot provide a state
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
 };
@@ -316,6 +323,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
        .last_step = task.last_step,
+       .agreement = std::move(task.agreement),
        .on_event = std::move(task.on_event)});
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "runtime/collectives/group.h"
 #include "runtime/ps/definition.h"
@@ -31,6 +32,8 @@ struct MultiWorkerMirroredOptions {
   // The step after which the tasks stop; 0: unknown. If it is known, no task abandons that step
   // because another one has already finished it.
   int64_t last_step = 0;
+  // More of what must be equal in all tasks; see TrainingTask.
+  std::string agreement;
   state::PeerEventSink on_event;
 };
 

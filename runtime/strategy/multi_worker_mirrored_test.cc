@@ -79,15 +79,21 @@ void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0
        .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
 }
 
-// Trains until `last`. Returns the state, or the error of a step.
+// Trains until `last`. Returns the state, or the error of a step. Expects the task to report every
+// batch once, whether it has applied the step or has taken over the state of a task that has.
 StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last, int64_t bad = kNone) {
   ASSIGN_OR_RETURN(StepOutcome outcome, task.strategy->Start());
+  const StepOutcome first = outcome;
   MetricTotals totals;
+  int64_t skipped = 0;
   while (outcome.global_step < last) {
     ASSIGN_OR_RETURN(outcome,
                      task.strategy->Step(BatchOf(outcome.drawn, task.rank, ranks, bad), totals));
+    skipped += outcome.skipped ? 1 : 0;
   }
   EXPECT_EQ(outcome.drawn, last + (bad == kNone ? 0 : 1));
+  EXPECT_EQ(totals.examples, kGlobalBatch * (last - first.global_step));
+  EXPECT_EQ(skipped, outcome.drawn - first.drawn - (last - first.global_step));
   return task.strategy->TakeSnapshot();
 }
 
@@ -132,10 +138,10 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);
   const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps, kBad)[0];
-  // 14 operations share the state, and each of the 4 batches takes 3: announcements, gradients,
+  // 15 operations share the state, and each of the 4 batches takes 3: announcements, gradients,
   // totals. A barrier follows the last step. If only the worker lacks the totals of the last step,
   // the leader has the last state and ends the job.
-  constexpr int64_t kLastTotals = 26;
+  constexpr int64_t kLastTotals = 27;
   for (int64_t operation = 1; operation <= kLastTotals + 1; ++operation) {
     for (int on = 0; on < 2; ++on) {
       bool occurred = false;
@@ -155,6 +161,33 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
           << "operation " << operation << ", rank " << on;
     }
   }
+}
+
+// The leader lacks a step that the worker has applied. It loses the worker while it takes over the
+// worker's state, and is asked to end before they meet again. It must not save such a state.
+TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
+  constexpr int64_t kTotalsOfTheSecondStep = 21, kFirstVariable = 3;
+  TestJob* running = nullptr;
+  TestJob job(2, [&](int64_t generation) -> Meeting::Fault {
+    return [&, generation](int64_t operation, int rank) {
+      if (generation == 1) return rank == 0 && operation == kTotalsOfTheSecondStep;
+      if (rank != 0 || operation != kFirstVariable) return false;
+      EXPECT_TRUE(running->GroupOf(0)->Finish(OkStatus()).ok());  // no generation follows
+      return true;
+    };
+  });
+  running = &job;
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task);
+    EXPECT_EQ(TrainTo(task, 2, 10).status().code(), StatusCode::kCancelled);
+    const auto state = task.strategy->TakeSnapshot();
+    EXPECT_EQ(state.status().code(), rank == 0 ? StatusCode::kFailedPrecondition : StatusCode::kOk)
+        << state.status();
+    if (rank == 1) {
+      EXPECT_EQ(state->global_step, 2);
+    }
+  });
 }
 
 // Ends after some steps like a process that is killed.
@@ -231,19 +264,32 @@ TEST(MultiWorkerMirrored, WorkersKeepTheLastStateUntilTheJobHasEnded) {
   });
 }
 
-TEST(MultiWorkerMirrored, AgreesOnTheGlobalBatch) {
+// Starts two tasks, of which the second one differs. Returns whether exactly one was refused.
+bool IsRefused(const std::function<void(MultiWorkerMirroredOptions&)>& change) {
   TestJob job(2);
   std::vector<Status> started(2);
   OnThreads(2, [&](int rank) {
-    auto strategy =
-        *MakeMultiWorkerMirrored({.common = {.definition = Define(), .device = exec::CpuDevice()},
-                                  .group = job.GroupOf(rank),
-                                  .leads = rank == 0,
-                                  .global_batch = 8 + rank});
+    MultiWorkerMirroredOptions options{
+        .common = {.definition = Define(),
+                   .device = exec::CpuDevice(),
+                   .provide_state = [](const state::Snapshot*) -> StatusOr<state::Snapshot> {
+                     return InitialState(Define());
+                   }},
+        .group = job.GroupOf(rank),
+        .leads = rank == 0,
+        .global_batch = kGlobalBatch};
+    if (rank == 1) change(options);
+    auto strategy = *MakeMultiWorkerMirrored(std::move(options));
     started[static_cast<size_t>(rank)] = strategy->Start().status();
     EXPECT_TRUE(job.GroupOf(0)->Finish().ok());  // the other one waits
   });
-  EXPECT_NE(absl::IsFailedPrecondition(started[0]), absl::IsFailedPrecondition(started[1]));
+  return absl::IsFailedPrecondition(started[0]) != absl::IsFailedPrecondition(started[1]);
+}
+
+TEST(MultiWorkerMirrored, TasksAgreeOnWhatTheyTrain) {
+  EXPECT_FALSE(IsRefused([](MultiWorkerMirroredOptions&) {}));
+  EXPECT_TRUE(IsRefused([](MultiWorkerMirroredOptions& o) { ++o.global_batch; }));
+  EXPECT_TRUE(IsRefused([](MultiWorkerMirroredOptions& o) { o.agreement = "max_steps: 9\n"; }));
 }
 
 }  // namespace

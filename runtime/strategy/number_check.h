@@ -53,6 +53,9 @@ class NumberCheck {
   // (the loss, then the variables in the model's order), if the run must end. `step` is the step in
   // progress, counted from 1.
   StatusOr<bool> Verdict(double loss, int64_t step);
+  // The number of batches that were skipped since the last one that was not.
+  int skipped_in_a_row() const { return skipped_in_a_row_; }
+  void GoOnFrom(int skipped_in_a_row) { skipped_in_a_row_ = skipped_in_a_row; }
 
  private:
   std::string Culprit(double loss) const;

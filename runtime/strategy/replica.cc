@@ -31,6 +31,11 @@ uint64_t Fnv1a(std::string_view text) {
   return hash;
 }
 
+// Returns the count that another rank has sent as a floating-point number; 0 if it is impossible.
+int64_t CountOf(double number, int64_t most) {
+  return number >= 0 && number <= static_cast<double>(most) ? static_cast<int64_t>(number) : 0;
+}
+
 size_t CountSums(const ModelDefinition& definition) {
   size_t sums = 0;
   for (const model::MetricFetch& metric : model::MetricsOf(definition.model, definition.build))
@@ -124,6 +129,7 @@ Status Replica::Prepare(int64_t bytes_per_pack) {
                       "\nbuckets: ", Describe(plan), "\n");
   RETURN_IF_ERROR(programs_.ForBatchSize(definition.build.batch_size).status());
   words_.resize(2 + CountSums(definition));
+  last_words_.resize(words_.size());
   buckets_ = std::make_unique<GradientBuckets>(plan, definition.variables.size(), words_.size());
   return OkStatus();
 }
@@ -171,21 +177,55 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
     check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
   if (!fine) return false;
-  totals.examples += static_cast<int64_t>(words_[0]);
-  totals.loss_sum += words_[1];
-  totals.metric_sums.resize(words_.size() - 2);
-  for (size_t i = 2; i < words_.size(); ++i) totals.metric_sums[i - 2] += words_[i];
+  has_state_ = false;
   RETURN_IF_ERROR(
       updates_->Run(step, [this](int v) { return Updates::Input{.value = buckets_->Reduced(v)}; }));
+  has_state_ = true;
+  std::ranges::copy(words_, last_words_.begin());
+  AddTotals(words_, totals);
   return true;
+}
+
+void Replica::AddTotals(const std::vector<double>& words, MetricTotals& totals) {
+  totals.examples += CountOf(words[0], int64_t{1} << 53);
+  totals.loss_sum += words[1];
+  totals.metric_sums.resize(words.size() - 2);
+  for (size_t i = 2; i < words.size(); ++i) totals.metric_sums[i - 2] += words[i];
+}
+
+Status Replica::CheckState() const {
+  if (has_state_) return OkStatus();
+  return FailedPrecondition(
+      "the variables of this task are not those of one step, because an update, or the transfer "
+      "of another task's variables, has not been completed");
+}
+
+StatusOr<state::SnapshotCopy> Replica::BeginSnapshot(int64_t step, std::string ledger) {
+  RETURN_IF_ERROR(CheckState());
+  return state_->BeginCopy(step, std::move(ledger), updates_->program().written());
 }
 
 Status Replica::Load(const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, options_.definition.state));
-  return state_->Load(snapshot);
+  has_state_ = false;
+  RETURN_IF_ERROR(state_->Load(snapshot));
+  has_state_ = true;
+  return OkStatus();
 }
 
 Status Replica::Broadcast(collectives::Communicator& communicator, int root, bool receive) {
+  receive = receive && communicator.rank() != root;
+  if (receive) has_state_ = false;
+  RETURN_IF_ERROR(BroadcastVariables(communicator, root, receive));
+  RETURN_IF_ERROR(BroadcastCounters(communicator, root, receive));
+  // The values have passed through the buckets, whose padding is zero.
+  std::ranges::fill(buckets_->memory(), std::byte{0});
+  if (receive) has_state_ = true;
+  return OkStatus();
+}
+
+Status Replica::BroadcastVariables(collectives::Communicator& communicator, int root,
+                                   bool receive) {
   const bool sends = communicator.rank() == root;
   const std::span<std::byte> memory = buckets_->memory();
   const size_t most = std::min(kBroadcastBytes, memory.size());
@@ -196,11 +236,21 @@ Status Replica::Broadcast(collectives::Communicator& communicator, int root, boo
             memory.first(std::min(most, variable->num_bytes() - done));
         if (sends) RETURN_IF_ERROR(variable->CopyOut(done, part));
         RETURN_IF_ERROR(communicator.Broadcast(part, root));
-        if (!sends && receive) RETURN_IF_ERROR(variable->CopyIn(done, part));
+        if (receive) RETURN_IF_ERROR(variable->CopyIn(done, part));
       }
-      if (!sends && receive) variable->CountWrite();
+      if (receive) variable->CountWrite();
     }
   }
+  return OkStatus();
+}
+
+Status Replica::BroadcastCounters(collectives::Communicator& communicator, int root, bool receive) {
+  std::vector<double> counters = last_words_;
+  counters.push_back(check_.skipped_in_a_row());
+  RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(counters)), root));
+  if (!receive) return OkStatus();
+  std::copy_n(counters.begin(), last_words_.size(), last_words_.begin());
+  check_.GoOnFrom(static_cast<int>(CountOf(counters.back(), kMaxSkippedInARow)));
   return OkStatus();
 }
 

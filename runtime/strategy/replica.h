@@ -66,17 +66,23 @@ class Replica {
   // state::RunFailure if the run must end. All ranks decide the same.
   StatusOr<bool> Apply(int64_t step, MetricTotals& totals);
 
-  // See Strategy. Call between steps.
-  state::SnapshotCopy BeginSnapshot(int64_t step, std::string ledger) {
-    return state_->BeginCopy(step, std::move(ledger), updates_->program().written());
-  }
+  // Returns whether variables and slots are those of one step. They are not before Load or
+  // Broadcast has filled them, nor after Load, Broadcast or Apply has failed half-way.
+  bool has_state() const { return has_state_; }
+  // Returns FailedPrecondition if there is no state.
+  Status CheckState() const;
+  // See Strategy. Call between steps. Returns the error of CheckState.
+  StatusOr<state::SnapshotCopy> BeginSnapshot(int64_t step, std::string ledger);
   state::Snapshot Memory() { return state_->Memory(); }
   // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.
   Status Load(const state::Snapshot& snapshot);
-  // An operation of all ranks, after Connect: sends the variables and slots of `root`. A rank takes
-  // them over if `receive` is set; otherwise its variables must be equal to those of `root`
-  // already. After an error, the variables of a receiving rank are undefined.
+  // An operation of all ranks, after Connect: sends the state of `root`, which consists of the
+  // variables, the slots, the totals of the last applied step, and the number of batches that were
+  // skipped in a row. A rank takes it over if `receive` is set; otherwise its state must be equal
+  // to that of `root` already. After an error, a receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
+  // Adds the loss and the metrics of all ranks in the last applied step, as Apply has done.
+  void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }
 
  private:
   Replica(StrategyOptions options, Replica* owner);
@@ -86,6 +92,9 @@ class Replica {
   StatusOr<uint64_t> GraphDigest() const;
   Status Prepare(int64_t bytes_per_pack);
   Status PrepareVariables();
+  Status BroadcastVariables(collectives::Communicator& communicator, int root, bool receive);
+  Status BroadcastCounters(collectives::Communicator& communicator, int root, bool receive);
+  static void AddTotals(const std::vector<double>& words, MetricTotals& totals);
 
   const optimizer::Clipping clipping_;  // of the reduced gradients
   const StrategyOptions options_;
@@ -99,7 +108,10 @@ class Replica {
   std::unique_ptr<GradientBuckets> buckets_;
   const ModelProgram* program_ = nullptr;  // of the step in progress; null: no examples
   MetricTotals own_;                       // of this rank's part
-  std::vector<double> words_;  // examples, sum of the losses, sums of the metrics: of all ranks
+  // Examples, sum of the losses, sums of the metrics, of all ranks: in the step in progress, and in
+  // the last one that was applied.
+  std::vector<double> words_, last_words_;
+  bool has_state_ = false;
 };
 
 }  // namespace tfjob::strategy

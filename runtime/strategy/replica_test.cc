@@ -116,7 +116,7 @@ void ExpectEqualUpdates(const char* layers, const Parts& parts, optimizer::Clipp
       const std::vector<float> before = ValuesOf(states[at], Slots::kWithout),
                                expected = ValuesOf(states[at + 1], Slots::kWithout);
       const std::vector<float> actual =
-          ValuesOf(replica->BeginSnapshot(step + 1, "").Finish(), Slots::kWithout);
+          ValuesOf(replica->BeginSnapshot(step + 1, "")->Finish(), Slots::kWithout);
       ASSERT_LE(Norm(actual, expected), 1e-5 * Norm(before, expected)) << "step " << step;
     }
   });
@@ -153,7 +153,7 @@ TEST(Replica, AllRanksHoldTheSameBits) {
     MetricTotals totals;
     for (int64_t step = 0; step < 20; ++step)
       ASSERT_EQ(Step(*replica, parts, rank, step, totals), OkStatus());
-    values[at] = ValuesOf(replica->BeginSnapshot(20, "").Finish(), Slots::kWith);
+    values[at] = ValuesOf(replica->BeginSnapshot(20, "")->Finish(), Slots::kWith);
   });
   EXPECT_EQ(values[0], values[1]);
   EXPECT_EQ(values[0], values[2]);
@@ -172,7 +172,7 @@ TEST(Replica, AveragesMovingStatisticsOverRanksWithExamples) {
     ASSERT_EQ(Step(*replica, parts, rank, 0, totals), OkStatus());
     const data::Batch all = Rows(0, 4);
     const auto x = all.tensors[0].value.data<float>();
-    const state::Snapshot after = replica->BeginSnapshot(1, "").Finish();
+    const state::Snapshot after = replica->BeginSnapshot(1, "")->Finish();
     for (size_t v = 0; v < definition.variables.size(); ++v) {
       if (definition.variables[v].name != "batch_normalization/moving_mean") continue;
       const float mean = (x[0] + x[2] + x[4] + x[6]) / 4;
@@ -192,8 +192,69 @@ TEST(Replica, BroadcastsItsState) {
       ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
     }
     ASSERT_TRUE(replica->Broadcast(communicator, 1, /*receive=*/rank == 0).ok());
-    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), Slots::kWith),
+    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "")->Finish(), Slots::kWith),
               ValuesOf(InitialState(definition), Slots::kWith));
+  });
+}
+
+// Expects the padding between the two variables of a Dense layer with two inputs and one unit to be
+// zero in every AllReduce.
+class PaddingCheck : public MeetingCommunicator {
+ public:
+  using MeetingCommunicator::MeetingCommunicator;
+  Status AllReduce(std::span<std::byte> values, DType dtype,
+                   collectives::Reduction reduction) override {
+    if (dtype == DType::kFloat32) {
+      EXPECT_EQ(values.size(), 2 * kBucketAlignment);
+      const size_t ends[] = {sizeof(float), kBucketAlignment + 2 * sizeof(float)};
+      const size_t begins[] = {kBucketAlignment, 2 * kBucketAlignment};
+      for (size_t i = 0; i < 2; ++i) {
+        for (size_t at = ends[i]; at < begins[i]; ++at) EXPECT_EQ(values[at], std::byte{0}) << at;
+      }
+    }
+    return MeetingCommunicator::AllReduce(values, dtype, reduction);
+  }
+};
+
+TEST(Replica, ThePaddingOfBucketsIsZeroAfterABroadcast) {
+  const ModelDefinition definition = Define(R"([{"Dense": {"units": 1}}])", 2);
+  auto meeting = std::make_shared<Meeting>(1);
+  PaddingCheck communicator(meeting, 0);
+  auto replica = *Replica::Create(Options(definition), 0);
+  ASSERT_TRUE(replica->Connect(communicator).ok());
+  ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+  MetricTotals totals;
+  ASSERT_EQ(Step(*replica, {2}, 0, 0, totals), OkStatus());
+  ASSERT_TRUE(replica->Broadcast(communicator, 0, /*receive=*/false).ok());
+  ASSERT_EQ(Step(*replica, {2}, 0, 1, totals), OkStatus());
+}
+
+// A rank that takes over a state goes on counting where the other one is.
+TEST(Replica, BroadcastsHowManyBatchesWereSkippedInARow) {
+  const ModelDefinition definition = Define(kTwoLayers, 2);
+  OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {
+    StrategyOptions options = Options(definition, rank);
+    options.on_non_finite = config::OnNonFinite::kSkip;
+    auto replica = *Replica::Create(std::move(options), 0);
+    data::Batch bad = Rows(0, 2);
+    bad.tensors[0].value.data<float>()[0] = NAN;
+    MetricTotals totals;
+    const auto skip = [&](int ranks) -> StatusOr<bool> {
+      RETURN_IF_ERROR(replica->Compute(bad, 0, {2 * ranks, ranks}));
+      RETURN_IF_ERROR(replica->Reduce());
+      return replica->Apply(0, totals);
+    };
+    if (rank == 0) {
+      MeetingCommunicator alone(std::make_shared<Meeting>(1), 0);
+      ASSERT_TRUE(replica->Connect(alone).ok());
+      ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+      for (int i = 0; i < kMaxSkippedInARow - 1; ++i) ASSERT_FALSE(*skip(1));
+      replica->Disconnect();
+    }
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    ASSERT_TRUE(replica->Broadcast(communicator, 0, /*receive=*/rank == 1).ok());
+    ASSERT_FALSE(*skip(2));
+    EXPECT_TRUE(state::IsRunFailure(skip(2).status())) << "rank " << rank;
   });
 }
 
@@ -219,7 +280,7 @@ TEST(Replica, AllRanksDecideTheSameAboutNumbersThatAreNotFinite) {
       results[at] = applied.status();
       skipped[at] = applied.ok() && !*applied ? 1 : 0;
       EXPECT_EQ(totals.examples, 0);
-      EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), Slots::kWithout),
+      EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "")->Finish(), Slots::kWithout),
                 ValuesOf(InitialState(definition), Slots::kWithout));
     });
     const bool fails = rule == config::OnNonFinite::kFail;
@@ -243,7 +304,7 @@ TEST(Replica, AFailedProgramAbortsTheOthers) {
     if (rank == 0) {
       EXPECT_FALSE(replica->Reduce().ok());
     }
-    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "").Finish(), Slots::kWithout),
+    EXPECT_EQ(ValuesOf(replica->BeginSnapshot(0, "")->Finish(), Slots::kWithout),
               ValuesOf(InitialState(definition), Slots::kWithout));
   });
 }

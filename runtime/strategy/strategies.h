@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "runtime/base/status.h"
 #include "runtime/cluster/cluster.h"
@@ -37,6 +38,9 @@ struct TrainingTask {
   collectives::Endpoint* endpoint = nullptr;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop
+  // What must be equal in all tasks that make batches together, one line per item, "NAME: VALUE":
+  // the settings and the data that determine which examples a step uses.
+  std::string agreement;
 };
 
 struct StrategyEntry {

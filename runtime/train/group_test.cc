@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <tuple>
 
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
@@ -104,18 +105,31 @@ TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   }
 }
 
-TEST_F(GroupTest, RefusesATaskWithAnotherProgram) {
+TEST_F(GroupTest, RefusesATaskWithAnotherTrainingFile) {
   std::vector<cluster::TfConfig> clusters;
   const std::vector<Task> two = {{"chief", 0}, {"worker", 0}};
   for (const Task& task : two) clusters.push_back(Static(task, two));
   FreeAddresses();
-  RunningTask chief(Config("model", "batch_size: 8\nepochs: 1\n"), clusters[0]);
-  RunningTask worker(Config("model", "batch_size: 9\nepochs: 1\n"), clusters[1]);
-  ASSERT_TRUE(worker.AwaitEnd());
-  const Status refused = worker.End();
-  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
-  EXPECT_NE(Message(refused).find("'global batch: 16'"), std::string::npos) << refused;
-  EXPECT_NE(Message(refused).find("'global batch: 18'"), std::string::npos) << refused;
+  const config::TrainingConfig config = Config("model", "batch_size: 8\nepochs: 1\n");
+  RunningTask chief(config, clusters[0]);
+  config::TrainingConfig batch = config, epochs = config, examples = config, order = config;
+  batch.batch_size = 9;
+  epochs.epochs = 2;
+  examples.data.train.examples = 51;
+  order.data.shuffle = false;
+  const std::tuple<config::TrainingConfig, const char*, const char*> cases[] = {
+      {batch, "'global batch: 16'", "'global batch: 18'"},
+      {epochs, "'epochs: 1'", "'epochs: 2'"},
+      {examples, "'examples of data.train: 50'", "'examples of data.train: 51'"},
+      {order, "'data.shuffle: true'", "'data.shuffle: false'"}};
+  for (const auto& [other, expected, actual] : cases) {
+    RunningTask worker(other, clusters[1]);
+    ASSERT_TRUE(worker.AwaitEnd()) << actual;
+    const Status refused = worker.End();
+    EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition) << refused;
+    EXPECT_NE(Message(refused).find(expected), std::string::npos) << refused;
+    EXPECT_NE(Message(refused).find(actual), std::string::npos) << refused;
+  }
   EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
 }
 

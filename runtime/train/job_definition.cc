@@ -203,4 +203,12 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
   return steps;
 }
 
+std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples) {
+  return StrCat("max_steps: ", config.max_steps, "\nepochs: ", config.epochs,
+                "\nexamples of data.train: ", examples,
+                "\ndata.train.scale: ", config.data.train.scale,
+                "\ndata.shuffle: ", config.data.shuffle ? "true" : "false",
+                "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n");
+}
+
 }  // namespace tfjob::train

@@ -67,5 +67,9 @@ int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, in
 // together counts once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
+// Describes what determines which examples a step uses, and how many steps there are: keys of the
+// training file, and the number of examples. One line per item, "NAME: VALUE". Tasks that make
+// batches together must have it in common.
+std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples);
 
 }  // namespace tfjob::train

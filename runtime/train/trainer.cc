@@ -85,7 +85,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,
       .global_batch = config::GlobalBatchSize(context_.config(), tasks_),
-      .last_step = total_steps_};
+      .last_step = total_steps_,
+      .agreement = TrainingAgreement(context_.config(), dataset_->size())};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
   if (!device.runtime->immediate()) {
     kTrainLog.Warning("computes on a device for tests: much slower than the CPU",
