@@ -20,8 +20,8 @@ PeerRole RoleOfTask(std::string_view task);
 enum class PeerHealth {
   kConnected,
   kSuspected,  // connected, but silent for 2 s
-  kStuck,      // responds, but the others no longer wait for its gradient (its step lease has
-               // expired)
+  kStuck,      // responds, but has kept the others waiting for long. With parameter servers, they no
+               // longer wait for its gradient (its step lease has expired).
   kLost,       // no longer connected
   kUnknown,    // not connected yet
 };
@@ -50,8 +50,8 @@ struct PeerEvent {
     kLost,       // the peer's connection closed, or its lease of 10 s expired
     kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
     kRestoring,  // the chief fills servers that have no state
-    kStuck,      // a responding worker has lost its token: others compute the missing gradients
-    kReturned,   // a stuck worker contributes again
+    kStuck,      // a responding task keeps the others waiting (PeerHealth::kStuck)
+    kReturned,   // a stuck task contributes again
     // A peer was asked to end. A training task has left, or is about to. A server keeps its state
     // until the chief has copied it or the server's time has elapsed.
     kEnding,

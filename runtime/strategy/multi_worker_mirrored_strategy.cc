@@ -98,7 +98,7 @@ class MultiWorkerMirrored : public Strategy {
   Status Leave() override {
     Status left = OkStatus();
     while (!options_.leads && replica_->has_state() && left.ok()) left = Join();
-    Drop(Cancelled("this task has made its last step"));
+    Drop();
     if (options_.leads) return OkStatus();  // Finish follows
     const Status told = options_.group->Leave();
     return left.ok() || absl::IsCancelled(left) ? told : left;
@@ -106,21 +106,24 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Withdraw() override {
     if (generation_.communicator != nullptr) {
+      options_.group->AbortAfter(options_.stop_patience);
       const Status told = announcements_.Exchange(*generation_.communicator, 0, /*ending=*/true);
       if (told.ok()) (void)generation_.communicator->Barrier();  // all have read the announcement
     }
-    Drop(Cancelled("this task was asked to end"));
+    Drop();
     return options_.group->Depart();
   }
 
   Status Finish() override { return options_.group->Finish(); }
 
   Status Fail(const Status& failure) override {
-    Drop(failure);
+    if (generation_.communicator != nullptr) generation_.communicator->Abort(failure);
+    Drop();
     return options_.group->Fail(failure);
   }
 
   std::vector<state::PeerState> Peers() override { return options_.group->Peers(); }
+  std::string_view AboutStuckTasks() const override { return "the others wait for it"; }
   bool OthersContinue() const override { return false; }
 
  private:
@@ -129,12 +132,15 @@ class MultiWorkerMirrored : public Strategy {
   // Joins a generation, and ends with the state that all of its tasks have in common.
   Status Join() {
     while (true) {
-      Drop(Cancelled("the task joins a new generation"));
-      ASSIGN_OR_RETURN(generation_,
-                       options_.group->Join(
-                           {.step = replica_->has_state() ? drawn_ : -1, .agreement = agreement_}));
+      Drop();
+      ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = replica_->has_state() ? drawn_ : -1,
+                                                          .state_generation = state_generation_,
+                                                          .agreement = agreement_}));
       const Status shared = ShareState();
-      if (shared.ok()) return OkStatus();
+      if (shared.ok()) {
+        state_generation_ = generation_.number;
+        return OkStatus();
+      }
       if (!provided_.ok()) return provided_;
       RETURN_IF_ERROR(DropFailed(shared));
     }
@@ -153,7 +159,9 @@ class MultiWorkerMirrored : public Strategy {
       RETURN_IF_ERROR(provided_);
     }
     RETURN_IF_ERROR(replica_->Connect(communicator));
-    const auto lacks = [&](const collectives::Member& member) { return member.step != newest; };
+    const auto lacks = [&](const collectives::Member& member) {
+      return !HasStateOf(member, MemberOf(root));
+    };
     if (newest >= 0 && std::ranges::none_of(generation_.members, lacks)) return OkStatus();
     std::array<int64_t, 2> position = {global_step_, drawn_};
     RETURN_IF_ERROR(communicator.Broadcast(std::as_writable_bytes(std::span(position)), root));
@@ -221,7 +229,7 @@ class MultiWorkerMirrored : public Strategy {
                                            "wait for its replacement")});
     }
     (void)generation_.communicator->Barrier();  // all have read the announcement
-    Drop(Cancelled("a task was asked to end"));
+    Drop();
     StepOutcome outcome = Outcome();
     outcome.dropped = true;
     return outcome;
@@ -230,13 +238,13 @@ class MultiWorkerMirrored : public Strategy {
   // Drops the generation after an error of its communicator. Returns the error if this task must
   // not join again: an exchange has taken longer than strategy.timeout_seconds.
   Status DropFailed(const Status& why) {
-    Drop(why);
+    Drop();
     return absl::IsDeadlineExceeded(why) ? why : OkStatus();
   }
 
-  void Drop(const Status& why) {
+  // Ends the use of the communicator. Only tasks that still need this one in an operation notice.
+  void Drop() {
     replica_->Disconnect();
-    if (generation_.communicator != nullptr) generation_.communicator->Abort(why);
     generation_.communicator.reset();
   }
 
@@ -245,6 +253,7 @@ class MultiWorkerMirrored : public Strategy {
   std::unique_ptr<Replica> replica_;
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
+  int64_t state_generation_ = 0;  // see collectives::Joining
   Status provided_;  // the leader's error, if it cannot provide a state
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
@@ -323,6 +332,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
        .last_step = task.last_step,
+       .stop_patience = task.stop_patience,
        .agreement = std::move(task.agreement),
        .on_event = std::move(task.on_event)});
 }

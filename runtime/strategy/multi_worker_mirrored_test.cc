@@ -8,6 +8,7 @@
 
 #include "runtime/data/pipeline.h"
 #include "runtime/model/keras.h"
+#include "runtime/state/run_failure.h"
 #include "runtime/strategy/multi_worker_mirrored_strategy.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/strategy/test_group.h"
@@ -79,11 +80,12 @@ void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0
        .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
 }
 
-// Trains until `last`. Returns the state, or the error of a step. Expects the task to report every
-// batch once, whether it has applied the step or has taken over the state of a task that has.
-StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last, int64_t bad = kNone) {
-  ASSIGN_OR_RETURN(StepOutcome outcome, task.strategy->Start());
-  const StepOutcome first = outcome;
+// Trains from `first` until `last`. Returns the state, or the error of a step. Expects the task to
+// report every batch once, whether it has applied the step or has taken over the state of a task
+// that has.
+StatusOr<state::Snapshot> TrainOn(Task& task, StepOutcome first, int ranks, int64_t last,
+                                  int64_t bad = kNone) {
+  StepOutcome outcome = first;
   MetricTotals totals;
   int64_t skipped = 0;
   while (outcome.global_step < last) {
@@ -95,6 +97,11 @@ StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last, int64_t b
   EXPECT_EQ(totals.examples, kGlobalBatch * (last - first.global_step));
   EXPECT_EQ(skipped, outcome.drawn - first.drawn - (last - first.global_step));
   return task.strategy->TakeSnapshot();
+}
+
+StatusOr<state::Snapshot> TrainTo(Task& task, int ranks, int64_t last, int64_t bad = kNone) {
+  ASSIGN_OR_RETURN(const StepOutcome first, task.strategy->Start());
+  return TrainOn(task, first, ranks, last, bad);
 }
 
 void OnThreads(int ranks, const std::function<void(int)>& work) {
@@ -172,7 +179,7 @@ TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
     return [&, generation](int64_t operation, int rank) {
       if (generation == 1) return rank == 0 && operation == kTotalsOfTheSecondStep;
       if (rank != 0 || operation != kFirstVariable) return false;
-      EXPECT_TRUE(running->GroupOf(0)->Finish(OkStatus()).ok());  // no generation follows
+      EXPECT_TRUE(running->GroupOf(0)->Finish().ok());  // no generation follows
       return true;
     };
   });
@@ -224,17 +231,24 @@ TEST(MultiWorkerMirrored, AReplacedLeaderTakesTheStateOfASurvivor) {
   ExpectToSurviveTheLossOf(0);
 }
 
-TEST(MultiWorkerMirrored, TheOthersLearnThatATaskEnds) {
+TEST(MultiWorkerMirrored, TheOthersLearnThatATaskEndsAndWaitForItsReplacement) {
+  TestJob undisturbed(2);
+  const std::vector<float> expected = TrainAll(undisturbed, 2, 8)[0];
   TestJob job(2);
   OnThreads(2, [&](int rank) {
     Task task;
     Create(job, 2, rank, task);
     ASSERT_TRUE(TrainTo(task, 2, 3).ok());
+    MetricTotals totals;
     if (rank == 1) {
       EXPECT_TRUE(task.strategy->Withdraw().ok());
+      Task replacement;
+      Create(job, 2, rank, replacement);
+      const auto state = TrainTo(replacement, 2, 8);
+      ASSERT_TRUE(state.ok()) << state.status();
+      EXPECT_EQ(ValuesOf(*state, Slots::kWith), expected);
       return;
     }
-    MetricTotals totals;
     const auto outcome = task.strategy->Step(BatchOf(3, 0, 2), totals);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     EXPECT_TRUE(outcome->dropped);
@@ -243,6 +257,24 @@ TEST(MultiWorkerMirrored, TheOthersLearnThatATaskEnds) {
     ASSERT_EQ(task.events.size(), 1);
     EXPECT_EQ(task.events[0].kind, state::PeerEvent::Kind::kServerEnding);
     EXPECT_EQ(task.events[0].peer, "worker 1");
+    ASSERT_TRUE(TrainOn(task, *outcome, 2, 8).ok());
+    EXPECT_EQ(ValuesOf(*task.strategy->TakeSnapshot(), Slots::kWith), expected);
+  });
+}
+
+TEST(MultiWorkerMirrored, AFailureOfAWorkerEndsTheRunForAll) {
+  TestJob job(2);
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task);
+    ASSERT_TRUE(TrainTo(task, 2, 3).ok());
+    const Status failure = state::RunFailure("step 3: worker 0 has found a NaN");
+    if (rank == 1) {
+      EXPECT_TRUE(task.strategy->Fail(failure).ok());
+      return;
+    }
+    MetricTotals totals;
+    EXPECT_EQ(task.strategy->Step(BatchOf(3, 0, 2), totals).status(), failure);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -67,6 +68,10 @@ class Strategy {
   // to every task, and exit with it once the chief has also called this.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
+  // Says what the others do about a stuck task (state::PeerHealth::kStuck), for users.
+  virtual std::string_view AboutStuckTasks() const {
+    return "no longer waited for; others compute what is missing";
+  }
 };
 
 }  // namespace tfjob::strategy

@@ -17,6 +17,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowEvery = 250ms;
+constexpr char kStuckTasks[] = "stuck workers";  // a problem on the board
 
 }  // namespace
 
@@ -152,9 +153,12 @@ bool Trainer::ShouldNotWait() {
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
   if (event.kind == Kind::kAbsent) return ShowAbsent(event);
+  // No step ends while all wait for a stuck task, so ShowProgress is not called.
+  if (event.kind == Kind::kStuck) context_.board().ShowProblem(kStuckTasks, event.message);
+  if (event.kind == Kind::kReturned) context_.board().ShowProblem(kStuckTasks, "");
   if (event.kind == Kind::kEnding) trainers_end_ = true;
   if (event.kind == Kind::kServerEnding) servers_end_ = true;
-  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
+  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected || event.kind == Kind::kStuck ||
       event.kind == Kind::kServerEnding) {
     kTrainLog.Warning(event.message, {{"peer", event.peer}});
   } else {
@@ -335,8 +339,8 @@ void Trainer::ShowStuck(const std::vector<state::PeerState>& peers) {
     if (peer.health != state::PeerHealth::kStuck) continue;
     stuck += StrCat(stuck.empty() ? "" : ", ", peer.task, " (", peer.address, ")");
   }
-  if (!stuck.empty()) stuck += ": no longer waited for; others compute what is missing";
-  context_.board().ShowProblem("stuck workers", stuck);
+  if (!stuck.empty()) stuck += StrCat(": ", strategy_->AboutStuckTasks());
+  context_.board().ShowProblem(kStuckTasks, stuck);
 }
 
 }  // namespace tfjob::train
