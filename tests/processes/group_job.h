@@ -1,0 +1,139 @@
+// Runs a job of multi_worker_mirrored as processes that a test starts, signals and starts again.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/progress/client.h"
+#include "runtime/rpc/server.h"
+#include "tests/processes/program.h"
+
+namespace tfjob::processes {
+
+// What the training file of a task says.
+struct GroupSettings {
+  int max_steps = 2000;
+  // The last batch of an epoch has one example, so two of three tasks have none.
+  int examples = 481;
+  int batch_size = 8;
+  bool shuffle = true;
+  std::string strategy = "multi_worker_mirrored";
+  std::string eval = {};  // the section data.eval
+};
+
+class GroupJob {
+ public:
+  GroupJob(const std::string& name, const std::vector<cluster::Task>& tasks)
+      : folder_(testing::TempDir() + "/group_job_" + name), tasks_(tasks) {
+    std::filesystem::remove_all(folder_);
+    EXPECT_TRUE(MakeDirectories(folder_).ok());
+    std::vector<std::unique_ptr<rpc::Server>> held;
+    for (const cluster::Task& task : tasks) {
+      held.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
+      if (config_.cluster.jobs.empty() || config_.cluster.jobs.back().name != task.type) {
+        config_.cluster.jobs.push_back({.name = task.type});
+      }
+      config_.cluster.jobs.back().addresses[task.index] = StrCat("127.0.0.1:", held.back()->port());
+    }
+  }
+
+  // Starts a task, or its replacement, whose output then replaces that of the process before.
+  void Start(const cluster::Task& task, const GroupSettings& settings = {}) {
+    config_.task = task;
+    const std::string path = StrCat(folder_, "/", task.type, task.index);
+    ASSERT_TRUE(WriteFileAtomically(path + ".yaml", TrainingFile(settings)).ok());
+    programs_[task] = std::make_unique<Program>(
+        Runfile("runtime/cmd/tfjob-trainer"), std::vector{StrCat("--config=", path, ".yaml")},
+        std::map<std::string, std::string>{{"TF_CONFIG", cluster::Print(config_)},
+                                           {"TFJOB_UID", "uid"}},
+        path + ".log");
+  }
+  void StartAll(const GroupSettings& settings = {}) {
+    for (const cluster::Task& task : tasks_) Start(task, settings);
+  }
+
+  Program& of(const cluster::Task& task) { return *programs_.at(task); }
+  // Waits until the task has logged a step. Every 100th step is logged.
+  bool AwaitSteps(const cluster::Task& task) { return of(task).AwaitOutput(" result=", 60s); }
+  // Ends the task with the signal, and expects this exit status.
+  void End(const cluster::Task& task, int signal) {
+    of(task).Signal(signal);
+    EXPECT_EQ(of(task).AwaitEnd(60s), 128 + signal) << Outputs();
+  }
+  void AwaitEnd() {
+    for (auto& [task, program] : programs_) {
+      EXPECT_EQ(program->AwaitEnd(60s), 0) << cluster::ToString(task) << "\n" << Outputs();
+    }
+  }
+  // Returns the step from which the task has trained; -1 if it has not.
+  int64_t FirstStep(const cluster::Task& task) {
+    const std::string output = of(task).Output(), key = "from_step=";
+    const size_t at = output.find(key);
+    return at == std::string::npos ? -1 : std::stoll(output.substr(at + key.size()));
+  }
+  std::string Problem(const cluster::Task& task, const std::string& what) {
+    const auto progress = progress::ProgressClient(config_.cluster.address(task)).Fetch(1s);
+    if (!progress.ok()) return "";
+    const auto found = progress->problems.find(what);
+    return found == progress->problems.end() ? "" : found->second;
+  }
+
+  std::string Outputs() const {
+    std::string all;
+    for (const auto& [task, program] : programs_)
+      all += StrCat("---- ", cluster::ToString(task), "\n", program->Output());
+    return all;
+  }
+  int64_t LastCheckpoint() const {
+    auto latest = io::LatestCheckpoint(folder_ + "/model");
+    return latest.ok() && *latest ? (*latest)->step : -1;
+  }
+  // Returns the contents of the last checkpoint's files, by the ends of their names.
+  std::map<std::string, std::string> Files() const {
+    std::map<std::string, std::string> files;
+    const std::string prefix = io::CheckpointPrefix(folder_ + "/model", LastCheckpoint());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/model")) {
+      const std::string path = entry.path().string();
+      if (path.starts_with(prefix)) files[path.substr(prefix.size())] = *ReadFile(path);
+    }
+    return files;
+  }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string TrainingFile(const GroupSettings& settings) const {
+    return StrCat(R"(
+model:
+  layers:
+  - InputLayer: {batch_shape: [null, 6]}
+  - Dense: {units: 16, activation: tanh}
+  - Dense: {units: 1}
+loss: mean_squared_error
+optimizer: {name: adam, learning_rate: 0.005}
+data:
+  train: {format: linear, weights: [1, -1, 3, 0.5, 2, -2], noise: 0.3, examples: )",
+                  settings.examples, "}\n",
+                  settings.eval.empty() ? "" : StrCat("  eval: ", settings.eval, "\n"),
+                  "  shuffle: ", settings.shuffle ? "true" : "false",
+                  "\nbatch_size: ", settings.batch_size, "\nmax_steps: ", settings.max_steps,
+                  "\nthreads: 1\nseed: 7\nsave_checkpoints_steps: 1000000\n",
+                  "log_step_count_steps: 100\nstrategy: {name: ", settings.strategy,
+                  "}\nmodel_dir: ", folder_, "/model\n");
+  }
+
+  const std::string folder_;
+  const std::vector<cluster::Task> tasks_;
+  cluster::TfConfig config_;
+  std::map<cluster::Task, std::unique_ptr<Program>> programs_;
+};
+
+}  // namespace tfjob::processes

@@ -1,0 +1,141 @@
+// Disturbs a job of multi_worker_mirrored that runs as processes. Each run must write the checkpoint
+// of an undisturbed run, byte for byte: a step that is lost, repeated, or made without a task would
+// change it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "tests/processes/group_job.h"
+
+namespace tfjob::processes {
+namespace {
+
+using cluster::Task;
+
+const Task kChief{"chief", 0}, kWorker0{"worker", 0}, kWorker1{"worker", 1}, kWorker2{"worker", 2};
+const std::vector<Task> kTasks = {kChief, kWorker0, kWorker1};
+
+// Returns the checkpoint of an undisturbed run.
+const std::map<std::string, std::string>& Expected() {
+  static const std::map<std::string, std::string> files = [] {
+    GroupJob job("undisturbed", kTasks);
+    job.StartAll();
+    job.AwaitEnd();
+    EXPECT_EQ(job.LastCheckpoint(), GroupSettings().max_steps);
+    return job.Files();
+  }();
+  return files;
+}
+
+// Waits until the job has ended, and expects the checkpoint of an undisturbed run.
+void ExpectUndisturbedEnd(GroupJob& job) {
+  job.AwaitEnd();
+  EXPECT_EQ(job.LastCheckpoint(), GroupSettings().max_steps) << job.Outputs();
+  ASSERT_EQ(job.Files().size(), 2u) << "an index and its data";
+  EXPECT_TRUE(job.Files() == Expected()) << "the checkpoints differ\n" << job.Outputs();
+}
+
+class LostTaskTest : public testing::TestWithParam<Task> {};
+
+TEST_P(LostTaskTest, ItsReplacementGoesOnFromTheStateOfTheOthers) {
+  const Task lost = GetParam();
+  GroupJob job("lost_" + lost.type, kTasks);
+  job.StartAll();
+  ASSERT_TRUE(job.AwaitSteps(lost)) << job.Outputs();
+  job.End(lost, SIGKILL);
+  job.Start(lost);
+  ASSERT_NO_FATAL_FAILURE(ExpectUndisturbedEnd(job));
+  EXPECT_GE(job.FirstStep(lost), 100) << job.Outputs();
+}
+
+INSTANTIATE_TEST_SUITE_P(, LostTaskTest, testing::Values(kWorker1, kChief),
+                         [](const auto& info) { return info.param.type; });
+
+TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
+  GroupJob job("sigterm", kTasks);
+  job.StartAll();
+  ASSERT_TRUE(job.AwaitSteps(kWorker1)) << job.Outputs();
+  job.End(kWorker1, SIGTERM);
+  ASSERT_TRUE(job.of(kChief).AwaitOutput("was asked to end", 10s)) << job.Outputs();
+  job.Start(kWorker1);
+  ASSERT_NO_FATAL_FAILURE(ExpectUndisturbedEnd(job));
+  EXPECT_GE(job.FirstStep(kWorker1), 100) << job.Outputs();
+}
+
+TEST(GroupProcessTest, GoesOnFromTheStepAtWhichAllWereAskedToEnd) {
+  GroupJob job("sigterm_all", kTasks);
+  job.StartAll();
+  ASSERT_TRUE(job.AwaitSteps(kChief)) << job.Outputs();
+  for (const Task& task : kTasks) job.of(task).Signal(SIGTERM);
+  for (const Task& task : kTasks) EXPECT_EQ(job.of(task).AwaitEnd(60s), 143) << job.Outputs();
+  const int64_t saved = job.LastCheckpoint();
+  EXPECT_GE(saved, 100) << job.Outputs();
+  job.StartAll();
+  ASSERT_NO_FATAL_FAILURE(ExpectUndisturbedEnd(job));
+  for (const Task& task : kTasks) EXPECT_EQ(job.FirstStep(task), saved) << job.Outputs();
+}
+
+TEST(GroupProcessTest, ShowsWhoKeepsTheOthersWaiting) {
+  GroupJob job("stopped", kTasks);
+  job.StartAll();
+  ASSERT_TRUE(job.AwaitSteps(kWorker1)) << job.Outputs();
+  job.of(kWorker1).Signal(SIGSTOP);
+  const auto shown = [&] { return job.Problem(kChief, "stuck workers"); };
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (shown().empty() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(20ms);
+  EXPECT_NE(shown().find("worker 1 (127.0.0.1:"), std::string::npos) << shown() << job.Outputs();
+  job.of(kWorker1).Signal(SIGCONT);
+  ExpectUndisturbedEnd(job);
+}
+
+TEST(GroupProcessTest, WorkerZeroLeadsAGroupWithoutAChief) {
+  GroupJob job("no_chief", {kWorker0, kWorker1, kWorker2});
+  job.StartAll();
+  ExpectUndisturbedEnd(job);
+}
+
+TEST(GroupProcessTest, ASingleTaskTakesTheStepsOfOneDevice) {
+  std::map<std::string, std::string> files[2];
+  const char* const strategies[] = {"multi_worker_mirrored", "one_device"};
+  for (size_t i = 0; i < 2; ++i) {
+    GroupJob job(StrCat("single_", i), {kChief});
+    job.Start(kChief, {.max_steps = 200, .strategy = strategies[i]});
+    job.AwaitEnd();
+    files[i] = job.Files();
+  }
+  ASSERT_EQ(files[0].size(), 2u);
+  EXPECT_TRUE(files[0] == files[1]);
+}
+
+TEST(GroupProcessTest, AnEvaluatorEvaluatesTheCheckpoints) {
+  const Task evaluator{"evaluator", 0};
+  GroupJob job("evaluator", {kChief, kWorker0, evaluator});
+  job.StartAll({.max_steps = 300,
+                .eval = "{format: linear, weights: [1, -1, 3, 0.5, 2, -2], examples: 50}"});
+  job.AwaitEnd();
+  EXPECT_NE(job.of(evaluator).Output().find("its last checkpoint evaluated"), std::string::npos)
+      << job.Outputs();
+}
+
+TEST(GroupProcessTest, RefusesATaskWithAnotherTrainingFile) {
+  GroupJob job("misfit", kTasks);
+  job.Start(kChief);
+  job.Start(kWorker0);
+  const std::tuple<GroupSettings, const char*, const char*> misfits[] = {
+      {{.max_steps = 2001}, "'max_steps: 2000'", "'max_steps: 2001'"},
+      {{.batch_size = 9}, "'global batch: 24'", "'global batch: 27'"}};
+  for (const auto& [settings, expected, actual] : misfits) {
+    job.Start(kWorker1, settings);
+    EXPECT_GT(job.of(kWorker1).AwaitEnd(20s), 0) << job.Outputs();
+    const std::string output = job.of(kWorker1).Output();
+    EXPECT_NE(output.find(expected), std::string::npos) << output;
+    EXPECT_NE(output.find(actual), std::string::npos) << output;
+  }
+  job.Start(kWorker1);
+  ExpectUndisturbedEnd(job);
+}
+
+}  // namespace
+}  // namespace tfjob::processes
