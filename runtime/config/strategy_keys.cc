@@ -59,6 +59,16 @@ void AddReductionKeys(std::vector<Key>& keys) {
                          "`ring` and `nccl`, TensorFlow's other names, are rejected.",
                   .choices = {"auto", "ring", "nccl"},
                   .when_values = {"multi_worker_mirrored"}});
+  keys.push_back({.path = "strategy.transport",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::transport>(),
+                  .doc = "How the tasks exchange gradients. `auto`: through shared memory if all "
+                         "tasks run on one machine, in one network namespace and as the same user, "
+                         "and otherwise over TCP. `tcp` and `shared_memory` force one of the two; "
+                         "if the tasks cannot share memory, `shared_memory` is an error. The "
+                         "transport does not change the results.",
+                  .choices = {std::begin(kTransportNames), std::end(kTransportNames)},
+                  .when_values = {"multi_worker_mirrored"}});
   for (size_t i = first; i < keys.size(); ++i) keys[i].when_key = "strategy.name";
 }
 

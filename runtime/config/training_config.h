@@ -127,6 +127,10 @@ inline constexpr const char* kStrategyNames[] = {"auto",
                                                  "central_storage",
                                                  "parameter_server"};
 enum class CollectiveImplementation { kAuto, kRing, kNccl };
+// How tasks exchange gradients without parameter servers. The names in the training file are in the
+// order of the enum.
+enum class CollectiveTransport { kAuto, kTcp, kSharedMemory };
+inline constexpr const char* kTransportNames[] = {"auto", "tcp", "shared_memory"};
 inline constexpr int64_t kMostDevices = 256;
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
@@ -135,11 +139,12 @@ struct StrategyConfig {
   // kAuto: strategy::Select chooses by the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
-  // The next four fields apply to strategies that reduce gradients over devices.
+  // The next five fields apply to strategies that reduce gradients over devices.
   int64_t devices = 1;                    // of this task
   int64_t bytes_per_pack = 0;             // 0: automatic
   std::optional<double> timeout_seconds;  // of one collective operation; unset or 0: no limit
   CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // Validate: kAuto
+  CollectiveTransport transport = CollectiveTransport::kAuto;
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;

@@ -368,7 +368,7 @@ TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
   EXPECT_EQ(Checked({{"strategy", "{name: central_storage, devices: 2}"}}), "accepted");
   EXPECT_EQ(Checked({{"strategy",
                       "{name: multi_worker_mirrored, timeout_seconds: 30, bytes_per_pack: 0, "
-                      "implementation: auto}"}}),
+                      "implementation: auto, transport: shared_memory}"}}),
             "accepted");
   EXPECT_EQ(Checked({{"strategy.devices", "2"}}),
             "strategy.devices: belongs to strategy.name mirrored, multi_worker_mirrored, "
@@ -379,6 +379,9 @@ TEST(TrainingConfig, KeysOfAnotherStrategyAreErrors) {
             "but strategy.name is central_storage; remove one of the two");
   EXPECT_EQ(Checked({{"strategy", "{name: mirrored, timeout_seconds: 3}"}}),
             "strategy.timeout_seconds: belongs to strategy.name multi_worker_mirrored, but "
+            "strategy.name is mirrored; remove one of the two");
+  EXPECT_EQ(Checked({{"strategy", "{name: mirrored, transport: tcp}"}}),
+            "strategy.transport: belongs to strategy.name multi_worker_mirrored, but "
             "strategy.name is mirrored; remove one of the two");
   EXPECT_EQ(Checked({{"strategy", "{name: mirrored, mode: sync}"}}),
             "strategy.mode: belongs to strategy.name auto, parameter_server, but strategy.name is "

@@ -7,7 +7,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
-#include "runtime/collectives/socket_communicator.h"
+#include "runtime/collectives/task_communicator.h"
 #include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/replica.h"
@@ -50,7 +50,9 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Create() {
     ASSIGN_OR_RETURN(replica_, Replica::Create(options_.common, options_.bytes_per_pack));
-    agreement_ = StrCat("global batch: ", options_.global_batch, "\n", options_.agreement,
+    agreement_ = StrCat("global batch: ", options_.global_batch, "\ntransport: ",
+                        config::kTransportNames[static_cast<size_t>(options_.transport)], "\n",
+                        options_.agreement,
                         replica_->agreement());
     return OkStatus();
   }
@@ -285,12 +287,26 @@ bool SuitsGroup(const cluster::TfConfig& tf_config) {
   return cluster::TrainingTaskCount(tf_config) > 1 && tf_config.cluster.size("ps") == 0;
 }
 
+collectives::TransportChoice ChoiceOf(config::CollectiveTransport transport) {
+  switch (transport) {
+    case config::CollectiveTransport::kAuto:
+      return collectives::TransportChoice::kAuto;
+    case config::CollectiveTransport::kTcp:
+      return collectives::TransportChoice::kTcp;
+    case config::CollectiveTransport::kSharedMemory:
+      return collectives::TransportChoice::kSharedMemory;
+  }
+  return collectives::TransportChoice::kAuto;
+}
+
 std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& task) {
   collectives::EndpointOptions options{
       .identity = task.identity,
       .credentials = task.credentials,
-      .make_communicator = [](int rank, std::vector<wire::UniqueFd> sockets) {
-        return collectives::MakeSocketCommunicator({.rank = rank, .sockets = std::move(sockets)});
+      .make_communicator = [transport = ChoiceOf(task.config.transport)](
+                               int rank, std::vector<wire::UniqueFd> sockets) {
+        return collectives::MakeTaskCommunicator(
+            {.rank = rank, .sockets = std::move(sockets), .transport = transport});
       }};
   for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config)) {
     options.tasks.push_back({.type = trains.type,
@@ -331,6 +347,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
+       .transport = task.config.transport,
        .last_step = task.last_step,
        .stop_patience = task.stop_patience,
        .agreement = std::move(task.agreement),

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "runtime/collectives/group.h"
+#include "runtime/config/training_config.h"
 #include "runtime/ps/definition.h"
 #include "runtime/state/peer.h"
 #include "runtime/strategy/strategy.h"
@@ -29,6 +30,8 @@ struct MultiWorkerMirroredOptions {
   bool leads = false;          // this task is the leader
   int64_t global_batch = 0;    // examples of all tasks in a usual step
   int64_t bytes_per_pack = 0;  // see PlanBuckets
+  // Must be equal in all tasks. The group's communicators follow it.
+  config::CollectiveTransport transport = config::CollectiveTransport::kAuto;
   // The step after which the tasks stop; 0: unknown. If it is known, no task abandons that step
   // because another one has already finished it.
   int64_t last_step = 0;

@@ -1,6 +1,7 @@
 // Runs a synchronous job twice, as processes that start in a random order over three seconds. Both
 // runs must give the same checkpoint, byte for byte, and the same weights as a single task whose
-// batch is the sum of theirs.
+// batch is the sum of theirs. Without ps tasks, one of the runs exchanges over TCP, and the other
+// through shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,11 +70,17 @@ TEST_P(ReproducibleTest, TwoRunsAreEqualAndLikeOneTask) {
   const std::vector<Task>& tasks = *GetParam().tasks;
   SynchronousJob first(folder + "_1", tasks, optimizer), second(folder + "_2", tasks, optimizer);
   SynchronousJob single(folder + "_single", tasks, optimizer);
+  second.set_transport("tcp");
   StartAtRandom({&first, &second}, tasks, 11);
   single.StartSingle(kTrainingTasks);
   for (SynchronousJob* run : {&first, &second, &single}) run->AwaitEnd();
   const auto files = first.Files();
   ASSERT_EQ(files.size(), 2u) << "an index and its data";
+  if (&tasks == &kAllReduce) {
+    EXPECT_NE(first.Output("worker1").find("transport=\"shared memory\" ranks=3"),
+              std::string::npos);
+    EXPECT_NE(second.Output("worker1").find("transport=tcp ranks=3"), std::string::npos);
+  }
   EXPECT_TRUE(files == second.Files()) << "the checkpoints differ";
   const std::vector<float> weights = first.Weights(), expected = single.Weights();
   ASSERT_EQ(weights.size(), 6u * 16 + 16 + 16 + 1);

@@ -59,12 +59,17 @@ class SynchronousJob {
         StrCat(kTraining, optimizer, "\nmax_steps: ", kSteps, "\nmodel_dir: ", folder_, "/model\n");
   }
 
+  // The value of strategy.transport, for tasks without ps tasks.
+  void set_transport(std::string transport) { transport_ = std::move(transport); }
+
   void Start(const cluster::Task& task) {
     config_.task = task;
     // Small shards: each variable of several rows is on both servers. Small packs: several of them.
     Launch(StrCat(task.type, task.index), kBatch,
            config_.cluster.size("ps") > 0 ? "{mode: sync, shard_bytes: 64}"
-                                          : "{name: multi_worker_mirrored, bytes_per_pack: 256}",
+                                          : StrCat("{name: multi_worker_mirrored, ",
+                                                   "bytes_per_pack: 256, transport: ", transport_,
+                                                   "}"),
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }
   // Starts one task that takes the batches of `tasks` training tasks, instead of the job.
@@ -115,6 +120,7 @@ class SynchronousJob {
   const std::string folder_;
   const std::map<std::string, std::string> environment_;
   std::string text_;
+  std::string transport_ = "auto";
   cluster::TfConfig config_;
   std::map<std::string, std::unique_ptr<Program>> programs_;
 };

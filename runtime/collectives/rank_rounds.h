@@ -1,0 +1,60 @@
+// Lets the ranks of a new generation exchange small messages over their data sockets, before a
+// communicator uses the sockets. Private to this package.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+static_assert(std::endian::native == std::endian::little, "numbers are sent as they are in memory");
+
+// All ranks must call the same functions in the same order. Every function waits for all other
+// ranks, for at most `patience`, and returns Unavailable, with a message that names the rank, if
+// one of them does not answer. Used by one thread.
+class RankRounds {
+ public:
+  // Borrows the sockets, one per rank, non-blocking; that of `rank` is not used.
+  RankRounds(int rank, std::span<const wire::UniqueFd> sockets) : rank_(rank), sockets_(sockets) {}
+
+  int rank() const { return rank_; }
+  int ranks() const { return static_cast<int>(sockets_.size()); }
+  // The data socket to another rank, for poll.
+  int of(int rank) const { return sockets_[static_cast<size_t>(rank)].get(); }
+
+  // Sends message r of `sent` to every other rank r. Returns the messages of all ranks, and for
+  // this rank the one in `sent`.
+  template <typename Message>
+    requires std::is_trivially_copyable_v<Message>
+  StatusOr<std::vector<Message>> Exchange(std::vector<Message> sent, Duration patience) {
+    std::vector<Message> received = sent;
+    RETURN_IF_ERROR(ExchangeBytes(std::as_bytes(std::span(sent)),
+                                  std::as_writable_bytes(std::span(received)), sizeof(Message),
+                                  patience));
+    return received;
+  }
+
+  struct Verdict {
+    Status status;
+  };
+  // Returns OK if `own` is OK on all ranks, and otherwise the error of the lowest rank that has
+  // one. All ranks get the same verdict.
+  StatusOr<Verdict> Agree(const Status& own, Duration patience);
+
+ private:
+  Status ExchangeBytes(std::span<const std::byte> sent, std::span<std::byte> received, size_t size,
+                       Duration patience);
+
+  const int rank_;
+  const std::span<const wire::UniqueFd> sockets_;
+};
+
+}  // namespace tfjob::collectives

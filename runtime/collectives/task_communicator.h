@@ -1,0 +1,36 @@
+// Makes the communicator of a generation from the data sockets of its members. The members use
+// shared memory if all of them prove that they run on one machine, and otherwise their data
+// sockets. The results have the same bits in both cases.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+enum class TransportChoice : uint8_t { kAuto, kTcp, kSharedMemory };
+
+struct TaskCommunicatorOptions {
+  int rank = 0;
+  // One connected, non-blocking stream socket per rank, on which nothing has been sent or read; the
+  // entry of this rank is empty.
+  std::vector<wire::UniqueFd> sockets;
+  TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
+  // How long this rank waits for each step of the others, while they look for shared memory.
+  Duration patience{5s};
+};
+
+// Waits until all ranks have called it, unless the choice is kTcp. All ranks end with the same
+// transport, which the log names, with the reason if it is not shared memory. Returns
+//   Unavailable         if a rank does not answer, or has closed its connection; the message names
+//                       it;
+//   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory.
+StatusOr<std::unique_ptr<Communicator>> MakeTaskCommunicator(TaskCommunicatorOptions options);
+
+}  // namespace tfjob::collectives
