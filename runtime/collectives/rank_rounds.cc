@@ -75,9 +75,8 @@ Status RankRounds::ExchangeBytes(std::span<const std::byte> sent, std::span<std:
       if (rank == rank_) continue;
       const size_t begin = static_cast<size_t>(rank) * size;
       const int fd = sockets_[static_cast<size_t>(rank)].get();
-      const Status moved = sends
-                               ? SendMessageTo(fd, sent.subspan(begin, size), deadline)
-                               : ReceiveMessageFrom(fd, received.subspan(begin, size), deadline);
+      const Status moved = sends ? SendMessageTo(fd, sent.subspan(begin, size), deadline)
+                                 : ReceiveMessageFrom(fd, received.subspan(begin, size), deadline);
       RETURN_IF_ERROR(Annotate(moved, StrCat("rank ", rank)));
     }
   }

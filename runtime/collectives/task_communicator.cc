@@ -64,8 +64,8 @@ StatusOr<std::unique_ptr<Communicator>> MakeTaskCommunicator(TaskCommunicatorOpt
       return FailedPrecondition("the tasks cannot exchange through shared memory: ", because);
     }
   }
-  ASSIGN_OR_RETURN(auto made, MakeSocketCommunicator({.rank = options.rank,
-                                                      .sockets = std::move(options.sockets)}));
+  ASSIGN_OR_RETURN(auto made, MakeSocketCommunicator(
+                                  {.rank = options.rank, .sockets = std::move(options.sockets)}));
   LogTransport(*made, because);
   return made;
 }

@@ -197,7 +197,8 @@ bool IsClosedByPeer(int fd) {
   return recv(fd, &byte, 1, MSG_DONTWAIT) <= 0;
 }
 
-wire::UniqueFd DialWith(const MachineOffer& offer, uint32_t rank, int bytes = sizeof(MachineProof)) {
+wire::UniqueFd DialWith(const MachineOffer& offer, uint32_t rank,
+                        int bytes = sizeof(MachineProof)) {
   auto dialled = DialOnMachine(offer.name);
   EXPECT_TRUE(dialled.ok()) << dialled.status();
   const MachineProof proof{.rank = rank, .number = offer.number};

@@ -20,10 +20,10 @@ PeerRole RoleOfTask(std::string_view task);
 enum class PeerHealth {
   kConnected,
   kSuspected,  // connected, but silent for 2 s
-  kStuck,      // responds, but has kept the others waiting for long. With parameter servers, they no
-               // longer wait for its gradient (its step lease has expired).
-  kLost,       // no longer connected
-  kUnknown,    // not connected yet
+  kStuck,    // responds, but has kept the others waiting for long. With parameter servers, they no
+             // longer wait for its gradient (its step lease has expired).
+  kLost,     // no longer connected
+  kUnknown,  // not connected yet
 };
 std::string_view Name(PeerHealth health);  // "connected"
 // Parses a name that Name returns. Returns kUnknown for any other text.

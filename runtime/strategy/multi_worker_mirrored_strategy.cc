@@ -50,10 +50,10 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Create() {
     ASSIGN_OR_RETURN(replica_, Replica::Create(options_.common, options_.bytes_per_pack));
-    agreement_ = StrCat("global batch: ", options_.global_batch, "\ntransport: ",
-                        config::kTransportNames[static_cast<size_t>(options_.transport)], "\n",
-                        options_.agreement,
-                        replica_->agreement());
+    agreement_ =
+        StrCat("global batch: ", options_.global_batch,
+               "\ntransport: ", config::kTransportNames[static_cast<size_t>(options_.transport)],
+               "\n", options_.agreement, replica_->agreement());
     return OkStatus();
   }
 
@@ -135,9 +135,10 @@ class MultiWorkerMirrored : public Strategy {
   Status Join() {
     while (true) {
       Drop();
-      ASSIGN_OR_RETURN(generation_, options_.group->Join({.step = replica_->has_state() ? drawn_ : -1,
-                                                          .state_generation = state_generation_,
-                                                          .agreement = agreement_}));
+      ASSIGN_OR_RETURN(generation_,
+                       options_.group->Join({.step = replica_->has_state() ? drawn_ : -1,
+                                             .state_generation = state_generation_,
+                                             .agreement = agreement_}));
       const Status shared = ShareState();
       if (shared.ok()) {
         state_generation_ = generation_.number;
@@ -256,7 +257,7 @@ class MultiWorkerMirrored : public Strategy {
   collectives::Generation generation_;  // its communicator is null between generations
   Announcements announcements_;
   int64_t state_generation_ = 0;  // see collectives::Joining
-  Status provided_;  // the leader's error, if it cannot provide a state
+  Status provided_;               // the leader's error, if it cannot provide a state
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
 };

@@ -66,10 +66,10 @@ class SynchronousJob {
     config_.task = task;
     // Small shards: each variable of several rows is on both servers. Small packs: several of them.
     Launch(StrCat(task.type, task.index), kBatch,
-           config_.cluster.size("ps") > 0 ? "{mode: sync, shard_bytes: 64}"
-                                          : StrCat("{name: multi_worker_mirrored, ",
-                                                   "bytes_per_pack: 256, transport: ", transport_,
-                                                   "}"),
+           config_.cluster.size("ps") > 0
+               ? "{mode: sync, shard_bytes: 64}"
+               : StrCat("{name: multi_worker_mirrored, ",
+                        "bytes_per_pack: 256, transport: ", transport_, "}"),
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }
   // Starts one task that takes the batches of `tasks` training tasks, instead of the job.
