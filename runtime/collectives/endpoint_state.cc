@@ -68,7 +68,8 @@ Endpoint::State::State(EndpointOptions endpoint_options)
       watch([this] { Tick(); }, options.liveness) {
   MutexLock lock(mutex);
   if (!leads()) return;
-  machine = std::make_unique<Leader>(MembersOf(options.tasks));
+  machine =
+      std::make_unique<Leader>(MembersOf(options.tasks), LeaderRules{.shrinks = options.shrinks});
   leader_incarnation = options.identity.incarnation;
   const Status connected =
       machine->Connect(MonotonicNow(), 0, options.identity.incarnation, kOwnSession);
@@ -256,7 +257,9 @@ void Endpoint::State::SayStuck() {
 
 Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& members,
                                const Status& why) {
-  const Status named(why.code(), NameRanks(std::string(Message(why)), members));
+  // A rank that has left is lost for this generation; Cancelled would mean that the job has ended.
+  const StatusCode code = absl::IsCancelled(why) ? StatusCode::kUnavailable : why.code();
+  const Status named(code, NameRanks(std::string(Message(why)), members));
   const auto deadline = SteadyNow() + kReasonPatience;
   MutexLock lock(mutex);
   // A socket that is closed may belong to a member that has left because of another one, so the
@@ -265,7 +268,7 @@ Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& me
   Pump();
   while (left < generation && changed.WaitUntil(mutex, deadline)) {
   }
-  if (left >= generation) return absl::IsUnavailable(why) ? why_left : named;
+  if (left >= generation) return absl::IsUnavailable(named) ? why_left : named;
   member.Failed(generation, named);
   Pump();
   return named;

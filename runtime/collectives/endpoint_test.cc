@@ -208,8 +208,10 @@ class SocketGroupTest : public EndpointTest {
     std::vector<float> values(kValues, static_cast<float>(task.generation().rank + 1));
     RETURN_IF_ERROR(task.generation().communicator->AllReduce(
         std::as_writable_bytes(std::span(values)), DType::kFloat32, Reduction::kSum));
-    if (values == std::vector<float>(kValues, 6)) return OkStatus();
-    return Internal("expected 1 + 2 + 3 everywhere, got ", values.front(), " … ", values.back());
+    const auto ranks = static_cast<float>(task.generation().members.size());
+    const float sum = ranks * (ranks + 1) / 2;
+    if (values == std::vector<float>(kValues, sum)) return OkStatus();
+    return Internal("expected ", sum, " everywhere, got ", values.front(), " … ", values.back());
   }
   void ExpectSum() { EXPECT_EQ(All(Sum), std::vector<Status>(running_.size())); }
 };
@@ -251,6 +253,40 @@ TEST_F(SocketGroupTest, ARankThatDropsItsCommunicatorEndsNoOperationOfTheOthers)
               }),
               std::vector<Status>(running_.size()));
   }
+}
+
+class ShrinkingGroupTest : public SocketGroupTest {
+ protected:
+  void SetUp() override {
+    shrinks_ = true;
+    SocketGroupTest::SetUp();
+  }
+};
+
+TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
+  JoinAll();
+  ExpectSum();
+  running_[1].reset();
+  (void)All(Sum);
+  JoinAll();
+  EXPECT_EQ(At(2).generation().members.size(), 2u);
+  EXPECT_EQ(At(2).generation().rank, 1);
+  ExpectSum();
+  Start(1);
+  std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
+  // The generation goes on until its members end it.
+  const auto deadline = SteadyNow() + 20s;
+  while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
+    std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
+    EXPECT_EQ(Sum(At(0)), OkStatus());
+    other.join();
+  }
+  std::thread other([this] { EXPECT_EQ(At(2).Join(7), OkStatus()); });
+  EXPECT_EQ(At(0).Join(7), OkStatus());
+  other.join();
+  replacement.join();
+  EXPECT_EQ(At(1).generation().members.size(), 3u);
+  ExpectSum();
 }
 
 class StuckSocketTest : public SocketGroupTest {

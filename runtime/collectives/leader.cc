@@ -64,7 +64,7 @@ std::string FirstDifference(const std::string& left_name, const std::string& lef
 Leader::Leader(std::vector<Member> tasks, LeaderRules rules) : rules_(rules) {
   ENFORCE(!tasks.empty(), "a group has tasks");
   for (Member& task : tasks) seats_.push_back({.member = std::move(task)});
-  NoteMissing();
+  NoteMissing(Duration(0));
 }
 
 Leader::Seat* Leader::SeatOf(SessionId session) {
@@ -85,9 +85,15 @@ void Leader::SendToAll(const ToMember& message) {
 
 Status Leader::Admit(int task, int64_t incarnation) const {
   const Seat& seat = seats_[static_cast<size_t>(task)];
-  if (!seat.replaced.contains(incarnation)) return OkStatus();
-  return PermissionDenied("refused: another process of ", Describe(seat.member),
-                          " has taken the place of this one, which must exit");
+  if (seat.replaced.contains(incarnation)) {
+    return PermissionDenied("refused: another process of ", Describe(seat.member),
+                            " has taken the place of this one, which must exit");
+  }
+  if (!has_begun_ && seat.session != 0 && seat.member.incarnation != incarnation) {
+    return Unavailable("refused for now: another process of ", Describe(seat.member),
+                       " is connected");
+  }
+  return OkStatus();
 }
 
 Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId session) {
@@ -95,16 +101,16 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
   Seat& seat = seats_[static_cast<size_t>(task)];
   const bool restarted = seat.member.incarnation != 0 && seat.member.incarnation != incarnation;
   if (restarted) {
-    NoteReplaced(seat, seat.member.incarnation);
-    seat.predecessor = seat.member.incarnation;
-    seat.left = seat.departed = false;
+    seat.rivals.insert(seat.member.incarnation);
+    seat.left = seat.departed = seat.survives = false;
   }
   if (seat.session != 0) {
     output_.closed.push_back(seat.session);
-    Lose(seat, restarted ? "it was restarted" : "it has connected again");
+    Lose(now, seat, restarted ? "it was restarted" : "it has connected again");
   }
   seat.member.incarnation = incarnation;
   seat.session = session;
+  if (has_begun_) NoteRivals(seat);
   if (end_) {
     Send(seat, *end_);
     return OkStatus();
@@ -116,13 +122,14 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
 
 void Leader::Disconnect(Duration now, SessionId session, const std::string& why) {
   if (Seat* seat = SeatOf(session)) {
-    Lose(*seat, why);
+    Lose(now, *seat, why);
     Proceed(now);
   }
 }
 
-void Leader::Lose(Seat& seat, const std::string& why) {
+void Leader::Lose(Duration now, Seat& seat, const std::string& why) {
   seat.session = 0;
+  seat.lost = now;
   seat.join.reset();
   if (seat.rank >= 0 && !seat.left) {
     Withdraw(StrCat(Describe(seat.member), " was lost: ", why));
@@ -136,7 +143,7 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
   if (std::holds_alternative<DepartNotice>(message)) OnDepart(*seat);
   if (end_) return;
   if (const auto* join = std::get_if<JoinRequest>(&message)) {
-    OnJoin(*seat, *join);
+    OnJoin(now, *seat, *join);
   } else if (const auto* ready = std::get_if<ReadyReport>(&message)) {
     OnReady(*seat, ready->generation);
   } else if (const auto* wait = std::get_if<WaitReport>(&message)) {
@@ -152,29 +159,53 @@ void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message)
 }
 
 void Leader::NoteReplaced(Seat& seat, int64_t incarnation) {
-  if (seat.replaced.size() >= kMostReplaced) seat.replaced.erase(seat.replaced.begin());
+  constexpr size_t kMost = 1024;
+  if (seat.replaced.size() >= kMost) seat.replaced.erase(seat.replaced.begin());
   seat.replaced.insert(incarnation);
 }
 
-void Leader::HearReplaced(const ReplacedProcess& process) {
-  const auto found = std::find_if(seats_.begin() + 1, seats_.end(), [&](const Seat& seat) {
-    return seat.member.task == process.task;
-  });
+void Leader::NoteRivals(Seat& seat) {
+  for (const int64_t rival : std::exchange(seat.rivals, {})) {
+    if (rival != seat.member.incarnation) NoteReplaced(seat, rival);
+  }
+}
+
+std::vector<KnownProcess> Leader::Replaced() const {
+  std::vector<KnownProcess> replaced;
+  for (const Seat& seat : seats_) {
+    for (const int64_t incarnation : seat.replaced) {
+      if (replaced.size() >= kMostKnown) return replaced;
+      replaced.push_back({seat.member.task, incarnation, true});
+    }
+  }
+  return replaced;
+}
+
+void Leader::Hear(Duration now, const KnownProcess& process) {
+  const auto found = std::ranges::find_if(
+      seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
   if (found == seats_.end()) return;
+  if (!process.replaced) {
+    found->rivals.insert(process.incarnation);
+    if (has_begun_) NoteRivals(*found);
+    return;
+  }
   NoteReplaced(*found, process.incarnation);
   if (found->session == 0 || found->member.incarnation != process.incarnation) return;
-  // An earlier process has taken the place of the one that had replaced it.
+  // The members know better than this leader, which has let it in.
   output_.closed.push_back(found->session);
-  Lose(*found, "another process had replaced this one");
-  found->replaced.erase(found->predecessor);
+  Lose(now, *found, "another process had replaced this one");
   found->member.incarnation = 0;
 }
 
-void Leader::OnJoin(Seat& seat, const JoinRequest& join) {
-  for (const ReplacedProcess& process : join.replaced) HearReplaced(process);
+void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
+  for (const KnownProcess& process : join.known) Hear(now, process);
   if (seat.session == 0) return;  // its own process was reported
-  Withdraw(seat.rank >= 0 ? StrCat(Describe(seat.member), " joins again")
-                          : StrCat(Describe(seat.member), " joins"));
+  if (seat.rank >= 0) {
+    Withdraw(StrCat(Describe(seat.member), " joins again"));
+  } else if (!rules_.shrinks) {
+    Withdraw(StrCat(Describe(seat.member), " joins"));
+  }
   number_ = std::max(number_, join.last_generation);
   seat.left = seat.departed = false;
   seat.join = join;
@@ -201,6 +232,7 @@ void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
 
 void Leader::OnLeave(Seat& seat) {
   seat.left = true;
+  seat.was_member = seat.survives = false;
   seat.join.reset();
   Send(seat, FarewellReceipt());
   // In a generation that goes, the others may still finish the operation that this task has
@@ -212,6 +244,7 @@ void Leader::OnLeave(Seat& seat) {
 
 void Leader::OnDepart(Seat& seat) {
   seat.departed = true;
+  seat.was_member = seat.survives = false;
   seat.join.reset();
   Send(seat, FarewellReceipt{.departs = true});
   if (seat.rank >= 0) Withdraw(StrCat(Describe(seat.member), " was asked to end"));
@@ -267,23 +300,26 @@ void Leader::Proceed(Duration now) {
   if (end_) return;
   if (phase_ == Phase::kGathering) {
     RefuseMisfits();
-    if (Missing().empty()) Form(now);
+    if (Missing(now).empty()) Form(now);
   }
-  if (phase_ == Phase::kConnecting && Missing().empty()) {
+  if (phase_ == Phase::kConnecting && Missing(now).empty()) {
     phase_ = Phase::kGoing;
+    has_begun_ = true;
+    source_ = formed_source_;
     for (Seat& seat : seats_) {
-      seat.was_member = seat.rank >= 0;
+      seat.was_member = seat.survives = seat.rank >= 0;
+      if (seat.was_member) NoteRivals(seat);
       if (seat.was_member) Send(seat, GoOrder{number_});
     }
   }
-  NoteMissing();
+  NoteMissing(now);
   NoteStuck();
 }
 
 void Leader::Form(Duration now) {
   phase_ = Phase::kConnecting;
   formed_ = now;
-  FormOrder order{.generation = ++number_, .members = {}};
+  FormOrder order{.generation = ++number_, .members = {}, .replaced = Replaced()};
   std::vector<int64_t> requests;
   for (size_t index = 0; index < seats_.size(); ++index) {
     Seat& seat = seats_[index];
@@ -298,6 +334,7 @@ void Leader::Form(Duration now) {
       order.source = seat.rank;
     }
   }
+  formed_source_ = order.members[static_cast<size_t>(order.source)];
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     order.request = requests[rank];
     Send(seats_[ranks_[rank]], order);
@@ -318,11 +355,37 @@ void Leader::Tick(Duration now) {
 
 // ---- what the group waits for
 
-std::vector<const Leader::Seat*> Leader::Missing() const {
-  std::vector<const Seat*> missing;
+bool Leader::HasLatestState() const {
+  return std::ranges::any_of(
+      seats_, [&](const Seat& seat) { return seat.join && !IsNewer(source_, seat.member); });
+}
+
+bool Leader::MayShrink() const {
+  if (!rules_.shrinks || !has_begun_ || !HasLatestState()) return false;
+  int members = 0, present = 0;
   for (const Seat& seat : seats_) {
-    const bool awaited = phase_ == Phase::kGathering
-                             ? !seat.join && (!seat.left || &seat == &seats_[0])
+    if (!seat.was_member) continue;
+    ++members;
+    present += seat.join || (seat.survives && seat.session != 0) ? 1 : 0;
+  }
+  return 2 * present >= members;
+}
+
+bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
+  if (seat.join) return false;
+  if (&seat == &seats_[0]) return true;
+  if (seat.left) return false;
+  if (!may_shrink) return true;
+  // Another process of a task that was lost takes part once it has joined.
+  if (!seat.survives) return false;
+  return seat.session != 0 || now - seat.lost < rules_.lost_patience;
+}
+
+std::vector<const Leader::Seat*> Leader::Missing(Duration now) const {
+  std::vector<const Seat*> missing;
+  const bool may_shrink = MayShrink();
+  for (const Seat& seat : seats_) {
+    const bool awaited = phase_ == Phase::kGathering    ? IsAwaited(now, seat, may_shrink)
                          : phase_ == Phase::kConnecting ? seat.rank >= 0 && !seat.ready
                                                         : false;
     if (awaited) missing.push_back(&seat);
@@ -330,9 +393,9 @@ std::vector<const Leader::Seat*> Leader::Missing() const {
   return missing;
 }
 
-void Leader::NoteMissing() {
+void Leader::NoteMissing(Duration now) {
   std::vector<std::string> names, descriptions;
-  const std::vector<const Seat*> missing = Missing();
+  const std::vector<const Seat*> missing = Missing(now);
   for (const Seat* seat : missing) {
     names.push_back(seat->member.task);
     descriptions.push_back(Describe(seat->member));

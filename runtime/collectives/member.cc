@@ -26,14 +26,13 @@ void GroupMember::Join(const Joining& joining) {
 void GroupMember::AskToJoin() {
   if (!connected_ || asked_ || phase_ != Phase::kJoining) return;
   asked_ = true;
-  messages_.push_back(JoinRequest{.request = ++requests_,
-                                  .step = joining_.step,
-                                  .state_generation = joining_.state_generation,
-                                  .agreement = joining_.agreement,
-                                  .last_generation = last_generation_,
-                                  .replaced = std::exchange(told_replaced_, true)
-                                                  ? std::vector<ReplacedProcess>()
-                                                  : replaced_});
+  messages_.push_back(JoinRequest{
+      .request = ++requests_,
+      .step = joining_.step,
+      .state_generation = joining_.state_generation,
+      .agreement = joining_.agreement,
+      .last_generation = last_generation_,
+      .known = std::exchange(told_known_, true) ? std::vector<KnownProcess>() : KnownProcesses()});
 }
 
 void GroupMember::Leave() {
@@ -71,7 +70,7 @@ void GroupMember::AnnounceFarewell() {
 
 void GroupMember::Connected() {
   connected_ = true;
-  asked_ = told_replaced_ = false;
+  asked_ = told_known_ = false;
   messages_.clear();
   AnnounceFarewell();
   AskToJoin();
@@ -124,7 +123,9 @@ void GroupMember::OnMessage(const ToMember& message) {
   } else if (const auto* form = std::get_if<FormOrder>(&message)) {
     OnForm(*form);
   } else if (const auto* go = std::get_if<GoOrder>(&message)) {
-    if (phase_ == Phase::kReady && IsCurrent(go->generation)) phase_ = Phase::kGoing;
+    if (phase_ != Phase::kReady || !IsCurrent(go->generation)) return;
+    phase_ = Phase::kGoing;
+    NoteProcesses(formation_);
   } else if (const auto* withdraw = std::get_if<WithdrawOrder>(&message)) {
     if (!IsCurrent(withdraw->generation)) return;
     LeaveGeneration(
@@ -146,7 +147,6 @@ void GroupMember::OnForm(const FormOrder& order) {
     return member.task == self_.task && member.incarnation == self_.incarnation;
   });
   if (own == order.members.end()) return;
-  NoteReplaced(order.members);
   formation_ = order;
   last_generation_ = order.generation;
   rank_ = static_cast<int>(own - order.members.begin());
@@ -158,13 +158,25 @@ void GroupMember::OnForm(const FormOrder& order) {
   BeReadyIfConnected();
 }
 
-void GroupMember::NoteReplaced(const std::vector<Member>& members) {
-  for (const Member& member : members) {
+void GroupMember::NoteProcesses(const FormOrder& order) {
+  for (const KnownProcess& process : order.replaced) NoteReplaced(process);
+  for (const Member& member : order.members) {
     const auto [known, added] = incarnations_.try_emplace(member.task, member.incarnation);
     if (added || known->second == member.incarnation) continue;
-    if (replaced_.size() >= kMostReplaced) replaced_.erase(replaced_.begin());
-    replaced_.push_back({member.task, std::exchange(known->second, member.incarnation)});
+    NoteReplaced({member.task, std::exchange(known->second, member.incarnation), true});
   }
+}
+
+void GroupMember::NoteReplaced(const KnownProcess& process) {
+  if (WasReplaced(process.task, process.incarnation)) return;
+  if (replaced_.size() >= kMostKnown - kMostMembers) replaced_.erase(replaced_.begin());
+  replaced_.push_back(process);
+}
+
+std::vector<KnownProcess> GroupMember::KnownProcesses() const {
+  std::vector<KnownProcess> known = replaced_;
+  for (const auto& [task, incarnation] : incarnations_) known.push_back({task, incarnation, false});
+  return known;
 }
 
 void GroupMember::SocketConnected(int64_t generation, int rank) {

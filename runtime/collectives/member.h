@@ -86,7 +86,8 @@ class GroupMember {
   bool farewell_heard() const { return farewell_heard_; }
   // Returns whether this task knows that another process has taken the place of this one.
   bool WasReplaced(const std::string& task, int64_t incarnation) const {
-    return std::ranges::find(replaced_, ReplacedProcess{task, incarnation}) != replaced_.end();
+    const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
+    return std::ranges::find(replaced_, process) != replaced_.end();
   }
   // The member of the generation that the others wait for; the text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
@@ -117,7 +118,9 @@ class GroupMember {
   void AnnounceFarewell();
   void AskToJoin();
   void OnForm(const FormOrder& order);
-  void NoteReplaced(const std::vector<Member>& members);
+  void NoteProcesses(const FormOrder& order);
+  void NoteReplaced(const KnownProcess& process);
+  std::vector<KnownProcess> KnownProcesses() const;
   void BeReadyIfConnected();
   void End(const Status& why);
 
@@ -135,8 +138,8 @@ class GroupMember {
   FormOrder formation_;
   int rank_ = -1;
   std::map<std::string, int64_t> incarnations_;  // the latest, by task
-  std::vector<ReplacedProcess> replaced_;        // the latest, in their order
-  bool told_replaced_ = false;                   // in this session
+  std::vector<KnownProcess> replaced_;           // the latest, in their order
+  bool told_known_ = false;                      // in this session
   std::vector<bool> sockets_;                    // by rank
   Status socket_failure_;                        // of the last failed attempt
   AwaitedNotice awaited_;                        // from the leader

@@ -22,19 +22,22 @@ Json ToJson(const Member& member) {
           {"stateGeneration", member.state_generation}};
 }
 
+Json ToJson(const std::vector<KnownProcess>& processes) {
+  Json list = Json::array();
+  for (const KnownProcess& process : processes) {
+    list.push_back({{"task", process.task},
+                    {"incarnation", process.incarnation},
+                    {"replaced", process.replaced}});
+  }
+  return list;
+}
+
 struct EncodeToLeader {
   Json operator()(const JoinRequest& m) const {
-    Json replaced = Json::array();
-    for (const ReplacedProcess& process : m.replaced) {
-      replaced.push_back({{"task", process.task}, {"incarnation", process.incarnation}});
-    }
-    return {{"kind", "join"},
-            {"request", m.request},
-            {"step", m.step},
-            {"stateGeneration", m.state_generation},
-            {"agreement", m.agreement},
-            {"lastGeneration", m.last_generation},
-            {"replaced", std::move(replaced)}};
+    return {{"kind", "join"},           {"request", m.request},
+            {"step", m.step},           {"stateGeneration", m.state_generation},
+            {"agreement", m.agreement}, {"lastGeneration", m.last_generation},
+            {"known", ToJson(m.known)}};
   }
   Json operator()(const ReadyReport& m) const {
     return {{"kind", "ready"}, {"generation", m.generation}};
@@ -61,11 +64,9 @@ struct EncodeToMember {
   Json operator()(const FormOrder& m) const {
     Json members = Json::array();
     for (const Member& member : m.members) members.push_back(ToJson(member));
-    return {{"kind", "form"},
-            {"request", m.request},
-            {"generation", m.generation},
-            {"source", m.source},
-            {"members", std::move(members)}};
+    return {
+        {"kind", "form"},     {"request", m.request},          {"generation", m.generation},
+        {"source", m.source}, {"members", std::move(members)}, {"replaced", ToJson(m.replaced)}};
   }
   Json operator()(const GoOrder& m) const { return {{"kind", "go"}, {"generation", m.generation}}; }
   Json operator()(const WithdrawOrder& m) const {
@@ -150,21 +151,21 @@ class Fields {
     return members;
   }
 
-  std::vector<ReplacedProcess> Replaced(std::string_view name) {
+  std::vector<KnownProcess> Processes(std::string_view name) {
     StatusOr<std::vector<JsonField>> elements = root_[name].Elements();
-    if (!elements.ok()) return Fail<std::vector<ReplacedProcess>>(elements.status());
-    if (elements->size() > kMostReplaced) {
-      return Fail<std::vector<ReplacedProcess>>(
-          DataLoss(name, ": expected at most ", kMostReplaced));
+    if (!elements.ok()) return Fail<std::vector<KnownProcess>>(elements.status());
+    if (elements->size() > kMostKnown) {
+      return Fail<std::vector<KnownProcess>>(DataLoss(name, ": expected at most ", kMostKnown));
     }
-    std::vector<ReplacedProcess> replaced;
+    std::vector<KnownProcess> processes;
     for (const JsonField& element : *elements) {
       Fields fields(*element.value());
-      replaced.push_back({.task = fields.Text("task", kMostNameBytes),
-                          .incarnation = fields.Number("incarnation", 0)});
-      if (!fields.status_.ok()) return Fail<std::vector<ReplacedProcess>>(fields.status_);
+      processes.push_back({.task = fields.Text("task", kMostNameBytes),
+                           .incarnation = fields.Number("incarnation", 0),
+                           .replaced = fields.Flag("replaced")});
+      if (!fields.status_.ok()) return Fail<std::vector<KnownProcess>>(fields.status_);
     }
-    return replaced;
+    return processes;
   }
 
   template <typename Variant, typename Kind>
@@ -216,7 +217,7 @@ StatusOr<ToLeader> DecodeToLeader(std::string_view text) {
     join.state_generation = fields.Number("stateGeneration", 0);
     join.agreement = fields.Text("agreement", kMostAgreementBytes);
     join.last_generation = fields.Number("lastGeneration", 0, kMostGeneration);
-    join.replaced = fields.Replaced("replaced");
+    join.known = fields.Processes("known");
     return fields.Finish<ToLeader>(std::move(join));
   }
   if (kind == "ready") {
@@ -255,6 +256,7 @@ StatusOr<ToMember> DecodeToMember(std::string_view text) {
     form.generation = fields.Number("generation", 1);
     form.source = fields.Rank("source", 0);
     form.members = fields.Members("members");
+    form.replaced = fields.Processes("replaced");
     if (static_cast<size_t>(form.source) >= form.members.size()) {
       return DataLoss("an unreadable message: source: not a member");
     }

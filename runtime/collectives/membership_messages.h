@@ -18,14 +18,16 @@ namespace tfjob::collectives {
 inline constexpr size_t kMostAgreementBytes = size_t{1} << 20;
 inline constexpr size_t kMostMessageBytes = size_t{8} << 20;
 inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
-inline constexpr size_t kMostReplaced = 1024;            // of a JoinRequest
+inline constexpr size_t kMostKnown = 2 * kMostMembers;   // processes in one message
 
-// A process whose place another process of its task has taken. The leader knows it, and so do the
-// members of the generations in which both were, so that they can tell the next leader.
-struct ReplacedProcess {
+// A process that has been a member of a generation. Leaders and members tell each other which ones
+// they know, so that none of them comes back after another one has taken its place, even if the
+// leader has been replaced as well.
+struct KnownProcess {
   std::string task;
   int64_t incarnation = 0;
-  bool operator==(const ReplacedProcess&) const = default;
+  bool replaced = false;  // another process of the task has taken its place
+  bool operator==(const KnownProcess&) const = default;
 };
 
 // Member → leader.
@@ -34,8 +36,8 @@ struct JoinRequest {    // the member belongs to no generation
   int64_t step = -1;    // see Joining
   int64_t state_generation = 0;
   std::string agreement;
-  int64_t last_generation = 0;            // the highest number that this process has seen
-  std::vector<ReplacedProcess> replaced;  // set in the first request of a session
+  int64_t last_generation = 0;      // the highest number that this process has seen
+  std::vector<KnownProcess> known;  // set in the first request of a session
   bool operator==(const JoinRequest&) const = default;
 };
 struct ReadyReport {  // all sockets of the generation are connected
@@ -75,7 +77,8 @@ struct FormOrder {      // connect to the other members of this generation
   int64_t request = 0;  // the JoinRequest that it answers
   int64_t generation = 0;
   int source = 0;
-  std::vector<Member> members;  // by rank
+  std::vector<Member> members;         // by rank
+  std::vector<KnownProcess> replaced;  // all that the leader knows
   bool operator==(const FormOrder&) const;
 };
 struct GoOrder {  // all members are connected

@@ -49,7 +49,7 @@ TEST(Messages, SurviveTheWire) {
                   .state_generation = 1,
                   .agreement = "a\n\"b\"",
                   .last_generation = 2,
-                  .replaced = {{"worker 1", 4}}},
+                  .known = {{"worker 1", 4, true}}},
       ReadyReport{4},
       FailureReport{.generation = 5, .why = "x"},
       WaitReport{.generation = 1, .operation = 2, .name = "Barrier", .on = 3, .microseconds = 4},
@@ -57,16 +57,18 @@ TEST(Messages, SurviveTheWire) {
       DepartNotice(),
       RunFailureReport{"NaN"}};
   for (const ToLeader& message : to_leader) EXPECT_EQ(*DecodeToLeader(Encode(message)), message);
-  const std::vector<ToMember> to_member = {
-      FormOrder{
-          .request = 9, .generation = 1, .source = 0, .members = {{"worker 0", "h:1", 7, 5, 1}}},
-      GoOrder{2},
-      WithdrawOrder{.generation = 3, .why = "y"},
-      RefusalOrder{"z"},
-      AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
-      StuckNotice{.peer = "p", .address = "a", .text = "t"},
-      FarewellReceipt{.departs = true},
-      EndOrder{.failed = true, .words = "NaN"}};
+  const std::vector<ToMember> to_member = {FormOrder{.request = 9,
+                                                     .generation = 1,
+                                                     .source = 0,
+                                                     .members = {{"worker 0", "h:1", 7, 5, 1}},
+                                                     .replaced = {{"worker 0", 6, true}}},
+                                           GoOrder{2},
+                                           WithdrawOrder{.generation = 3, .why = "y"},
+                                           RefusalOrder{"z"},
+                                           AwaitedNotice{.peers = "p", .address = "a", .text = "t"},
+                                           StuckNotice{.peer = "p", .address = "a", .text = "t"},
+                                           FarewellReceipt{.departs = true},
+                                           EndOrder{.failed = true, .words = "NaN"}};
   for (const ToMember& message : to_member) EXPECT_EQ(*DecodeToMember(Encode(message)), message);
 }
 
@@ -150,6 +152,8 @@ TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
   leader.OnMessage(0s, 1, JoinRequest());
   leader.OnMessage(0s, 2, JoinRequest{.last_generation = 41});
   EXPECT_EQ(leader.generation(), 42);
+  leader.OnMessage(0s, 1, ReadyReport{42});
+  leader.OnMessage(0s, 2, ReadyReport{42});
   ASSERT_EQ(leader.Connect(1s, 1, 12, 3), OkStatus());
   EXPECT_EQ(leader.Take().closed, std::vector<SessionId>{2});
   EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
@@ -186,15 +190,26 @@ TEST_F(LeaderTest, LearnsFromMembersWhichProcessesWereReplaced) {
   // A new leader does not know that process 11 of worker 1, which has been cut off, was replaced by
   // process 12.
   Connect(0, 10, 1);
-  Connect(1, 12, 2);
-  Connect(1, 11, 3);
+  Connect(1, 11, 2);
+  EXPECT_EQ(leader_.Admit(1, 12).code(), StatusCode::kUnavailable);
+  Send(1, JoinRequest{.known = {{"worker 1", 11, true}, {"worker 7", 1, true}}});
   EXPECT_EQ(leader_.Take().closed, std::vector<SessionId>{2});
-  Send(1, JoinRequest{.replaced = {{"worker 1", 11}, {"worker 7", 1}}});
-  EXPECT_EQ(leader_.Take().closed, std::vector<SessionId>{3});
   EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
   Connect(1, 12, 4);
   Send(4, JoinRequest());
   EXPECT_EQ(leader_.generation(), 1);
+}
+
+TEST_F(LeaderTest, RefusesEarlierProcessesOfWhichItHasHeardOnceAnotherOneHasTheirPlace) {
+  Connect(0, 10, 1);
+  Connect(1, 12, 2);
+  Send(1, JoinRequest{.known = {{"worker 1", 11, false}, {"worker 1", 12, false}}});
+  Send(2, JoinRequest());
+  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kUnavailable);
+  Send(1, ReadyReport{1});
+  Send(2, ReadyReport{1});
+  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(leader_.Admit(1, 12), OkStatus());
 }
 
 TEST_F(LeaderTest, SendsOnlyMessagesThatMembersAccept) {
@@ -262,6 +277,143 @@ TEST_F(LeaderTest, WaitsForTheReplacementOfATaskThatHasDeparted) {
   EXPECT_EQ(leader_.generation(), 2);
 }
 
+// A group of three that goes on without lost members: the leader, in session 1, and two tasks.
+class ShrinkingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int task = 0; task < 3; ++task) {
+      ASSERT_EQ(leader_.Connect(now_, task, 10 + task, static_cast<SessionId>(task + 1)),
+                OkStatus());
+    }
+    EXPECT_EQ(Form({1, 2, 3}), 1);
+  }
+  void Join(SessionId session) {
+    leader_.OnMessage(now_, session, JoinRequest{.step = 5, .state_generation = generation_});
+  }
+  // Joins from all sessions, and connects the members. Returns the number of the generation.
+  int64_t Form(const std::vector<SessionId>& sessions) {
+    for (const SessionId session : sessions) Join(session);
+    return Begin(sessions);
+  }
+  int64_t Begin(const std::vector<SessionId>& sessions) {
+    generation_ = leader_.generation();
+    for (const SessionId session : sessions) {
+      leader_.OnMessage(now_, session, ReadyReport{generation_});
+    }
+    leader_.Take();
+    return generation_;
+  }
+  // Returns the names of the members of the generation that forms.
+  std::string Formed() {
+    std::string tasks;
+    for (const auto& [session, message] : leader_.Take().messages) {
+      const auto* form = std::get_if<FormOrder>(&message);
+      if (form == nullptr || session != 1) continue;
+      for (const Member& member : form->members) tasks += member.task.substr(7);
+    }
+    return tasks;
+  }
+
+  Duration now_{100s};
+  Leader leader_{{{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
+                 {.shrinks = true}};
+  int64_t generation_ = 0;
+};
+
+TEST_F(ShrinkingTest, GoesOnWithoutALostMemberAfterAMoment) {
+  leader_.Disconnect(now_, 3, "the connection broke");
+  Join(1);
+  Join(2);
+  EXPECT_EQ(leader_.awaited().peers, "worker 2");
+  now_ += 2s;
+  leader_.Tick(now_);
+  EXPECT_EQ(Formed(), "01");
+}
+
+TEST_F(ShrinkingTest, WaitsForMembersThatAreConnected) {
+  leader_.Disconnect(now_, 3, "the connection broke");
+  Join(1);
+  now_ += 2s;
+  leader_.Tick(now_);
+  EXPECT_EQ(Formed(), "");
+  EXPECT_EQ(leader_.awaited().peers, "worker 1");
+}
+
+TEST_F(ShrinkingTest, GoesOnAtOnceWithoutAMemberThatDeparts) {
+  leader_.OnMessage(now_, 3, DepartNotice());
+  Join(1);
+  Join(2);
+  EXPECT_EQ(Formed(), "01");
+}
+
+TEST_F(ShrinkingTest, WaitsIfTooManyMembersAreLostAtOnce) {
+  leader_.Disconnect(now_, 2, "the connection broke");
+  leader_.Disconnect(now_, 3, "the connection broke");
+  now_ += 2s;
+  Join(1);
+  EXPECT_EQ(Formed(), "");
+  EXPECT_EQ(leader_.awaited().peers, "worker 1, worker 2");
+  ASSERT_EQ(leader_.Connect(now_, 1, 99, 4), OkStatus());
+  EXPECT_EQ(Formed(), "") << "another process, which has not joined yet";
+  Join(4);
+  EXPECT_EQ(Formed(), "01");
+}
+
+TEST_F(ShrinkingTest, ExactlyHalfIsEnoughBecauseTheLeaderBelongsToIt) {
+  leader_.OnMessage(now_, 3, DepartNotice());
+  EXPECT_EQ(Form({1, 2}), 2);
+  leader_.Disconnect(now_, 2, "the connection broke");
+  now_ += 2s;
+  Join(1);
+  EXPECT_EQ(Formed(), "0");
+}
+
+TEST_F(ShrinkingTest, ATaskThatComesBackWaitsUntilTheOthersJoinAgain) {
+  leader_.Disconnect(now_, 3, "the connection broke");
+  now_ += 2s;
+  EXPECT_EQ(Form({1, 2}), 2);
+  ASSERT_EQ(leader_.Connect(now_, 2, 99, 4), OkStatus());
+  EXPECT_FALSE(leader_.TaskWaits());
+  Join(4);
+  EXPECT_TRUE(leader_.TaskWaits());
+  for (const auto& [session, message] : leader_.Take().messages) {
+    EXPECT_FALSE(std::holds_alternative<WithdrawOrder>(message)) << "the generation goes on";
+  }
+  Join(1);
+  EXPECT_EQ(Formed(), "");
+  Join(2);
+  EXPECT_EQ(Formed(), "012");
+  EXPECT_FALSE(leader_.TaskWaits());
+}
+
+TEST_F(ShrinkingTest, WaitsForTheOnlyTaskThatMayHaveTheState) {
+  // The second generation ends before worker 1 has sent its state to the others.
+  for (const SessionId session : {SessionId{1}, SessionId{3}}) {
+    leader_.OnMessage(now_, session, JoinRequest{.step = -1});
+  }
+  Join(2);
+  EXPECT_EQ(Begin({1, 2, 3}), 2);
+  leader_.Disconnect(now_, 2, "the connection broke");
+  now_ += 2s;
+  for (const SessionId session : {SessionId{1}, SessionId{3}}) {
+    leader_.OnMessage(now_, session, JoinRequest{.step = -1});
+  }
+  EXPECT_EQ(Formed(), "");
+  EXPECT_EQ(leader_.awaited().peers, "worker 1");
+}
+
+TEST_F(ShrinkingTest, ANewLeaderBeginsWithAllTasks) {
+  Leader next({{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
+              {.shrinks = true});
+  ASSERT_EQ(next.Connect(now_, 0, 20, 1), OkStatus());
+  ASSERT_EQ(next.Connect(now_, 1, 11, 2), OkStatus());
+  next.OnMessage(now_, 1, JoinRequest());
+  next.OnMessage(now_, 2, JoinRequest{.step = 5, .state_generation = 1, .last_generation = 1});
+  next.Tick(now_ + 60s);
+  EXPECT_EQ(next.awaited().peers, "worker 2");
+  EXPECT_EQ(next.generation(), 1);
+}
+
 TEST(GroupMember, TellsANewLeaderWhichProcessesWereReplaced) {
   GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
   const auto form = [&](int64_t number, int64_t other) {
@@ -272,14 +424,19 @@ TEST(GroupMember, TellsANewLeaderWhichProcessesWereReplaced) {
                                .generation = number,
                                .members = {{.task = "worker 0", .incarnation = other},
                                            {.task = "worker 1", .incarnation = 11}}});
-    return std::get<JoinRequest>(messages.front()).replaced;
+    member.SocketConnected(number, 0);
+    member.OnMessage(GoOrder{number});
+    member.TakeMessages();
+    return std::get<JoinRequest>(messages.front()).known;
   };
   member.Connected();
   EXPECT_TRUE(form(1, 20).empty());
   EXPECT_TRUE(form(2, 21).empty());
   member.Disconnected(Unavailable("lost"));
   member.Connected();
-  EXPECT_EQ(form(3, 21), (std::vector<ReplacedProcess>{{"worker 0", 20}}));
+  EXPECT_EQ(form(3, 21),
+            (std::vector<KnownProcess>{
+                {"worker 0", 20, true}, {"worker 0", 21, false}, {"worker 1", 11, false}}));
   EXPECT_TRUE(member.WasReplaced("worker 0", 20));
   EXPECT_FALSE(member.WasReplaced("worker 0", 21));
 }

@@ -134,7 +134,7 @@ class TestTask {
  public:
   TestTask(std::vector<GroupTask> tasks, size_t index, int64_t incarnation,
            const CommunicatorFactory& make_communicator = MakeBarriers,
-           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {})
+           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {}, bool shrinks = false)
       : identity_{.job_uid = "job-a",
                   .attempt = 1,
                   .task_type = tasks[index].type,
@@ -146,7 +146,8 @@ class TestTask {
                                                            .credentials = TestKey(),
                                                            .make_communicator = make_communicator,
                                                            .liveness = liveness,
-                                                           .exchange_timeout = exchange_timeout});
+                                                           .exchange_timeout = exchange_timeout,
+                                                           .shrinks = shrinks});
     server_ = *rpc::Server::Start({.host = "127.0.0.1",
                                    .port = std::stoi(address.substr(address.find(':') + 1)),
                                    .identity = identity_,
@@ -215,7 +216,7 @@ class EndpointTest : public testing::Test {
     running_.resize(tasks_.size());
     running_[i].reset();
     running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_,
-                                             liveness_, exchange_timeout_);
+                                             liveness_, exchange_timeout_, shrinks_);
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
@@ -242,6 +243,7 @@ class EndpointTest : public testing::Test {
   CommunicatorFactory make_communicator_ = MakeBarriers;
   rpc::LivenessRules liveness_;
   Duration exchange_timeout_{0};  // 0: no limit
+  bool shrinks_ = false;
   std::vector<GroupTask> tasks_;
   std::vector<std::unique_ptr<TestTask>> running_;
   int64_t incarnation_ = 100;
