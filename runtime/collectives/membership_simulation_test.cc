@@ -188,7 +188,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // A process that was replaced can only come back if no task that is there knows this, because the
-  // leader has been replaced as well. The steps of its replacement are then lost until that is back.
+  // leader has been replaced, too. The steps of its replacement are then lost until that is back.
   void CheckNoneWasReplaced(const std::vector<Process*>& group) {
     for (const Process* process : group) {
       const std::string& task = tasks_[static_cast<size_t>(process->task)].task;
