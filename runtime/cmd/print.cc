@@ -3,6 +3,7 @@
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/placement.h"
 #include "runtime/state/training_state.h"
+#include "runtime/strategy/exchange_text.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/parameter_server_strategy.h"
 #include "runtime/train/job_definition.h"
@@ -81,6 +82,9 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
     }
     return PrintPlacement(strategy::DefineParameters(config.strategy, definition.state, tasks),
                           servers);
+  }
+  if (stage == "collectives") {
+    return strategy::DescribeExchange(definition, config.strategy, tf_config);
   }
   // The mean of a synchronous step is clipped by the servers, not by the graph.
   if (!AppliesUpdates(tf_config) && config.strategy.mode == config::PsMode::kSync) {

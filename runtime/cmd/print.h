@@ -18,9 +18,9 @@ std::string PrintCluster(const cluster::TfConfig& config);
 // total, including optimizer slots.
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
-// Returns the stage "config", "model", "graph", "placement" or "program" of the training task at
-// the full batch size. Reads the data, since the shapes come from it. Returns InvalidArgument for
-// "placement" if there are no parameter servers.
+// Returns the stage "config", "model", "graph", "placement", "program" or "collectives" of the
+// training task at the full batch size. Reads the data, since the shapes come from it. Returns
+// InvalidArgument for "placement" if there are no parameter servers.
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config);
 

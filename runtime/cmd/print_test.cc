@@ -75,6 +75,48 @@ TEST(PrintStage, ShowsEveryStageOfATaskThatTrainsAlone) {
       << placement;
 }
 
+cluster::TfConfig WorkerOfAGroup() {
+  StatusOr<cluster::TfConfig> config =
+      cluster::ParseTfConfig(R"({"cluster":{"chief":["c:2222"],"worker":["v:2222","w:2222"]},)"
+                             R"("task":{"type":"worker","index":0}})");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+TEST(PrintStage, ShowsWhatTheTasksOfAGroupExchange) {
+  CompareStage("group", "collectives", WorkerOfAGroup());
+}
+
+// Returns the stage "collectives" for a section `strategy` of the training file.
+std::string Collectives(const std::string& strategy, const cluster::TfConfig& tf_config) {
+  config::TrainingConfig config = SmallConfig();
+  const Status set = config::Override(config, "strategy", strategy);
+  EXPECT_TRUE(set.ok()) << set;
+  const StatusOr<std::string> text = PrintStage("collectives", config, tf_config);
+  return text.ok() ? *text : text.status().ToString();
+}
+
+TEST(PrintStage, ShowsTheTransportOfEachStrategy) {
+  const auto contains = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const std::string tcp =
+      Collectives("{name: multi_worker_mirrored, transport: tcp}", WorkerOfAGroup());
+  contains(tcp, "\ntransport: tcp\ncosts of tcp: ");
+  contains(tcp, "fingerprint");
+  const std::string shared =
+      Collectives("{name: multi_worker_mirrored, transport: shared_memory}", WorkerOfAGroup());
+  contains(shared, "\ntransport: shared memory; ");
+  EXPECT_EQ(shared.find("fingerprint"), std::string::npos) << shared;
+  const std::string mirrored = Collectives("{name: mirrored, devices: 3}", {});
+  contains(mirrored, "\n3 ranks: the devices of this task\ntransport: threads; ");
+  contains(mirrored, "\nbucket 0: ");
+  contains(Collectives("auto", WorkerOfASmallCluster()),
+           "strategy: parameter_server\nno gradients are exchanged between tasks");
+  contains(Collectives("auto", {}), "strategy: one_device\nno gradients are exchanged");
+  contains(Collectives("mirrored", WorkerOfAGroup()), "strategy.name");  // an error
+}
+
 TEST(PrintStage, SaysWhatCannotBeRead) {
   config::TrainingConfig config = SmallConfig();
   config.data.train = {.format = config::DataFormat::kCsv, .file = "/nowhere/data.csv"};

@@ -23,7 +23,7 @@ struct TaskCommunicatorOptions {
   std::vector<wire::UniqueFd> sockets;
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
   // How long this rank waits for each step of the others, while they look for shared memory.
-  Duration patience{5s};
+  Duration patience{10s};
 };
 
 // Waits until all ranks have called it, unless the choice is kTcp. All ranks end with the same

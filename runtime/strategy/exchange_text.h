@@ -1,0 +1,22 @@
+// Describes what the ranks of a job exchange in a step, as text, for tfjob-trainer
+// --print=collectives.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/config/training_config.h"
+#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::strategy {
+
+// Returns the strategy, the ranks, the transport and the buckets, in the order in which they are
+// reduced. For tasks that exchange over sockets, each bucket has the plan of this task: algorithm,
+// predicted time, fingerprint and the bytes on each link. The text says so if the strategy
+// exchanges no gradients between ranks. Returns the errors of Select and ItemsOf.
+StatusOr<std::string> DescribeExchange(const ModelDefinition& definition,
+                                       const config::StrategyConfig& config,
+                                       const cluster::TfConfig& tf_config);
+
+}  // namespace tfjob::strategy
