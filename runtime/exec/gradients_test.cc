@@ -293,6 +293,36 @@ std::vector<Case> ImageCases() {
   return cases;
 }
 
+// Returns x, normalised over its last axis, with fixed factors.
+Output Normal(Builder& b, Output x) {
+  const Output gamma = Const(b, Tensor::Of<double>({3}, {0.5, 1.5, -1}));
+  const Output beta = Const(b, Tensor::Of<double>({3}, {0.25, -0.5, 0.75}));
+  return FusedBatchNorm(b, x, gamma, beta, 0.1).y;
+}
+
+std::vector<Case> NormCases() {
+  std::vector<Case> cases;
+  const std::vector<Shape> shapes = {{2, 4, 3}, {3}, {3}};
+  cases.push_back({"FusedBatchNorm", shapes, [](Builder& b, const Inputs& in) {
+                     const auto [y, mean, variance] = FusedBatchNorm(b, in[0], in[1], in[2], 0.1);
+                     return Add(b, y, Mul(b, mean, variance));
+                   }});
+  cases.push_back({"FusedBatchNorm", {{2, 4, 3}, {3}}, [](Builder& b, const Inputs& in) {
+                     return Mul(b, FusedBatchNorm(b, in[0], in[1], in[1], 0.1).variance, in[1]);
+                   }});
+  cases.push_back({"FusedBatchNorm", shapes, [](Builder& b, const Inputs& in) {
+                     return Relu(b, FusedBatchNorm(b, in[0], in[1], in[2], 0.1).y);
+                   }});
+  // Two residual blocks, the first of which also normalises its shortcut.
+  cases.push_back({"FusedBatchNorm", {{2, 4, 3}}, [](Builder& b, const Inputs& in) {
+                     const Output shortcut = Normal(b, Exp(b, in[0]));
+                     const Output hidden = Relu(b, Normal(b, in[0]));
+                     const Output z = Relu(b, Add(b, shortcut, Normal(b, Tanh(b, hidden))));
+                     return Relu(b, Add(b, Normal(b, Sigmoid(b, z)), z));
+                   }});
+  return cases;
+}
+
 // A loop of three steps: h' = tanh(x + h·w + bias), with everything that a step may do with its
 // parts. The inputs are the first h, x, w and bias.
 Output Loop(Builder& b, const Inputs& in, bool reversed) {
@@ -340,6 +370,7 @@ std::vector<Case> AllCases() {
   for (Case& test : PartCases()) cases.push_back(std::move(test));
   for (Case& test : RowCases()) cases.push_back(std::move(test));
   for (Case& test : ImageCases()) cases.push_back(std::move(test));
+  for (Case& test : NormCases()) cases.push_back(std::move(test));
   for (Case& test : BatchCases()) cases.push_back(std::move(test));
   for (Case& test : LinearCases()) cases.push_back(std::move(test));
   for (Case& test : ShapeCases()) cases.push_back(std::move(test));

@@ -137,6 +137,15 @@ Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
 Output MaxPool(Builder& b, Output image, const Window& window);
 Output AvgPool(Builder& b, Output image, const Window& window);
 
+// Normalises each channel of x, that is, over all axes but the last:
+// y = gamma·(x - mean) / √(variance + epsilon) + beta. gamma, beta, mean and variance are
+// [channels].
+struct BatchNorm {
+  Output y;
+  Output mean, variance;  // the variance divides by the number of rows
+};
+BatchNorm FusedBatchNorm(Builder& b, Output x, Output gamma, Output beta, double epsilon);
+
 // Random ops keep no state. They compute their numbers from (seed, op_id, replica, step) with
 // Philox4x32-10. `step` and `seed` are int64 scalars that are fed at each run. These functions set
 // the attribute op_id, which distinguishes the random ops of a graph. `replica` distinguishes tasks

@@ -49,6 +49,11 @@ Graph FuseTranspose(const Graph& graph);
 // be missing.
 Graph FuseBiasAndActivation(const Graph& graph);
 
+// Replaces FusedBatchNorm + Relu with FusedBatchNormEx, and ReluGrad + FusedBatchNormGrad with
+// FusedBatchNormGradEx. A value may be added before the Relu, such as that of a shortcut. The
+// results in between must have no other use, except for the gradient of a value that is added.
+Graph FuseBatchNorm(const Graph& graph);
+
 // Replaces chains and trees of elementwise ops whose outputs have the same dtype and shape with
 // FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);

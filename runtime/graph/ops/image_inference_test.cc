@@ -63,6 +63,31 @@ Attributes ImageWindow(Attributes attributes = {}) {
   return attributes;
 }
 
+TEST(Inference, OfBatchNormalisation) {
+  const Attributes some = {{"epsilon", 0.1}};
+  const TensorType x = F32({2, 5, 3}), c = F32({3});
+  const Text all = "float32[2,5,3] float32[3] float32[3]";
+  Check({
+      {"FusedBatchNorm", {x, c, c}, some, all},
+      {"FusedBatchNorm", {x, c, F32({2})}, some, "refused: expected float32[3] as input 2"},
+      {"FusedBatchNorm", {x, c, F64({3})}, some, "refused: expected float32[3] as input 2"},
+      {"FusedBatchNorm", {x, c, c}, {}, "refused: expected the attribute epsilon, a number"},
+      {"FusedBatchNorm", {I32({2, 3}), c, c}, some, kFloats},
+      {"FusedBatchNorm",
+       {c, c, c},
+       some,
+       "refused: expected at least two axes, and at least one channel"},
+      {"FusedBatchNormEx", {x, c, c, x}, some, all},
+      {"FusedBatchNormEx", {x, c, c, c}, some, "refused: expected float32[2,5,3] as input 3"},
+      {"FusedBatchNormGrad", {x, x, c, c, c, c}, some, all},
+      {"FusedBatchNormGrad",
+       {c, x, c, c, c, c},
+       some,
+       "refused: expected float32[2,5,3] as input 0"},
+      {"FusedBatchNormGradEx", {x, x, c, c, c, c, x, x}, some, all + " float32[2,5,3]"},
+  });
+}
+
 TEST(Inference, OfConvolutions) {
   const std::string filter = "refused: expected a filter ";
   const Attributes window = ImageWindow();

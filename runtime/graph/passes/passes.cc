@@ -19,6 +19,7 @@ std::vector<Pass> StandardPasses(Evaluator evaluate) {
       {"join_pads", JoinPads},
       {"fuse_transpose", FuseTranspose},
       {"fuse_bias_and_activation", FuseBiasAndActivation},
+      {"fuse_batch_norm", FuseBatchNorm},
       {"fuse_elementwise", FuseElementwise},
       {"remove_dead_code", RemoveDeadCode},
       {"hoist_transpose", HoistTranspose},

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
 #include "runtime/graph/subgraph.h"
@@ -48,6 +49,43 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   EXPECT_EQ(OpsOf(graph), (Ops{"Neg", "Assign", "Square"}));
   EXPECT_EQ(graph.nodes().size(), 5u);
   EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
+}
+
+// Contains three normalisations: one with an activation, one that also adds a shortcut, and one
+// whose shortcut has two gradients.
+TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {8, 3});
+  const Output channels = Placeholder(b, "channels", kF32, {3});
+  const auto normal = [&](Output value) {
+    return FusedBatchNorm(b, value, channels, channels, 0.1).y;
+  };
+  const Output hidden = Relu(b, normal(x));
+  const Output z = Relu(b, Add(b, hidden, normal(Exp(b, hidden))));
+  const Output y = Relu(b, Add(b, normal(Square(b, z)), z));
+  b.AddFetch("gradient", Gradients(b, Sum(b, y, {}), std::vector{x})[0]);
+  const Graph graph = RemoveDeadCode(FuseBatchNorm(Finished(b)));
+  std::vector<size_t> norms, gradients;  // the numbers of inputs
+  for (const Node& node : graph.nodes()) {
+    EXPECT_TRUE(node.op != "Relu" && node.op != "ReluGrad") << node.name;
+    if (node.op == "FusedBatchNormEx") norms.push_back(node.inputs.size());
+    if (node.op == "FusedBatchNormGradEx") gradients.push_back(node.inputs.size());
+  }
+  EXPECT_EQ(norms, (std::vector<size_t>{3, 4, 4}));
+  EXPECT_EQ(gradients, (std::vector<size_t>{7, 8, 6}));
+}
+
+TEST(FuseBatchNorm, KeepsAnActivationIfTheNormIsNeededOrTheShortcutComesLater) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {8, 3});
+  const Output channels = Placeholder(b, "channels", kF32, {3});
+  const Output fetched = FusedBatchNorm(b, x, channels, channels, 0.1).y;
+  b.AddFetch("norm", fetched);
+  b.AddFetch("y", Relu(b, fetched));
+  const Output early = FusedBatchNorm(b, x, channels, channels, 0.1).y;
+  b.AddFetch("z", Relu(b, Add(b, early, Exp(b, x))));
+  const Graph graph = FuseBatchNorm(Finished(b));
+  EXPECT_EQ(OpsOf(graph), (Ops{"FusedBatchNorm", "Relu", "FusedBatchNorm", "Exp", "Add", "Relu"}));
 }
 
 TEST(FuseTranspose, DropsExchangesOfTwoAxesAroundABatchOfProducts) {

@@ -53,6 +53,34 @@ void CenterAndScale(ArgumentVisitor& visitor, bool& center, bool& scale) {
   visitor.Flag("scale", scale);
 }
 
+// Makes the moving statistics, the last two variables, follow those of the batch.
+void Follow(const BatchNormalization& layer, LayerCall& call, const Moments& batch) {
+  Builder& b = call.b;
+  const size_t mean = call.variables.size() - 2;
+  const auto follow = [&](size_t i, Output now) {
+    const Output old = call.variables[i];
+    const Output value = graph::Reshape(b, now, b.shape(old));
+    const Output rate = Scalar(b, b.dtype(old), 1 - layer.momentum);
+    call.assignments.push_back({i, graph::Add(b, old, Mul(b, Sub(b, value, old), rate))});
+  };
+  follow(mean, batch.mean);
+  follow(mean + 1, batch.variance);
+}
+
+// Normalises the last axis with the statistics of the batch.
+Output NormalizeFused(const BatchNormalization& layer, LayerCall& call) {
+  Builder& b = call.b;
+  const Output moving = call.variables.back();
+  const auto or_else = [&](bool present, size_t i, double value) {
+    return present ? call.variables[i] : Fill(b, b.dtype(moving), b.shape(moving), value);
+  };
+  const graph::BatchNorm norm =
+      FusedBatchNorm(b, call.x(), or_else(layer.scale, 0, 1),
+                     or_else(layer.center, layer.scale ? 1 : 0, 0), layer.epsilon);
+  if (norm.y.valid()) Follow(layer, call, {norm.mean, norm.variance});
+  return norm.y;
+}
+
 }  // namespace
 
 void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
@@ -108,18 +136,10 @@ Output BatchNormalization::Apply(LayerCall& call) const {
   const size_t mean = call.variables.size() - 2, variance = mean + 1;
   // As in Keras, a frozen layer uses its moving statistics even in training.
   const bool learns = call.training && call.trainable;
+  if (learns && !call.mask().valid() && kept == in.rank()) return NormalizeFused(*this, call);
   const Moments moments =
       learns ? MomentsOf(b, x, call.mask(), others) : Moments{variable(mean), variable(variance)};
-  if (learns) {
-    const auto follow = [&](size_t i, Output batch) {
-      const Output old = call.variables[i];
-      const Output value = graph::Reshape(b, batch, b.shape(old));
-      const Output rate = Scalar(b, b.dtype(x), 1 - momentum);
-      call.assignments.push_back({i, graph::Add(b, old, Mul(b, Sub(b, value, old), rate))});
-    };
-    follow(mean, moments.mean);
-    follow(variance, moments.variance);
-  }
+  if (learns) Follow(*this, call, moments);
   return Normalized(b, x, moments, epsilon, scale ? variable(0) : Output(),
                     center ? variable(scale ? 1 : 0) : Output());
 }

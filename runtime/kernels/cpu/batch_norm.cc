@@ -1,0 +1,479 @@
+// Implements batch normalisation over all axes but the last, and its gradient. Both read the rows
+// twice: once to add up what they need per channel, and once to write the result. The number of
+// chunks into which the rows are split depends only on the sizes, so the result does not depend on
+// the number of threads.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/cpu/functions.h"
+#include "runtime/kernels/cpu/prepare.h"
+
+namespace tfjob::kernels::cpu {
+namespace {
+
+constexpr int64_t kMostNormChunks = 16;
+constexpr int64_t kLeastNormChunk = 32768;  // elements
+// Sums are taken over blocks of about this many elements, which stay in a near cache, and then
+// combined. This also keeps the error of long sums small.
+constexpr int64_t kNormBlock = 8192;
+constexpr int64_t kLeastNormRows = 8;
+
+// Divides the rows of an operation between threads, and into blocks.
+struct ChannelSplit {
+  int64_t rows = 0, channels = 0;
+  int64_t chunks = 1, block_rows = 1;
+  int64_t width = 0;  // the channels, rounded up to whole cache lines
+
+  explicit ChannelSplit(const Operand& x) : rows(x.rows()), channels(x.cols()) {
+    const int64_t most = std::clamp<int64_t>(rows, 1, kMostNormChunks);
+    chunks = std::clamp<int64_t>(rows * channels / kLeastNormChunk, 1, most);
+    block_rows = std::max(kLeastNormRows, kNormBlock / std::max<int64_t>(1, channels));
+    width = (channels + 15) / 16 * 16;
+  }
+
+  int64_t Begin(int64_t chunk) const { return rows * chunk / chunks; }
+  int64_t RowsOf(int64_t chunk) const { return Begin(chunk + 1) - Begin(chunk); }
+
+  // Calls body(first, last) for the blocks of a chunk.
+  template <typename Body>
+  void ForEachBlock(int64_t chunk, const Body& body) const {
+    const int64_t end = Begin(chunk + 1);
+    for (int64_t row = Begin(chunk); row < end; row += block_rows)
+      body(row, std::min(end, row + block_rows));
+  }
+
+  // Calls body(first, last) for ranges of rows, in parallel.
+  template <typename Body>
+  void ForEachRange(Stream& stream, const Body& body) const {
+    stream.ParallelFor(rows, 1 + kGrain / 2 / std::max<int64_t>(1, channels), body);
+  }
+};
+
+// A matrix whose rows begin `stride` elements apart.
+template <typename T>
+struct StridedRows {
+  T* data = nullptr;
+  int64_t stride = 0;
+
+  T* row(int64_t i) const { return data + i * stride; }
+};
+
+template <typename T>
+StridedRows<const T> RowsOfInput(const KernelRequest& request, const void* const* inputs,
+                                 size_t i) {
+  return {static_cast<const T*>(inputs[i]), request.inputs[i].row_stride};
+}
+
+template <typename T>
+StridedRows<T> RowsOfOutput(const KernelRequest& request, void* const* outputs, size_t i) {
+  return {static_cast<T*>(outputs[i]), request.outputs[i].row_stride};
+}
+
+// Holds the options of an op.
+struct NormOptions {
+  double epsilon = 0;
+  bool relu = false;
+  bool side = false;  // a value is added before the activation
+};
+
+// Holds the mean of some rows, and the sums of their squared deviations from it, per channel.
+template <typename T>
+struct ChannelMoments {
+  T *mean = nullptr, *squares = nullptr;
+  int64_t rows = 0;
+
+  void Clear(int64_t channels) {
+    std::fill_n(mean, channels, T{0});
+    std::fill_n(squares, channels, T{0});
+    rows = 0;
+  }
+
+  // Computes the moments of rows [first, last) of x.
+  void Observe(int64_t channels, StridedRows<const T> x, int64_t first, int64_t last) {
+    Clear(channels);
+    rows = last - first;
+    for (int64_t row = first; row < last; ++row) Sum(channels, x.row(row), mean);
+    const T share = T{1} / static_cast<T>(rows);
+    for (int64_t c = 0; c < channels; ++c) mean[c] *= share;
+    for (int64_t row = first; row < last; ++row) SumSquares(channels, x.row(row), mean, squares);
+  }
+
+  // Adds the moments of other rows (Chan, Golub and LeVeque, "Updating formulae and a pairwise
+  // algorithm for computing sample variances", 1979).
+  void Merge(int64_t channels, const ChannelMoments& other) {
+    const auto more = static_cast<T>(other.rows), all = static_cast<T>(rows + other.rows);
+    const T share = more / all, weight = static_cast<T>(rows) * share;
+    T *const to_mean = mean, *const to_squares = squares;
+    const T *const from_mean = other.mean, *const from_squares = other.squares;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      const T apart = from_mean[c] - to_mean[c];
+      to_mean[c] += apart * share;
+      to_squares[c] += from_squares[c] + apart * apart * weight;
+    }
+    rows += other.rows;
+  }
+
+ private:
+  static void Sum(int64_t channels, const T* x, T* sums) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) sums[c] += x[c];
+  }
+  static void SumSquares(int64_t channels, const T* x, const T* mean, T* sums) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) sums[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
+  }
+};
+
+// Returns the normalised value before the activation. The gradient decides with the same expression
+// whether the activation has let it pass.
+template <typename T>
+T Normalized(T x, T mean, T factor, T beta) {
+  return (x - mean) * factor + beta;
+}
+
+// Sets factor = gamma / √(variance + epsilon).
+template <typename T>
+void SetNormFactor(const ChannelSplit& split, const T* gamma, const T* variance, double epsilon,
+                   T* factor) {
+  for (int64_t c = 0; c < split.channels; ++c)
+    factor[c] = gamma[c] / std::sqrt(variance[c] + static_cast<T>(epsilon));
+}
+
+template <typename T>
+class BatchNorm : public Kernel {
+ public:
+  BatchNorm(KernelRequest request, NormOptions options)
+      : request_(std::move(request)), options_(options), split_(request_.inputs[0]) {}
+
+  // Holds, per chunk, its moments and those of a block; then the factors.
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>((4 * split_.chunks + 1) * split_.width) * sizeof(T);
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    const auto x = RowsOfInput<T>(request_, inputs, 0);
+    auto* const mean = static_cast<T*>(outputs[1]);
+    auto* const variance = static_cast<T*>(outputs[2]);
+    auto* const space = static_cast<T*>(workspace);
+    Observe(x, space, mean, variance, stream);
+    T* const factor = space + 4 * split_.chunks * split_.width;
+    SetNormFactor(split_, static_cast<const T*>(inputs[1]), variance, options_.epsilon, factor);
+    const StridedRows<const T> side =
+        options_.side ? RowsOfInput<T>(request_, inputs, 3) : StridedRows<const T>();
+    const auto y = RowsOfOutput<T>(request_, outputs, 0);
+    const auto* const beta = static_cast<const T*>(inputs[2]);
+    split_.ForEachRange(stream, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        if (options_.side) {
+          Write<true, true>(x.row(row), side.row(row), mean, factor, beta, y.row(row));
+        } else if (options_.relu) {
+          Write<true, false>(x.row(row), nullptr, mean, factor, beta, y.row(row));
+        } else {
+          Write<false, false>(x.row(row), nullptr, mean, factor, beta, y.row(row));
+        }
+      }
+    });
+  }
+
+ private:
+  // Returns moments number `i` in the workspace.
+  ChannelMoments<T> At(T* space, int64_t i) const {
+    T* const first = space + 2 * i * split_.width;
+    return {first, first + split_.width};
+  }
+
+  void Observe(StridedRows<const T> x, T* space, T* mean, T* variance, Stream& stream) const {
+    const int64_t channels = split_.channels;
+    stream.ParallelFor(split_.chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) {
+        ChannelMoments<T> all = At(space, 2 * chunk), block = At(space, 2 * chunk + 1);
+        all.Clear(channels);
+        split_.ForEachBlock(chunk, [&](int64_t first, int64_t last) {
+          block.Observe(channels, x, first, last);
+          all.Merge(channels, block);
+        });
+      }
+    });
+    ChannelMoments<T> total{mean, variance};
+    total.Clear(channels);
+    for (int64_t chunk = 0; chunk < split_.chunks; ++chunk) {
+      ChannelMoments<T> part = At(space, 2 * chunk);
+      part.rows = split_.RowsOf(chunk);
+      total.Merge(channels, part);
+    }
+    const auto rows = static_cast<T>(split_.rows);  // 0/0 if there are none, as in Mean
+    for (int64_t c = 0; c < channels; ++c) variance[c] /= rows;
+  }
+
+  template <bool kRelu, bool kSide>
+  void Write(const T* x, const T* side, const T* mean, const T* factor, const T* beta, T* y) const {
+    const int64_t channels = split_.channels;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      T value = Normalized(x[c], mean[c], factor[c], beta[c]);
+      if constexpr (kSide) value += side[c];
+      y[c] = kRelu ? Relu()(value) : value;
+    }
+  }
+
+  KernelRequest request_;
+  NormOptions options_;
+  ChannelSplit split_;
+};
+
+// Says how the gradient passes the activation: there is none; the normalised value is computed
+// again; or the activation's output is read.
+enum class ActivationMask { kNone, kComputed, kRead };
+
+// Points to what the gradient reads. `more` is a second part of dy. `more` and y may be missing.
+template <typename T>
+struct NormGradInputs {
+  StridedRows<const T> dy, x, y, more;
+  const T *mean, *factor, *beta;
+
+  // Sets g to the gradient of the value before the activation, for one row.
+  template <ActivationMask kMask, bool kMore>
+  void Row(int64_t row, int64_t channels, T* g) const {
+    const T *const from = dy.row(row), *const add = more.row(row);
+    const T *const in = x.row(row), *const out = y.row(row);
+    const T *const m = mean, *const f = factor, *const b = beta;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      T value = from[c];
+      if constexpr (kMore) value += add[c];
+      bool passes = true;
+      if constexpr (kMask == ActivationMask::kComputed)
+        passes = Normalized(in[c], m[c], f[c], b[c]) > 0;
+      if constexpr (kMask == ActivationMask::kRead) passes = out[c] > 0;
+      g[c] = passes ? value : T{0};
+    }
+  }
+};
+
+// Holds the sums over rows that all gradients need: of g, and of g·(x - mean).
+template <typename T>
+struct GradientSums {
+  T *plain = nullptr, *products = nullptr;
+
+  void Clear(int64_t channels) {
+    std::fill_n(plain, channels, T{0});
+    std::fill_n(products, channels, T{0});
+  }
+  void AddRow(int64_t channels, const T* g, const T* x, const T* mean) {
+    T *const to = plain, *const to_products = products;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      to[c] += g[c];
+      to_products[c] += g[c] * (x[c] - mean[c]);
+    }
+  }
+  void Merge(int64_t channels, const GradientSums& other) {
+    for (int64_t c = 0; c < channels; ++c) {
+      plain[c] += other.plain[c];
+      products[c] += other.products[c];
+    }
+  }
+};
+
+// Computes, with n rows, g = the gradient before the activation, and r = 1/√(variance + epsilon):
+//   d_beta = Σ g, d_gamma = r·Σ g·(x - mean)
+//   dx = gamma·r·(g - Σ g/n - (x - mean)·r²·Σ g·(x - mean)/n)
+template <typename T>
+class BatchNormGrad : public Kernel {
+ public:
+  BatchNormGrad(KernelRequest request, NormOptions options)
+      : request_(std::move(request)), options_(options), split_(request_.inputs[1]) {}
+
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>((kPerChunk * split_.chunks + 3) * split_.width) * sizeof(T);
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    auto* const space = static_cast<T*>(workspace);
+    T* const factor = space + kPerChunk * split_.chunks * split_.width;
+    const auto* const variance = static_cast<const T*>(inputs[5]);
+    SetNormFactor(split_, static_cast<const T*>(inputs[2]), variance, options_.epsilon, factor);
+    NormGradInputs<T> in = InputsOf(inputs, factor);
+    StridedRows<T> d_side;
+    if (options_.side) d_side = RowsOfOutput<T>(request_, outputs, 3);
+    Sum(in, d_side, space, stream);
+    T *const shift = factor + split_.width, *const slope = shift + split_.width;
+    Finish(space, variance, factor, static_cast<T*>(outputs[1]), static_cast<T*>(outputs[2]), shift,
+           slope);
+    if (options_.side) in.dy = {d_side.data, d_side.stride};  // the activation's gradient is done
+    const auto dx = RowsOfOutput<T>(request_, outputs, 0);
+    split_.ForEachRange(stream, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        if (options_.relu && !options_.side) {
+          Write<true>(in, row, shift, slope, dx.row(row));
+        } else {
+          Write<false>(in, row, shift, slope, dx.row(row));
+        }
+      }
+    });
+  }
+
+ private:
+  // Per chunk, the workspace holds its sums, those of a block, and a row.
+  static constexpr int64_t kPerChunk = 5;
+
+  GradientSums<T> At(T* space, int64_t chunk, int64_t i) const {
+    T* const first = space + (chunk * kPerChunk + 2 * i) * split_.width;
+    return {first, first + split_.width};
+  }
+
+  NormGradInputs<T> InputsOf(const void* const* inputs, const T* factor) const {
+    NormGradInputs<T> in{.dy = RowsOfInput<T>(request_, inputs, 0),
+                         .x = RowsOfInput<T>(request_, inputs, 1)};
+    in.beta = static_cast<const T*>(inputs[3]);
+    in.mean = static_cast<const T*>(inputs[4]);
+    in.factor = factor;
+    if (options_.side) in.y = RowsOfInput<T>(request_, inputs, 6);
+    if (has_more()) in.more = RowsOfInput<T>(request_, inputs, 7);
+    return in;
+  }
+  bool has_more() const { return request_.inputs.size() == 8; }
+
+  // Adds up each chunk. Stores g in d_side, if there is one.
+  void Sum(const NormGradInputs<T>& in, StridedRows<T> d_side, T* space, Stream& stream) const {
+    const int64_t channels = split_.channels;
+    stream.ParallelFor(split_.chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) {
+        GradientSums<T> all = At(space, chunk, 0), block = At(space, chunk, 1);
+        T* const g = At(space, chunk, 2).plain;
+        all.Clear(channels);
+        split_.ForEachBlock(chunk, [&](int64_t first, int64_t last) {
+          block.Clear(channels);
+          for (int64_t row = first; row < last; ++row) {
+            const T* const passed = Pass(in, row, options_.side ? d_side.row(row) : g);
+            block.AddRow(channels, passed, in.x.row(row), in.mean);
+          }
+          all.Merge(channels, block);
+        });
+      }
+    });
+  }
+
+  // Returns the gradient before the activation for one row: `g`, or dy itself.
+  const T* Pass(const NormGradInputs<T>& in, int64_t row, T* g) const {
+    if (!options_.relu) return in.dy.row(row);
+    if (has_more()) {
+      in.template Row<ActivationMask::kRead, true>(row, split_.channels, g);
+    } else if (options_.side) {
+      in.template Row<ActivationMask::kRead, false>(row, split_.channels, g);
+    } else {
+      in.template Row<ActivationMask::kComputed, false>(row, split_.channels, g);
+    }
+    return g;
+  }
+
+  // Adds the chunks in order, and computes everything that depends only on the channel.
+  void Finish(T* space, const T* variance, const T* factor, T* d_gamma, T* d_beta, T* shift,
+              T* slope) const {
+    GradientSums<T> total{d_beta, d_gamma};
+    total.Clear(split_.channels);
+    for (int64_t chunk = 0; chunk < split_.chunks; ++chunk)
+      total.Merge(split_.channels, At(space, chunk, 0));
+    const auto rows = static_cast<T>(split_.rows);
+    for (int64_t c = 0; c < split_.channels; ++c) {
+      const T spread = variance[c] + static_cast<T>(options_.epsilon);
+      shift[c] = factor[c] * (d_beta[c] / rows);
+      slope[c] = factor[c] * (d_gamma[c] / rows) / spread;
+      d_gamma[c] /= std::sqrt(spread);
+    }
+  }
+
+  template <bool kMasked>
+  void Write(const NormGradInputs<T>& in, int64_t row, const T* shift, const T* slope,
+             T* dx) const {
+    const T *const g = in.dy.row(row), *const x = in.x.row(row);
+    const T *const mean = in.mean, *const factor = in.factor, *const beta = in.beta;
+    const int64_t channels = split_.channels;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      T value = g[c];
+      if constexpr (kMasked)
+        value = Normalized(x[c], mean[c], factor[c], beta[c]) > 0 ? value : T{0};
+      dx[c] = factor[c] * value - shift[c] - (x[c] - mean[c]) * slope[c];
+    }
+  }
+
+  KernelRequest request_;
+  NormOptions options_;
+  ChannelSplit split_;
+};
+
+// Checks that the operands have one dtype, and that those from `first` to `last` have the channels
+// of x as their only axis.
+Status ExpectChannels(const std::vector<Operand>& operands, size_t first, size_t last,
+                      const Operand& x) {
+  for (size_t i = first; i < last; ++i) {
+    RETURN_IF_ERROR(ExpectShape(operands[i], {x.cols()}));
+    if (operands[i].dtype != x.dtype) return InvalidArgument("the operands differ in dtype");
+  }
+  return OkStatus();
+}
+
+Status ExpectLike(const std::vector<Operand>& operands, const std::vector<size_t>& which,
+                  const Operand& x) {
+  for (const size_t i : which) {
+    if (i >= operands.size()) continue;
+    RETURN_IF_ERROR(ExpectShape(operands[i], x.shape));
+    if (operands[i].dtype != x.dtype) return InvalidArgument("the operands differ in dtype");
+  }
+  return OkStatus();
+}
+
+StatusOr<NormOptions> NormOptionsOf(const Attributes& attributes, bool side) {
+  const auto activation = attributes.Get<std::string>("activation", "");
+  if (!activation.empty() && activation != "Relu")
+    return Unimplemented("no activation \"", activation, "\" in a batch normalisation");
+  if (side && activation.empty()) return InvalidArgument("a side input needs an activation");
+  return NormOptions{NumberOf(attributes, "epsilon", 1e-3), !activation.empty(), side};
+}
+
+Prepared PrepareBatchNorm(const KernelRequest& request) {
+  const bool side = request.inputs.size() == 4;
+  RETURN_IF_ERROR(ExpectOperands(request, side ? 4 : 3, 3));
+  const Operand& x = request.inputs[0];
+  if (x.shape.rank() < 2) return InvalidArgument("expected at least two axes");
+  RETURN_IF_ERROR(ExpectChannels(request.inputs, 1, 3, x));
+  RETURN_IF_ERROR(ExpectChannels(request.outputs, 1, 3, x));
+  RETURN_IF_ERROR(ExpectLike(request.inputs, {3}, x));
+  RETURN_IF_ERROR(ExpectLike(request.outputs, {0}, x));
+  ASSIGN_OR_RETURN(const NormOptions options, NormOptionsOf(request.attributes, side));
+  return ForFloat(x.dtype,
+                  [&]<typename T>(Type<T>) { return Make<BatchNorm<T>>(request, options); });
+}
+
+Prepared PrepareBatchNormGrad(const KernelRequest& request) {
+  const size_t inputs = request.inputs.size();
+  const bool side = inputs > 6;
+  RETURN_IF_ERROR(ExpectOperands(request, std::clamp<size_t>(inputs, 6, 8), side ? 4 : 3));
+  const Operand& x = request.inputs[1];
+  if (x.shape.rank() < 2) return InvalidArgument("expected at least two axes");
+  RETURN_IF_ERROR(ExpectChannels(request.inputs, 2, 6, x));
+  RETURN_IF_ERROR(ExpectChannels(request.outputs, 1, 3, x));
+  RETURN_IF_ERROR(ExpectLike(request.inputs, {0, 6, 7}, x));
+  RETURN_IF_ERROR(ExpectLike(request.outputs, {0, 3}, x));
+  ASSIGN_OR_RETURN(const NormOptions options, NormOptionsOf(request.attributes, side));
+  return ForFloat(x.dtype,
+                  [&]<typename T>(Type<T>) { return Make<BatchNormGrad<T>>(request, options); });
+}
+
+}  // namespace
+
+KernelTable::Entries BatchNormKernels() {
+  const KernelEntry forward = {PrepareBatchNorm, {{0, 0}, {0, 3}}};
+  const KernelEntry backward = {PrepareBatchNormGrad, {{0, 1}, {0, 0}, {3, 0}}};
+  return {{"FusedBatchNorm", forward},
+          {"FusedBatchNormEx", forward},
+          {"FusedBatchNormGrad", backward},
+          {"FusedBatchNormGradEx", backward}};
+}
+
+}  // namespace tfjob::kernels::cpu
