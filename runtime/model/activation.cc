@@ -110,6 +110,7 @@ constexpr Function kActivations[] = {
     {"sparse_plus", SparsePlus},
     {"sparse_sigmoid",
      [](Builder& b, Output x) { return ClipByValue(b, Times(b, Plus(b, x, 1), 0.5), 0, 1); }},
+    {"sparsemax", Sparsemax},
     {"squareplus", Squareplus},
     {"tanh_shrink", [](Builder& b, Output x) { return Sub(b, x, Tanh(b, x)); }},
 };
@@ -154,16 +155,22 @@ Output Activate(Builder& b, ActivationKind kind, Output x) {
 }
 
 Status CheckActivation(ActivationKind kind, const Shape& shape) {
-  const bool along_rows = kind == ActivationKind::kSoftmax || kind == ActivationKind::kLogSoftmax;
+  const bool along_rows = kind == ActivationKind::kSoftmax || kind == ActivationKind::kLogSoftmax ||
+                          kind == ActivationKind::kSparsemax;
   if (!along_rows || shape.rank() > 0) return OkStatus();
   return InvalidArgument(Name(kind), " expects examples of rank 1 or more, got shape ",
                          shape.ToString());
 }
 
 Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
+  return OverLastAxis(b, x, axes, graph::Softmax);
+}
+
+// Moves the axes to the end, merges them there, and moves them back.
+Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
+                    Output (*function)(Builder&, Output)) {
   const Shape shape = b.shape(x);
-  if (axes == std::vector<int64_t>{shape.rank() - 1}) return Softmax(b, x);
-  // Moves the axes to the end, merges them there, and moves them back.
+  if (axes == std::vector<int64_t>{shape.rank() - 1}) return function(b, x);
   std::vector<int64_t> order, dims;
   int64_t size = 1;
   for (int d = 0; d < shape.rank(); ++d) {
@@ -175,12 +182,34 @@ Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
   dims.push_back(size);
   const bool moves = !std::ranges::is_sorted(order);
   const Output moved = moves ? Transpose(b, x, order) : x;
-  Output y = Reshape(b, Softmax(b, Reshape(b, moved, Shape(dims))), b.shape(moved));
+  Output y = Reshape(b, function(b, Reshape(b, moved, Shape(dims))), b.shape(moved));
   if (!moves) return y;
   std::vector<int64_t> back(order.size());
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   return Transpose(b, y, back);
+}
+
+// Compares all pairs of elements, so time and memory grow with the square of the axis; Keras sorts
+// the elements. An element supports the result if the elements above it exceed it by less than 1 in
+// sum. `smaller` is the number of supporting elements up to this one in ascending order, which is
+// how often Keras' sum of cumulative sums contains it. No gradient flows through these numbers.
+Output Sparsemax(Builder& b, Output x) {
+  std::vector<int64_t> column = b.shape(x).dims(), row = column;
+  column.push_back(1);
+  row.insert(row.end() - 1, 1);
+  const Output own = Reshape(b, x, Shape(column)), other = Reshape(b, x, Shape(row));
+  const Output excess = Sum(b, Relu(b, Sub(b, other, own)), {-1});
+  const Output supports = Less(b, excess, Number(b, x, 1));
+  const Output support = Cast(b, supports, b.dtype(x));
+  const Output below = Cast(b, Less(b, other, own), b.dtype(x));
+  const Output equal = Times(b, Cast(b, Equal(b, other, own), b.dtype(x)), 0.5);
+  const Output counted = Mul(b, Add(b, below, equal), Reshape(b, support, Shape(row)));
+  const Output smaller = Plus(b, Sum(b, counted, {-1}), 0.5);
+  const Output values = Select(b, supports, x, Number(b, x, 0));
+  const Output total = Plus(b, Sum(b, Mul(b, values, smaller), {-1}, true), -1);
+  const Output threshold = Div(b, total, Sum(b, support, {-1}, true));
+  return Maximum(b, Sub(b, x, threshold), Number(b, x, 0));
 }
 
 // Like Keras, replaces the masked elements with a large negative number, and sets them to 0

@@ -145,6 +145,23 @@ void ArgumentReader::Margins(std::string_view name, std::vector<int64_t>& value)
   CheckIntegers(*field, value, {.least = 0, .expected = kExpected});
 }
 
+void ArgumentReader::Pairs(std::string_view name, std::vector<int64_t>& value) {
+  constexpr std::string_view kExpected = "a list of pairs of numbers of at least 0";
+  const std::optional<JsonField> field = Given(name, true, kExpected);
+  if (!field) return;
+  const StatusOr<std::vector<JsonField>> elements = field->Elements();
+  value.clear();
+  for (const JsonField& element : elements.ok() ? *elements : std::vector<JsonField>{}) {
+    value.resize(value.size() + 2);
+    if (!element.present() || !element.value()->is_array() ||
+        !ReadPair(element, &value[value.size() - 2])) {
+      return Keep(arguments_.Named(element.Mismatch("a pair of numbers of at least 0")));
+    }
+  }
+  if (value.empty()) return Keep(arguments_.Named(field->Mismatch(kExpected)));
+  CheckIntegers(*field, value, {.least = 0, .expected = kExpected});
+}
+
 void ArgumentReader::Axis(std::string_view name, int64_t& value) {
   std::vector<int64_t> axes = {value};
   Axes(name, axes);

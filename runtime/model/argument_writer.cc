@@ -48,6 +48,9 @@ void ArgumentWriter::Margins(std::string_view name, std::vector<int64_t>& value)
     At(name) = value;
     return;
   }
+  Pairs(name, value);
+}
+void ArgumentWriter::Pairs(std::string_view name, std::vector<int64_t>& value) {
   Json pairs = Json::array();
   for (size_t i = 0; i < value.size(); i += 2)
     pairs.push_back(std::vector<int64_t>{value[i], value[i + 1]});

@@ -23,6 +23,7 @@ class ArgumentWriter : public ArgumentVisitor {
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const IntegerRule& rule) override;
   void Margins(std::string_view name, std::vector<int64_t>& value) override;
+  void Pairs(std::string_view name, std::vector<int64_t>& value) override;
   void Axis(std::string_view name, int64_t& value) override;
   void Axes(std::string_view name, std::vector<int64_t>& value) override;
   void OptionalAxes(std::string_view name, std::vector<int64_t>& value) override;

@@ -16,11 +16,13 @@ namespace tfjob::model {
 // Stands for a tensor that is not given.
 inline constexpr int kNoInput = -1;
 
-// A tensor or a number.
+// A tensor of the model, a number, or an array of numbers.
 struct CallOperand {
-  int input = kNoInput;  // the tensor; kNoInput for a number
+  int input = kNoInput;  // the tensor; kNoInput for numbers
   double number = 0;
-  bool integer = false;  // the number was written as an integer
+  bool integer = false;       // the numbers were written as integers
+  std::vector<double> array;  // in row-major order; not empty for an array
+  std::vector<int64_t> dims;  // of the array
 };
 
 // A part of a key such as [:, 1, ..., None].
@@ -45,6 +47,7 @@ class CallVisitor {
   virtual void Inputs(std::string_view name, std::vector<int>& indices, bool required = false) = 0;
   // True or false; false if it is absent.
   virtual void Flag(std::string_view name, bool& value) = 0;
+  // A tensor, a number, or an array that Keras writes as __tensor__ or __numpy__.
   virtual void Operand(std::string_view name, CallOperand& value) = 0;
   virtual void Key(std::string_view name, std::vector<KeyPart>& parts) = 0;
   // An argument that has a position but is supported only with its default value.

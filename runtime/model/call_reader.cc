@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 namespace tfjob::model {
 namespace {
@@ -40,6 +41,27 @@ JsonField Absent() {
 JsonField HistoryOf(const JsonField& field, Version version) {
   if (version == Version::kKeras3) return field["config"]["keras_history"];
   return field.present() && IsHistory(*field.value()) ? field : Absent();
+}
+
+// Returns whether the value is an array of numbers in Keras 3's form.
+bool IsArray(const JsonField& field) {
+  const std::string class_name = field["class_name"].StringOr("").value_or("");
+  return class_name == "__tensor__" || class_name == "__numpy__";
+}
+
+// Appends the numbers of nested lists with these lengths. Returns false if they have others.
+bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<double>& numbers) {
+  if (!field.present()) return false;
+  if (dims.empty()) {
+    const StatusOr<double> number = field.Double();
+    if (number.ok()) numbers.push_back(*number);
+    return number.ok();
+  }
+  const bool fits = field.value()->is_array() && !field.value()->empty() &&
+                    static_cast<int64_t>(field.value()->size()) == dims[0];
+  for (int64_t i = 0; fits && i < dims[0]; ++i)
+    if (!Numbers(field[static_cast<size_t>(i)], dims.subspan(1), numbers)) return false;
+  return fits;
 }
 
 // Visits the arguments that a layer lists, and reads them. Keeps the first error.
@@ -101,6 +123,7 @@ class CallReader : public CallVisitor {
     if (!field.present()) {
       return Keep(InvalidArgument(Describe(layer_), ": a call lacks its argument ", name));
     }
+    if (IsArray(field)) return Array(field["config"], value);
     if (!field.value()->is_number()) {
       value.input = Tensor(field);
       return;
@@ -150,6 +173,26 @@ class CallReader : public CallVisitor {
     if (position_ >= given_.positional.size()) return named ? found->second : Absent();
     if (named) Keep(found->second.Mismatch("an argument that is given once"));
     return given_.positional[position_++];
+  }
+
+  // Reads a constant: {value: numbers or nested lists of them, dtype}.
+  void Array(const JsonField& config, CallOperand& value) {
+    const std::string dtype = config["dtype"].StringOr("float32").value_or("");
+    value.integer = dtype.find("int") != std::string::npos;
+    JsonField first = config["value"];
+    while (first.present() && first.value()->is_array()) {
+      value.dims.push_back(static_cast<int64_t>(first.value()->size()));
+      first = first[0];
+    }
+    std::vector<double> numbers;
+    if (!Numbers(config["value"], value.dims, numbers))
+      return Keep(
+          config["value"].Mismatch("a number, or nested lists of numbers of equal lengths"));
+    if (value.dims.empty()) {
+      value.number = numbers[0];
+    } else {
+      value.array = std::move(numbers);
+    }
   }
 
   // Reads a part of a key in Keras' form: null is a new axis.

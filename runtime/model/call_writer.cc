@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/model/layers/operation.h"
+#include "runtime/model/operations/operation.h"
 
 namespace tfjob::model {
 namespace {
@@ -26,6 +26,21 @@ Json Written(const KeyPart& part) {
       break;
   }
   return {};
+}
+
+// Returns nested lists of the array's numbers from `next` on, which it advances.
+Json Nested(const CallOperand& array, size_t axis, size_t& next) {
+  if (axis == array.dims.size()) return array.array[next++];
+  Json list = Json::array();
+  for (int64_t i = 0; i < array.dims[axis]; ++i) list.push_back(Nested(array, axis + 1, next));
+  return list;
+}
+
+Json Array(const CallOperand& array) {
+  size_t next = 0;
+  return {{"class_name", "__tensor__"},
+          {"config",
+           {{"value", Nested(array, 0, next)}, {"dtype", array.integer ? "int32" : "float32"}}}};
 }
 
 // Writes the first argument that a layer lists by position and the others by name, and omits
@@ -56,6 +71,7 @@ class CallWriter : public CallVisitor {
 
   void Operand(std::string_view name, CallOperand& value) override {
     if (value.input != kNoInput) return Add(name, Tensor(value.input));
+    if (!value.array.empty()) return Add(name, Array(value));
     Add(name, value.integer ? Json(static_cast<int64_t>(value.number)) : Json(value.number));
   }
 

@@ -13,6 +13,7 @@
 #include "runtime/model/keras_layer.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/tensorflow_functions.h"
 
 namespace tfjob::model {
 namespace {
@@ -51,7 +52,12 @@ class FunctionalReader {
     ASSIGN_OR_RETURN(const std::vector<JsonField> fields, config_["layers"].Elements());
     if (fields.empty()) return config_["layers"].Mismatch("a list of at least one layer");
     LayerNames names;
-    for (const JsonField& field : fields) {
+    for (const JsonField& given : fields) {
+      Json translated;
+      if (IsTensorflowFunction(given)) {
+        ASSIGN_OR_RETURN(translated, TranslateTensorflowFunction(given));
+      }
+      const JsonField field = translated.is_null() ? given : JsonField(translated, given.path());
       ASSIGN_OR_RETURN(Layer layer, ReadLayer(field, names));
       const int index = static_cast<int>(model_.layers.size());
       layers_[layer.name] = index;

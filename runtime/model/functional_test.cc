@@ -300,6 +300,107 @@ TEST(Functional, ReadsAndWritesFunctionsOfKerasOps) {
   EXPECT_EQ(ResultOf(Function("core", "Cast", {{"dtype", "int32"}}, List(a))), "int32[4]");
 }
 
+TEST(Functional, ConstantArraysAreOperands) {
+  const auto array = [](Json value) {
+    return Json{{"class_name", "__numpy__"}, {"config", {{"value", value}, {"dtype", "float32"}}}};
+  };
+  const Json a = Tensor3("a"), none = Json::object();
+  EXPECT_EQ(ResultOf(Function("numpy", "Multiply", none, List(a, array(List(1, 2, 3, 4.5))))),
+            "float32[4]");
+  EXPECT_NE(ResultOf(Function("numpy", "Add", none, List(array(List(List(1), List(2))), a)))
+                .find("expected shapes that broadcast"),
+            std::string::npos);
+  EXPECT_EQ(ResultOf(Function("numpy", "Add", none, List(a, array(2)))), "float32[4]");
+  for (const Json& bad : {Json(List(1, List(2))), Json("x"), Json(nullptr), Json(Json::array()),
+                          Json(List(List(1), List(2, 3)))}) {
+    EXPECT_NE(ResultOf(Function("numpy", "Add", none, List(a, array(bad))))
+                  .find("config.value: expected a number, or nested lists of numbers of equal"),
+              std::string::npos)
+        << bad.dump();
+  }
+}
+
+TEST(Functional, RefusesFunctionsAlongTheBatchAndHugeConstants) {
+  const Json a = Tensor3("a"), none = Json::object();
+  EXPECT_NE(ResultOf(Function("nn", "Softmax", {{"axis", 0}}, List(a))).find("not along the batch"),
+            std::string::npos);
+  for (const Json& axis : {Json(0), Json(nullptr), Json(List(1, -2))}) {
+    EXPECT_NE(ResultOf(Function("nn", "Normalize", {{"axis", axis}}, List(a)))
+                  .find("not along the batch"),
+              std::string::npos);
+  }
+  EXPECT_NE(ResultOf(Function("numpy", "Flip", {{"axis", 0}}, List(a))).find("the batch"),
+            std::string::npos);
+  EXPECT_NE(ResultOf(Function("nn", "OneHot", {{"num_classes", 1 << 30}}, List(a)))
+                .find("an integer from 1 to 1048576"),
+            std::string::npos);
+  EXPECT_NE(ResultOf(Function("numpy", "Pad", {{"pad_width", 1}, {"mode", "constant"}}, List(a)))
+                .find("pad_width: expected a list of pairs"),
+            std::string::npos);
+  EXPECT_EQ(ResultOf(Function("numpy", "Pad",
+                              {{"pad_width", {{0, 0}, {1, 2}}}, {"mode", "constant"}}, List(a))),
+            "float32[7]");
+  EXPECT_EQ(ResultOf(Function("numpy", "Tile", {{"repeats", {2}}}, List(a))), "float32[8]");
+  EXPECT_EQ(ResultOf(Function("core", "ConvertToTensor", none, List(a))), "float32[4]");
+}
+
+// A function of TensorFlow in a file of tf.keras 2, which is called once.
+Json OldFunction(const std::string& function, Json call) {
+  Json layer = {{"class_name", "TFOpLambda"},
+                {"name", "f"},
+                {"config", {{"name", "f"}, {"function", function}, {"dtype", "float32"}}},
+                {"inbound_nodes", List(std::move(call))}};
+  return Functional("m", {Input("a", 4), Input("b", 4), std::move(layer)},
+                    {{"a", 0, 0}, {"b", 0, 0}}, {"f", 0, 0});
+}
+
+std::string OldResult(const std::string& function, Json call) {
+  const StatusOr<Model> model = Read(OldFunction(function, std::move(call)));
+  if (!model.ok()) return std::string(Message(model.status()));
+  const Json written = WriteKerasJson(*model);
+  const StatusOr<Model> again = Read(written);
+  EXPECT_TRUE(again.ok()) << again.status();
+  return StrCat(written["config"]["layers"][2]["class_name"].get<std::string>(), " ",
+                (*OutputTypes(*model, TwoInputs()))[0].ToString());
+}
+
+TEST(Functional, ReadsFunctionsOfTensorflow) {
+  const Json b = {"b", 0, 0}, all = {{"start", nullptr}, {"stop", nullptr}, {"step", nullptr}};
+  EXPECT_EQ(OldResult("__operators__.add", List("a", 0, 0, Json{{"y", b}, {"name", nullptr}})),
+            "Add float32[4]");
+  EXPECT_EQ(OldResult("math.subtract", List("_CONSTANT_VALUE", -1, 1.5, Json{{"y", b}})),
+            "Subtract float32[4]");
+  EXPECT_EQ(OldResult("math.multiply", List("a", 0, 0, Json{{"y", {1, 2, 3, 4}}})),
+            "Multiply float32[4]");
+  EXPECT_EQ(OldResult("stack",
+                      List(List("a", 0, 0, Json{{"axis", 1}}), List("b", 0, 0, Json{{"axis", 1}}))),
+            "Stack float32[2,4]");
+  EXPECT_EQ(OldResult("__operators__.getitem",
+                      List("a", 0, 0, Json{{"slice_spec", {all, {{"start", 1}, {"stop", 3}}}}})),
+            "GetItem float32[2]");
+}
+
+TEST(Functional, SaysWhichFunctionsOfTensorflowItRefuses) {
+  const std::string where = "m.json: config.layers[2].";
+  EXPECT_TRUE(
+      OldResult("math.sine", List("a", 0, 0, Json::object()))
+          .starts_with(where + "config.function: the function tf.math.sine is not supported"));
+  EXPECT_EQ(
+      OldResult("linalg.matmul", List("a", 0, 0, Json{{"b", {"b", 0, 0}}, {"transpose_b", true}})),
+      where +
+          "inbound_nodes[0][3].transpose_b: expected false (no other value is supported), "
+          "got true");
+  EXPECT_EQ(OldResult("math.add", List("a", 0, 0, Json::object())),
+            where + "inbound_nodes[0][3].y: expected a tensor or a number, but it is missing");
+  EXPECT_EQ(OldResult("nn.relu", List("a", 0, 0, Json{{"threshold", 1}})),
+            where + "inbound_nodes[0][3].threshold: this argument of tf.nn.relu is not supported");
+  EXPECT_EQ(OldResult("nn.relu", Json("a")),
+            where + "inbound_nodes[0]: expected a call in the form of tf.keras 2, got \"a\"");
+  EXPECT_NE(
+      OldResult("math.reduce_sum", List("a", 0, 0, Json{{"axis", 0}})).find("keeps the batch"),
+      std::string::npos);
+}
+
 TEST(Functional, RefusesFunctionsThatCombineExamplesOrAreUnknown) {
   const Json a = Tensor3("a"), none = Json::object();
   const Json all = {{"class_name", "__slice__"}, {"config", {{"start", 0}, {"stop", 2}}}};

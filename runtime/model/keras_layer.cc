@@ -12,9 +12,9 @@
 #include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
-#include "runtime/model/layers/operation.h"
 #include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/operations/operation.h"
 
 namespace tfjob::model {
 namespace {
@@ -202,7 +202,8 @@ namespace {
 bool TakesTrainable(const LayerConfig& layer) {
   return layer.As<layers::InputLayer>() == nullptr &&
          layer.As<layers::SpatialDropout1D>() == nullptr &&
-         layer.As<layers::SpatialDropout2D>() == nullptr;
+         layer.As<layers::SpatialDropout2D>() == nullptr &&
+         layer.As<layers::SpatialDropout3D>() == nullptr;
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/activity_regularization.h"
+#include "runtime/model/layers/adaptive_pooling.h"
 #include "runtime/model/layers/attention.h"
+#include "runtime/model/layers/conv_lstm.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/dot.h"
@@ -40,6 +42,7 @@ Layers NoiseAndNormalizationLayers() {
   return {Dropout{},
           SpatialDropout1D{},
           SpatialDropout2D{},
+          SpatialDropout3D{},
           AlphaDropout{},
           GaussianNoise{},
           GaussianDropout{},
@@ -88,17 +91,38 @@ Layers ImageLayers() {
           UpSampling2D{}};
 }
 
+// Layers of volumes, and pooling to a fixed size.
+Layers VolumeLayers() {
+  using namespace layers;  // NOLINT
+  return {Conv3D{},
+          Conv3DTranspose{},
+          MaxPooling3D{},
+          AveragePooling3D{},
+          GlobalMaxPooling3D{},
+          GlobalAveragePooling3D{},
+          ZeroPadding3D{},
+          Cropping3D{},
+          UpSampling3D{},
+          AdaptiveMaxPooling1D{},
+          AdaptiveMaxPooling2D{},
+          AdaptiveMaxPooling3D{},
+          AdaptiveAveragePooling1D{},
+          AdaptiveAveragePooling2D{},
+          AdaptiveAveragePooling3D{}};
+}
+
 Layers RecurrentLayers() {
   using namespace layers;  // NOLINT
-  return {SimpleRNN{}, LSTM{},     GRU{},     Bidirectional{}, TimeDistributed{},
-          RNN{},       LSTMCell{}, GRUCell{}, SimpleRNNCell{}, StackedRNNCells{}};
+  return {SimpleRNN{},  LSTM{},      GRU{},     Bidirectional{}, TimeDistributed{},
+          RNN{},        LSTMCell{},  GRUCell{}, SimpleRNNCell{}, StackedRNNCells{},
+          ConvLSTM1D{}, ConvLSTM2D{}};
 }
 
 // One layer of each class, with default arguments.
 Layers AllLayers() {
   Layers all;
-  for (const auto family :
-       {PlainLayers, NoiseAndNormalizationLayers, MergeLayers, ImageLayers, RecurrentLayers}) {
+  for (const auto family : {PlainLayers, NoiseAndNormalizationLayers, MergeLayers, ImageLayers,
+                            VolumeLayers, RecurrentLayers}) {
     for (LayerConfig& layer : family()) all.push_back(std::move(layer));
   }
   return all;

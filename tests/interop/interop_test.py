@@ -309,12 +309,59 @@ def operations():
     return keras.Model([x, y], L.Dense(3, name="head")(ops.concatenate(flat, axis=-1)), name="operations")
 
 
+def tensorflow_functions():
+    """Returns a model of tf.keras 2 that calls functions of TensorFlow on its values."""
+    L = tf_keras.layers
+    x, y = tf_keras.Input((4, 6), name="x"), tf_keras.Input((4, 6), name="y")
+    first, second = tf.split(L.Dense(8, name="halves")(x), 2, axis=-1)
+    flat = [x + y, x * 2.0, 1 - x, x / (tf.abs(y) + 1), -x, x**2, x @ tf.transpose(y, [0, 2, 1]), first * tf.sigmoid(second),
+            x * tf.constant([1.0, 2, 3, 4, 5, 6]), tf.nn.bias_add(x, tf.constant([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])),
+            x[:, 0], x[:, 1:3, None], x[..., ::2], tf.reshape(x, [-1, 3, 8]), tf.concat([x, y], axis=1),
+            tf.stack([x, y], axis=1), tf.expand_dims(x, -1), tf.squeeze(tf.expand_dims(x, 1), 1), tf.tile(x, [1, 2, 3]),
+            tf.pad(x, [[0, 0], [1, 2], [0, 0]]), tf.reverse(x, [1]), tf.roll(x, 1, axis=2), tf.where(x > y, x, y),
+            tf.cast(tf.logical_and(x > 0, tf.logical_not(y > 0)), tf.float32), tf.maximum(x, y), tf.minimum(x, 0.2),
+            tf.clip_by_value(x, -0.5, 1.0), tf.square(x), tf.sqrt(tf.exp(x)), tf.math.rsqrt(tf.exp(x)), tf.math.log(tf.abs(x) + 1),
+            tf.nn.relu(x), tf.nn.relu6(x), tf.nn.elu(x), tf.nn.selu(x), tf.nn.silu(x), tf.nn.gelu(x), tf.nn.leaky_relu(x),
+            tf.nn.softmax(x), tf.nn.softmax(x, axis=1), tf.nn.log_softmax(x), tf.nn.softplus(x), tf.tanh(x), tf.identity(x),
+            tf.math.l2_normalize(x, axis=-1), tf.one_hot(tf.argmax(x, axis=-1), 6), tf.reduce_mean(x, axis=1),
+            tf.reduce_sum(x, axis=[1, 2], keepdims=True), tf.reduce_max(x, axis=-1), tf.math.reduce_std(x, axis=1),
+            tf.math.reduce_variance(x, axis=1), tf.reduce_logsumexp(x, axis=1), tf_keras.backend.mean(x, axis=2)]
+    out = L.Dense(3, name="head")(tf.concat([L.Flatten()(value) for value in flat], axis=-1))
+    return tf_keras.Model([x, y], out, name="functions")
+
+
+def volumes():
+    """Returns a model with layers of volumes, pooling to a fixed size, and recurrent layers of images."""
+    L = keras.layers
+    volume = keras.Input((5, 6, 4, 3), name="volume")
+    h = L.Conv3D(4, (3, 2, 2), padding="same", activation="relu", name="plain")(volume)
+    h = L.Conv3D(4, (2, 3, 1), strides=(2, 1, 1), name="strided")(h)
+    h = L.Conv3D(2, 2, dilation_rate=(1, 2, 1), padding="same", use_bias=False, name="dilated")(h)
+    h = L.Conv3DTranspose(3, (3, 2, 4), strides=(2, 3, 2), padding="same", name="up_same")(h)
+    h = L.Conv3DTranspose(2, (4, 1, 2), strides=(3, 1, 1), name="up_valid")(h)
+    h = L.ZeroPadding3D(((1, 0), (0, 2), (1, 1)))(L.Cropping3D(((1, 2), (0, 1), (2, 0)))(h))
+    h = L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(L.SpatialDropout3D(0.0)(h))
+    h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(h))
+    ends = [L.GlobalMaxPooling3D()(h), L.GlobalAveragePooling3D()(h), L.Flatten()(L.AdaptiveAveragePooling3D((2, 2, 3))(h)),
+            L.Flatten()(L.AdaptiveMaxPooling3D((3, 2, 2))(h))]
+    plane = L.Reshape((30, 4, 3))(volume)
+    ends += [L.Flatten()(L.AdaptiveAveragePooling2D((4, 3))(plane)), L.Flatten()(L.AdaptiveMaxPooling2D((7, 2))(plane))]
+    frames, *states = L.ConvLSTM2D(3, (3, 2), padding="same", return_sequences=True, return_state=True, name="frames")(volume)
+    ends += [L.Flatten()(L.ConvLSTM2D(3, 2, padding="same", go_backwards=True, recurrent_activation="hard_sigmoid",
+                                      name="later")(frames, initial_state=states))]
+    ends += [L.Flatten()(L.ConvLSTM1D(2, 3, strides=2, use_bias=False, activation="relu", return_sequences=True,
+                                      name="rows")(L.Reshape((5, 24, 3))(volume)))]
+    row = L.Reshape((30, 12))(volume)
+    ends += [L.Flatten()(L.AdaptiveAveragePooling1D(7)(row)), L.Flatten()(L.AdaptiveMaxPooling1D(5)(row))]
+    return keras.Model(volume, L.Dense(2, name="volumes_head")(L.Concatenate()(ends)), name="volumes")
+
+
 # Names that both libraries know and compute alike, and those that only Keras 3 knows.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "elu", "exponential", "gelu", "selu", "swish", "softplus",
                "softsign", "mish"]
 KERAS_3_ACTIVATIONS = ["celu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu",
                        "log_sigmoid", "log_softmax", "relu6", "silu", "soft_shrink", "sparse_plus", "sparse_sigmoid",
-                       "squareplus", "tanh_shrink"]
+                       "sparsemax", "squareplus", "tanh_shrink"]
 
 
 def curves(library):
@@ -390,7 +437,7 @@ class Models(unittest.TestCase):
         models = [(model, 0.5) for model in [*functional(library), *attention(library)]]
         models += [(model, 0.05) for model in [*images(library), curves(library)]]
         models += [(model, 0.3) for model in recurrent(library)]
-        models += [(operations(), 0.1)] if library is keras else []
+        models += [(operations(), 0.1), (volumes(), 0.05)] if library is keras else [(tensorflow_functions(), 0.1)]
         for model, most in models:
             with self.subTest(model=model.name):
                 randomize(model, rng, most)
@@ -409,9 +456,16 @@ class Models(unittest.TestCase):
     def test_graphs_of_tf_keras_2(self):
         self.check_graphs(tf_keras, steps=False)
 
+    def test_keras_3_reads_what_we_write_for_functions_of_tensorflow(self):
+        model = tensorflow_functions()
+        again = keras.models.model_from_json(json.dumps(tool("rewrite", {"model": model.to_json()})))
+        again.set_weights(model.get_weights())
+        inputs = [np.random.default_rng(3).standard_normal((2, 4, 6)).astype(np.float32) for _ in range(2)]
+        np.testing.assert_allclose(again(inputs), model(inputs), rtol=0, atol=1e-5)
+
     def test_keras_reads_the_graphs_that_we_write(self):
         for model in [*functional(keras), *attention(keras), *images(keras), curves(keras), *recurrent(keras),
-                      operations()]:
+                      operations(), volumes()]:
             with self.subTest(model=model.name):
                 again = keras.models.model_from_json(json.dumps(tool("rewrite", {"model": model.to_json()})))
                 same = keras.models.model_from_json(model.to_json())  # paths of wrapped layers lack the wrapper's name

@@ -21,8 +21,7 @@ NOT_LAYERS = {"Layer", "Wrapper", "InputSpec"}
 INSTEAD = [
     ("Lambda", "it holds Python code, which is not run; replace it by layers or functions of `keras.ops`"),
     ("JaxLayer|FlaxLayer|TorchModuleWrapper|TFSMLayer", "it holds a program of another library"),
-    (".*3D.*", "volumes are not supported"),
-    ("ConvLSTM.*", "use `TimeDistributed` convolutions and an `LSTM`"),
+    ("ConvLSTM3D", "use `TimeDistributed` convolutions and an `LSTM`"),
     ("GroupQueryAttention", "use `MultiHeadAttention`"),
     ("Rand.*|AugMix|AutoContrast|CutMix|MixUp|Equalization|ContrastLimited.*|Solarization|MaxNumBoundingBoxes|Pipeline",
      "augment the images before you write the training data"),
@@ -31,7 +30,6 @@ INSTEAD = [
     ("Discretization|Hash.*|IntegerLookup|StringLookup|TextVectorization|CategoryEncoding",
      "preprocess the data, and train on ids"),
     ("SpectralNormalization", "–"),
-    ("Adaptive.*", "use pooling with a fixed window, or global pooling"),
     ("ReversibleEmbedding", "use `Embedding` and a `Dense` layer, which do not share their weights"),
 ]
 

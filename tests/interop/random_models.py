@@ -12,8 +12,8 @@ L, ops = keras.layers, keras.ops
 # glu and threshold cannot be used by name: they take arguments, or change the shape.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "celu", "elu", "exponential", "gelu", "hard_shrink",
                "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "relu6",
-               "selu", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "squareplus",
-               "tanh_shrink"]
+               "selu", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "sparsemax",
+               "squareplus", "tanh_shrink"]
 INITIALIZERS = ["glorot_uniform", "he_normal", "lecun_uniform", "random_normal", "truncated_normal", "orthogonal",
                 "variance_scaling"]
 FLAG = [True, False]
@@ -72,8 +72,19 @@ def depthwise(rank):
     return {**options, "strides": [1, 1, 2], "depth_multiplier": [1, 2], "padding": ["valid", "same"]}
 
 
+def conv_lstm(rank):
+    options = without(conv(rank), "activation", "padding")
+    return {**options, **without(GATED, "units", "zero_output_for_mask"), "padding": ["valid", "same"],
+            "unit_forget_bias": FLAG}
+
+
 def pooling(rank):
     return {"pool_size": sizes(*[3] * rank), "strides": sizes(*[2] * rank), "padding": ["valid", "same"]}
+
+
+def window_counts(r, shape):
+    """Numbers of windows for adaptive pooling, of which TensorFlow can compute the gradients. Fails if a length is open."""
+    return [r.choice([n for n in range(1, 5) if -(-size // n) < size]) for size in shape[1:-1]]
 
 
 def margins(rank):
@@ -118,6 +129,8 @@ LAYERS = {
     "SimpleRNN": ((3,), RECURRENT),
     "LSTM": ((3,), {**GATED, "unit_forget_bias": FLAG}),
     "GRU": ((3,), {**GATED, "reset_after": FLAG}),
+    "ConvLSTM1D": ((4,), conv_lstm(1)),
+    "ConvLSTM2D": ((5,), conv_lstm(2)),
     "Conv1D": ((3,), {**conv(1), "groups": [1, 1, 2]}),
     "Conv2D": ((4,), {**conv(2), "groups": [1, 1, 2]}),
     "DepthwiseConv1D": ((3,), depthwise(1)),
@@ -140,9 +153,21 @@ LAYERS = {
     "Cropping2D": ((4,), {"cropping": margins(2)}),
     "UpSampling1D": ((3,), {"size": [1, 2]}),
     "UpSampling2D": ((4,), {"size": sizes(2, 2)}),
+    "SpatialDropout3D": ((5,), {"rate": [0.0]}),
+    "Conv3D": ((5,), {**conv(3), "groups": [1, 1, 2]}),
+    "Conv3DTranspose": ((5,), without(conv(3), "dilation_rate")),
+    "MaxPooling3D": ((5,), pooling(3)),
+    "AveragePooling3D": ((5,), {**pooling(3), "pool_size": sizes(3, 3, 3)}),
+    "GlobalMaxPooling3D": ((5,), {"keepdims": FLAG}),
+    "GlobalAveragePooling3D": ((5,), {"keepdims": FLAG}),
+    "ZeroPadding3D": ((5,), {"padding": margins(3)}),
+    "Cropping3D": ((5,), {"cropping": margins(3)}),
+    "UpSampling3D": ((5,), {"size": sizes(2, 2, 2)}),
+    **{f"Adaptive{kind}Pooling{rank}D": ((rank + 2,), {"output_size": window_counts})
+       for kind in ("Max", "Average") for rank in (1, 2, 3)},
 }
 REQUIRED = {"units", "filters", "kernel_size", "rate", "stddev", "equation", "output_shape", "target_shape", "dims", "n",
-            "activation", "mean", "variance", "scale", "size"}
+            "activation", "mean", "variance", "scale", "size", "output_size", "pool_size"}
 # Layers of two values of equal shape.
 MERGES = {
     "Add": {}, "Subtract": {}, "Multiply": {}, "Average": {}, "Maximum": {}, "Minimum": {},
@@ -155,6 +180,7 @@ MERGES = {
 OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
           "StackedRNNCells"}
 
+# ops.glu is missing: Keras infers a wrong shape for its result, so what follows it does not fit.
 # Functions of keras.ops of one value, of two values of equal shape, and of values of some ranks.
 UNARY = [
     lambda r, x: -x, lambda r, x: ops.abs(x), lambda r, x: ops.square(x), lambda r, x: ops.sqrt(ops.square(x) + 1),
@@ -175,7 +201,21 @@ UNARY = [
     lambda r, x: ops.expand_dims(x, r.randint(1, len(x.shape))), lambda r, x: ops.squeeze(ops.expand_dims(x, 1), 1),
     lambda r, x: x[:, None], lambda r, x: x[..., :1], lambda r, x: x[:, -1], lambda r, x: x[:, 1::2],
     lambda r, x: ops.split(x, 2, axis=-1)[1], lambda r, x: ops.transpose(x, (0, *permutation(r, x.shape))),
-    lambda r, x: ops.swapaxes(x, 1, -1),
+    lambda r, x: ops.swapaxes(x, 1, -1), lambda r, x: ops.moveaxis(x, 1, -1),
+    lambda r, x: ops.elu(x, 0.4), lambda r, x: ops.celu(x, 0.6), lambda r, x: ops.hard_sigmoid(x),
+    lambda r, x: ops.hard_silu(x), lambda r, x: ops.hard_tanh(x), lambda r, x: ops.hard_shrink(x, 0.3),
+    lambda r, x: ops.soft_shrink(x, 0.3), lambda r, x: ops.tanh_shrink(x), lambda r, x: ops.threshold(x, 0.2, -1.0),
+    lambda r, x: ops.squareplus(x, 2), lambda r, x: ops.sparse_plus(x), lambda r, x: ops.sparse_sigmoid(x),
+    lambda r, x: ops.log_softmax(x, axis=r.randint(1, len(x.shape) - 1)),
+    lambda r, x: ops.sparsemax(x, axis=r.randint(1, len(x.shape) - 1)), lambda r, x: ops.log_softmax(x),
+    lambda r, x: ops.normalize(x, axis=r.randint(1, len(x.shape) - 1), order=r.choice([1, 2])),
+    lambda r, x: ops.one_hot(ops.argmax(x, axis=-1), x.shape[-1]) * x, lambda r, x: ops.reciprocal(ops.abs(x) + 1),
+    lambda r, x: ops.var(x, axis=-1, keepdims=r.choice(FLAG)), lambda r, x: ops.std(x, axis=-1, keepdims=True),
+    lambda r, x: ops.logsumexp(x, axis=-1, keepdims=r.choice(FLAG)), lambda r, x: ops.convert_to_tensor(x),
+    lambda r, x: ops.repeat(x, 2, axis=1), lambda r, x: ops.tile(x, (1, 2, *[1] * (len(x.shape) - 2))),
+    lambda r, x: ops.flip(x, axis=r.randint(1, len(x.shape) - 1)), lambda r, x: ops.roll(x, r.choice([1, -2]), axis=1),
+    lambda r, x: ops.pad(x, [[0, 0], [1, 2], *[[0, 0]] * (len(x.shape) - 2)]),
+    lambda r, x: x * ops.arange(x.shape[-1], dtype="float32"), lambda r, x: x - ops.convert_to_tensor(0.5),
 ]
 BINARY = [
     lambda r, x, y: x + y, lambda r, x, y: x - y, lambda r, x, y: x * y, lambda r, x, y: x / (ops.abs(y) + 1),
@@ -218,7 +258,7 @@ class Drawing:
 
     def add_input(self):
         r = self.r
-        kind = r.choice(["row", "sequence", "sequence", "image", "ids", "ids"])
+        kind = r.choice(["row", "sequence", "sequence", "image", "volume", "ids", "ids"])
         length = r.choice([None, 5])
         if kind == "ids":
             ids = keras.Input((length,), dtype=r.choice(["int32", "float32"]), name=f"ids_{len(self.inputs)}")
@@ -227,7 +267,8 @@ class Drawing:
             self.values.append(layer(ids))
             return
         shape = {"row": (r.choice([3, 4]),), "sequence": (length, r.choice([3, 4])),
-                 "image": (r.choice([None, 6]), r.choice([None, 5]), r.choice([2, 4]))}[kind]
+                 "image": (r.choice([None, 6]), r.choice([None, 5]), r.choice([2, 4])),
+                 "volume": (r.choice([None, 4]), 5, r.choice([None, 3]), r.choice([2, 4]))}[kind]
         self.inputs.append(keras.Input(shape, name=f"{kind}_{len(self.inputs)}"))
         self.values.append(self.inputs[-1])
 
@@ -241,7 +282,7 @@ class Drawing:
             uses, made = way(at, x)
         except Exception:  # Keras reports what does not fit by errors of every kind
             return
-        made = [value for value in keras.tree.flatten(made) if len(value.shape) in (2, 3, 4)]
+        made = [value for value in keras.tree.flatten(made) if len(value.shape) in (2, 3, 4, 5)]
         made = [value for value in made if all(dim is None or 0 < dim <= 64 for dim in value.shape[1:])]
         if not made:
             return
@@ -313,7 +354,11 @@ class Drawing:
         """Calls a layer that was called before on another value."""
         histories = [value._keras_history.operation for value in self.values]
         shared = [op for op in histories if isinstance(op, L.Layer) and op.weights and not isinstance(op, L.Embedding)]
-        return {at}, self.r.choice(shared)(x)
+        layer = self.r.choice(shared)
+        if isinstance(layer, keras.Model):  # Keras would accept sizes that only broadcast
+            pairs = zip(layer.inputs[0].shape, x.shape)
+            assert all(a == b or a is None or b is None for a, b in pairs)
+        return {at}, layer(x)
 
 
 def draw(seed):

@@ -26,8 +26,7 @@ EXAMPLES = 4
 RATE = 0.1
 # Parts of the messages that refuse a model for a row of the first table in
 # docs/guides/coming-from-keras.md under "What a model may contain".
-NOT_SUPPORTED = ["the function ConvertToTensor of keras.src.ops.core is not supported",
-                 "expected a function of each example", "not supported in TimeDistributed", "does not depend on"]
+NOT_SUPPORTED = ["expected a function of each example", "not supported in TimeDistributed", "does not depend on"]
 
 
 class Refused(Exception):
@@ -174,7 +173,10 @@ def differences(ours, exact, single, bound):
 
 class RandomModels(unittest.TestCase):
     def check(self, case, folder):
-        exact, after = case.keras("float64")
+        try:
+            exact, after = case.keras("float64")
+        except tf.errors.OpError:  # TensorFlow pools volumes only in float32; interop_test.py compares those
+            return "skipped: Keras cannot run it in float64"
         if not all(np.isfinite(y).all() and np.abs(y).max(initial=0) < 1e4 for y in [*exact, *after.values()]):
             return "skipped: large or not finite"
         number = lambda outputs: {f"output {i}": y for i, y in enumerate(outputs)}

@@ -95,12 +95,53 @@ Results Evaluated(ActivationKind kind, std::vector<double> points) {
   return {{values.begin(), values.end()}, {gradients.begin(), gradients.end()}};
 }
 
+bool IsElementwise(const std::string& name) {
+  return name != "softmax" && name != "log_softmax" && name != "sparsemax";
+}
+
+// Keras sums the cumulative sums of the elements that support the result.
+std::vector<double> KerasSparsemax(const std::vector<double>& x) {
+  std::vector<double> sorted = x;
+  std::ranges::sort(sorted, std::greater());
+  double sum = 0, total = 0, count = 0;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    sum += sorted[i];
+    if (sorted[i] - (sum - 1) / static_cast<double>(i + 1) <= 0) continue;
+    total += sum;
+    ++count;
+  }
+  std::vector<double> y = x;
+  for (double& value : y) value = std::max(value - (total - 1) / count, 0.0);
+  return y;
+}
+
+TEST(Activations, SparsemaxIsThatOfKeras) {
+  for (const std::vector<double>& x : std::vector<std::vector<double>>{
+           {0.2, 0.5, 0.1}, {3, 2, 1}, {0.3, 0.3, -0.1, 0.2}, {-5, -5}, {7}}) {
+    const Results results = Evaluated(ActivationKind::kSparsemax, x);
+    const std::vector<double> expected = KerasSparsemax(x);
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(results.values[i], expected[i], 1e-12) << i;
+  }
+  const std::vector<double> x = {0.2, 0.5, 0.1, 0.37};
+  const Results results = Evaluated(ActivationKind::kSparsemax, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    constexpr double kStep = 1e-6;
+    std::vector<double> more = x, less = x;
+    more[i] += kStep;
+    less[i] -= kStep;
+    double slope = 0;
+    for (size_t j = 0; j < x.size(); ++j)
+      slope += (KerasSparsemax(more)[j] - KerasSparsemax(less)[j]) / (2 * kStep);
+    EXPECT_NEAR(results.gradients[i], slope, 1e-6) << i;
+  }
+}
+
 TEST(Activations, FollowTheirDefinitions) {
   // No function has a corner here.
   const std::vector<double> points = {-20, -2.7, -0.7, -0.3, 0.3, 0.7, 2.7, 20};
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == "softmax" || names[i] == "log_softmax") continue;  // not elementwise
+    if (!IsElementwise(names[i])) continue;
     SCOPED_TRACE(names[i]);
     ASSERT_TRUE(Definitions().contains(names[i]));
     const Definition& definition = Definitions().at(names[i]);

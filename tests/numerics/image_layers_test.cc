@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
+#include "runtime/model/layers/adaptive_pooling.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/pooling.h"
@@ -263,6 +266,157 @@ TEST(ImageLayers, PaddingCroppingAndUpSampling) {
          [&](int64_t n, int64_t y, int64_t x, int64_t c) { return in.At(n, y / 2, x / 3, c); });
 }
 
+// ---- volumes
+
+constexpr int64_t kDepth = 4;
+const Shape kVolume = {kDepth, 5, 3, 4};
+
+// Returns element [depth,height,width,channel] of volume n, and 0 outside of it.
+double Voxel(const Values& values, const Shape& shape, int64_t n, std::array<int64_t, 4> at) {
+  int64_t index = n;
+  for (int axis = 0; axis < 4; ++axis) {
+    const int64_t i = at[static_cast<size_t>(axis)];
+    if (i < 0 || i >= shape.dim(axis)) return 0;
+    index = index * shape.dim(axis) + i;
+  }
+  return values[static_cast<size_t>(index)];
+}
+
+Values VolumeInput() {
+  Values values(static_cast<size_t>(kBatch * kVolume.num_elements()));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i)));
+  return values;
+}
+
+// Compares the outputs of a layer of volumes with expected(n, [depth,height,width,channel]).
+void ExpectVolume(LayerConfig config, const Shape& out,
+                  const std::function<double(int64_t, std::array<int64_t, 4>)>& expected) {
+  const Model model =
+      Sequential("m", {{.name = "volume", .config = layers::Reshape{kVolume.dims()}},
+                       {.name = "layer", .config = std::move(config)}});
+  const Values got = OneRun(model, Mode::kPredict, {VolumeInput()}).Get(kPrediction);
+  ASSERT_EQ(got.size(), static_cast<size_t>(kBatch * out.num_elements()));
+  for (size_t i = 0; i < got.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    std::array<int64_t, 4> at;
+    for (int axis = 3; axis >= 0; --axis) {
+      at[static_cast<size_t>(axis)] = rest % out.dim(axis);
+      rest /= out.dim(axis);
+    }
+    EXPECT_NEAR(got[i], expected(rest, at), 1e-5) << i;
+  }
+}
+
+// The initial kernel [depth,height,width,in,out] of the layer.
+std::function<double(int64_t, int64_t, int64_t, int64_t, int64_t)> VolumeKernel(Shape shape) {
+  const Tensor value =
+      InitialValue(Initializer::GlorotUniform(), DType::kFloat32, shape, 1, "layer/kernel");
+  return [=](int64_t d, int64_t y, int64_t x, int64_t in, int64_t out) -> double {
+    const int64_t row = (d * shape.dim(1) + y) * shape.dim(2) + x;
+    return value.data<float>()[static_cast<size_t>((row * shape.dim(3) + in) * shape.dim(4) + out)];
+  };
+}
+
+TEST(ImageLayers, ConvolutionOfVolumes) {
+  const Values in = VolumeInput();
+  for (const int64_t dilation : {1, 2}) {
+    layers::Conv3D layer;
+    layer.filters = 6;
+    layer.groups = 2;
+    layer.window = {.size = {3, 2, 1},
+                    .strides = {dilation == 1 ? 2 : 1, 1, 1},
+                    .dilations = {dilation, 1, 1},
+                    .padding = layers::PaddingKind::kSame};
+    layer.bias_initializer = kHalf;
+    const int64_t stride = layer.window.strides[0], before = dilation == 1 ? 0 : 2;
+    const auto kernel = VolumeKernel({3, 2, 1, 2, 6});
+    ExpectVolume(layer, {kDepth / stride, 5, 3, 6}, [&](int64_t n, std::array<int64_t, 4> at) {
+      double sum = 0.5;
+      for (int64_t i = 0; i < 3 * 2 * 2; ++i) {
+        const int64_t d = i / 4, y = i / 2 % 2, k = i % 2;
+        sum +=
+            Voxel(in, kVolume, n,
+                  {stride * at[0] + d * dilation - before, at[1] + y, at[2], at[3] / 3 * 2 + k}) *
+            kernel(d, y, 0, k, at[3]);
+      }
+      return sum;
+    });
+  }
+}
+
+TEST(ImageLayers, TransposedConvolutionOfVolumes) {
+  const Values in = VolumeInput();
+  for (const bool same : {false, true}) {
+    layers::Conv3DTranspose layer;
+    layer.filters = 2;
+    layer.window.size = {4, 2, 1};
+    layer.window.strides = {2, 1, 1};
+    layer.window.padding = same ? layers::PaddingKind::kSame : layers::PaddingKind::kValid;
+    const auto kernel = VolumeKernel({4, 2, 1, 2, 4});
+    const int64_t before = same ? 1 : 0;
+    const Shape out = same ? Shape{8, 5, 3, 2} : Shape{10, 6, 3, 2};
+    ExpectVolume(layer, out, [&](int64_t n, std::array<int64_t, 4> at) {
+      double sum = 0;
+      for (int64_t i = 0; i < 4 * 2 * 4; ++i) {
+        const int64_t d = i / 8, y = i / 4 % 2, k = i % 4, from = at[0] + before - d;
+        if (from % 2 != 0) continue;
+        sum += Voxel(in, kVolume, n, {from / 2, at[1] - y, at[2], k}) * kernel(d, y, 0, at[3], k);
+      }
+      return sum;
+    });
+  }
+}
+
+TEST(ImageLayers, PoolingOfVolumes) {
+  const Values in = VolumeInput();
+  const auto seen = [&](int64_t n, std::array<int64_t, 4> at) {
+    std::vector<double> values;  // planes d and d + 1, rows 2y to 2y + 2, columns x and x + 1
+    for (int64_t i = 0; i < 2 * 3 * 2; ++i) {
+      const std::array<int64_t, 4> from = {at[0] + i / 6, 2 * at[1] + i / 2 % 3 - 1, at[2] + i % 2,
+                                           at[3]};
+      const bool inside = from[0] < kDepth && from[1] >= 0 && from[1] < 5 && from[2] < 3;
+      if (inside) values.push_back(Voxel(in, kVolume, n, from));
+    }
+    return values;
+  };
+  layers::MaxPooling3D max;
+  max.window = {.size = {2, 3, 2}, .strides = {1, 2, 1}, .padding = layers::PaddingKind::kSame};
+  layers::AveragePooling3D average;
+  average.window = max.window;
+  ExpectVolume(max, {kDepth, 3, 3, 4}, [&](int64_t n, std::array<int64_t, 4> at) {
+    const std::vector<double> values = seen(n, at);
+    return *std::ranges::max_element(values);
+  });
+  ExpectVolume(average, {kDepth, 3, 3, 4}, [&](int64_t n, std::array<int64_t, 4> at) {
+    const std::vector<double> values = seen(n, at);
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  });
+}
+
+// 5 rows in 3 windows: 0 to 1, 1 to 3, 3 to 4. 4 columns in 2 windows.
+TEST(ImageLayers, AdaptivePooling) {
+  const Images in = Input();
+  constexpr int64_t kBegin[] = {0, 1, 3}, kEnd[] = {2, 4, 5};
+  const auto seen = [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+    std::vector<double> values;
+    for (int64_t row = kBegin[y]; row < kEnd[y]; ++row)
+      values.insert(values.end(), {in.At(n, row, 2 * x, c), in.At(n, row, 2 * x + 1, c)});
+    return values;
+  };
+  Expect(Outputs(layers::AdaptiveMaxPooling2D{.output_size = {3, 2}}, in, {3, 2, 4}),
+         [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+           const std::vector<double> values = seen(n, y, x, c);
+           return *std::ranges::max_element(values);
+         });
+  Expect(Outputs(layers::AdaptiveAveragePooling2D{.output_size = {3, 2}}, in, {3, 2, 4}),
+         [&](int64_t n, int64_t y, int64_t x, int64_t c) {
+           const std::vector<double> values = seen(n, y, x, c);
+           return std::accumulate(values.begin(), values.end(), 0.0) /
+                  static_cast<double>(values.size());
+         });
+}
+
 // An example of 2^40 elements is allowed, but a batch of them is not. Only building the graph shows
 // this.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
@@ -309,6 +463,16 @@ TEST(ImageLayers, SayWhatDoesNotFit) {
   const std::vector<TensorType> inputs(1025, {DType::kFloat32, {1}});
   EXPECT_EQ(std::string(Message(layers::Concatenate{}.OutputTypes(inputs).status())),
             "expected 1 to 1024 inputs, got 1025");
+  layers::Conv3D deep;
+  deep.filters = 1;
+  deep.window = {.size = {1025, 1, 1},
+                 .strides = {1, 1, 1},
+                 .dilations = {1, 1, 1},
+                 .padding = layers::PaddingKind::kSame};
+  EXPECT_EQ(refusal(deep, {2, 2, 2, 1}),
+            "expected a kernel_size of at most 1024 along the depth, got 1025");
+  EXPECT_EQ(refusal(deep, {2, 2, 1}),
+            "expected examples of shape [depth,height,width,channels], got [2,2,1]");
   EXPECT_EQ(refusal(layers::MaxPooling1D{}, {3}),
             "expected examples of shape [steps,channels], got [3]");
   EXPECT_EQ(refusal(layers::Cropping1D{.cropping = {2, 1}}, {3, 2}),

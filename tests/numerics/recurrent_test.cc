@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runtime/model/layers/conv_lstm.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/normalization.h"
@@ -351,6 +352,68 @@ TEST(Wrappers, TimeDistributedBatchNormalizationLearnsFromOneStepAfterAnother) {
       moving = 0.5 * moving + 0.5 * batch;
     }
     EXPECT_NEAR(mean[c], moving, 1e-5);
+  }
+}
+
+// The value at a place is the LSTM's, with a convolution of size 3 in place of each product. Places
+// outside the row are 0.
+TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
+  constexpr int64_t kLength = 5, kFilters = 2, kSize = 3;
+  layers::ConvLSTM1D layer;
+  layer.filters = kFilters;
+  layer.window.size = {kSize};
+  layer.window.padding = layers::PaddingKind::kSame;
+  layer.kernel_initializer = Uniform(1);
+  layer.recurrent_initializer = Uniform(2);
+  layer.bias_initializer = Uniform(3);
+  layer.unit_forget_bias = false;
+  layer.return_sequences = true;
+  Values x(static_cast<size_t>(kBatch * kSteps * kLength * kFeatures));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(std::sin(1.3 * static_cast<double>(i) + 1));
+  const TensorType in{DType::kFloat32, {kSteps, kLength, kFeatures}};
+  std::vector<Tensor> weights;
+  for (const VariableSpec& spec : layer.Variables({&in, 1}))
+    weights.push_back(
+        InitialValue(spec.initializer, spec.dtype, spec.shape, 1, StrCat("layer/", spec.name)));
+  const auto weight = [&](size_t tensor, int64_t k, int64_t from, int64_t to) -> double {
+    const Shape& shape = weights[tensor].shape();
+    const int64_t row = tensor == 2 ? 0 : k * shape.dim(-2) + from;
+    return weights[tensor].data<float>()[static_cast<size_t>(row * shape.dim(-1) + to)];
+  };
+  const Model model =
+      Sequential("m", {{.name = "rows", .config = layers::Reshape{{kSteps, kLength, kFeatures}}},
+                       {.name = "layer", .config = layer}});
+  const Values got = OneRun(model, Mode::kPredict, {x}).Get(kPrediction);
+  ASSERT_EQ(got.size(), static_cast<size_t>(kBatch * kSteps * kLength * kFilters));
+  for (int64_t n = 0; n < kBatch; ++n) {
+    std::vector<Row> h(kLength, Row(kFilters)), c = h;
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const std::vector<Row> last = h;
+      for (int64_t at = 0; at < kLength * kFilters; ++at) {
+        const int64_t place = at / kFilters, f = at % kFilters;
+        const auto z = [&](int64_t gate) {
+          const int64_t to = gate * kFilters + f;
+          double sum = weight(2, 0, 0, to);
+          for (int64_t k = 0; k < kSize; ++k) {
+            const int64_t from = place + k - 1;
+            if (from < 0 || from >= kLength) continue;
+            const int64_t first = ((n * kSteps + step) * kLength + from) * kFeatures;
+            for (int64_t i = 0; i < kFeatures; ++i)
+              sum += x[static_cast<size_t>(first + i)] * weight(0, k, i, to);
+            for (int64_t i = 0; i < kFilters; ++i)
+              sum += last[static_cast<size_t>(from)][static_cast<size_t>(i)] * weight(1, k, i, to);
+          }
+          return sum;
+        };
+        double& cell = c[static_cast<size_t>(place)][static_cast<size_t>(f)];
+        double& state = h[static_cast<size_t>(place)][static_cast<size_t>(f)];
+        cell = Sigmoid(z(1)) * cell + Sigmoid(z(0)) * std::tanh(z(2));
+        state = Sigmoid(z(3)) * std::tanh(cell);
+        const int64_t index = ((n * kSteps + step) * kLength + place) * kFilters + f;
+        EXPECT_NEAR(got[static_cast<size_t>(index)], state, 1e-5) << index;
+      }
+    }
   }
 }
 

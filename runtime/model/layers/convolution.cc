@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/layers/volume.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -67,8 +68,20 @@ Status ExpectNotBoth(const WindowArguments& window) {
   return InvalidArgument("expected strides or a dilation_rate above 1, got both");
 }
 
+// Each plane of a kernel needs its own ops.
+Status CheckDepth(const VolumeWindow& window) {
+  if (window.depth.size <= graph::kMostJoined) return OkStatus();
+  return InvalidArgument("expected a kernel_size of at most ", graph::kMostJoined,
+                         " along the depth, got ", window.depth.size);
+}
+
 StatusOr<Shape> Convolved(const WindowArguments& arguments, const Shape& in, int64_t channels) {
   RETURN_IF_ERROR(ExpectNotBoth(arguments));
+  if (arguments.size.size() == 3) {
+    ASSIGN_OR_RETURN(const VolumeWindow volume, VolumeWindowOver(arguments, in));
+    RETURN_IF_ERROR(CheckDepth(volume));
+    return volume.Count(in, channels);
+  }
   ASSIGN_OR_RETURN(const Window window, arguments.Over(in));
   const Shape image = ImageOf(in);
   return ExampleShape(in.rank(), window.height.Count(image.dim(1)),
@@ -110,7 +123,8 @@ Output Finish(const LayerCall& call, Output images, bool use_bias, ActivationKin
   if (!images.valid()) return images;
   Builder& b = call.b;
   if (use_bias) images = graph::BiasAdd(b, images, call.variables.back());
-  return Examples(b, Activate(b, activation, images), call.ExampleShape().rank());
+  images = Activate(b, activation, images);
+  return call.ExampleShape().rank() > 3 ? images : Examples(b, images, call.ExampleShape().rank());
 }
 
 // Returns the window of a call whose inputs OutputShape has accepted.
@@ -153,6 +167,11 @@ std::vector<VariableSpec> Conv<kRank>::Variables(const Shape& in) const {
 
 template <int kRank>
 Output Conv<kRank>::Apply(const LayerCall& call) const {
+  if constexpr (kRank == 3) {
+    const VolumeWindow over = *VolumeWindowOver(window, call.ExampleShape());
+    return Finish(call, ConvolvedVolume(call.b, call.x(), call.variables[0], over, groups),
+                  use_bias, activation);
+  }
   const int64_t depth = call.ExampleShape().dim(-1) / groups;
   const Output filter = Filter(call.b, call.variables[0], depth, filters);
   return Finish(call, graph::Conv2D(call.b, Images(call), filter, WindowOver(call, window)),
@@ -277,6 +296,13 @@ void ConvTranspose<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> ConvTranspose<kRank>::OutputShape(const Shape& in) const {
+  if constexpr (kRank == 3) {
+    RETURN_IF_ERROR(VolumeWindowOver(WindowArguments::Ones(kRank), in).status());
+    const Shape out = Enlarged(*this, in);
+    ASSIGN_OR_RETURN(const VolumeWindow over, VolumeWindowOver(window, out));
+    RETURN_IF_ERROR(CheckDepth(over));
+    return out;
+  }
   RETURN_IF_ERROR(WindowArguments::Ones(kRank).Over(in).status());
   const Shape out = Enlarged(*this, in);
   RETURN_IF_ERROR(window.Over(out).status());
@@ -298,6 +324,11 @@ template <int kRank>
 Output ConvTranspose<kRank>::Apply(const LayerCall& call) const {
   Builder& b = call.b;
   const Shape out = Enlarged(*this, call.ExampleShape());
+  if constexpr (kRank == 3) {
+    const Output volume =
+        EnlargedVolume(b, call.x(), call.variables[0], *VolumeWindowOver(window, out), out);
+    return Finish(call, volume, use_bias, activation);
+  }
   Output filter = Filter(b, call.variables[0], filters, call.ExampleShape().dim(-1));
   const Shape image = ImageOf(out);
   const Shape images = {call.batch_size(), image.dim(1), image.dim(2), image.dim(3)};
@@ -308,11 +339,13 @@ Output ConvTranspose<kRank>::Apply(const LayerCall& call) const {
 
 template struct Conv<1>;
 template struct Conv<2>;
+template struct Conv<3>;
 template struct DepthwiseConv<1>;
 template struct DepthwiseConv<2>;
 template struct SeparableConv<1>;
 template struct SeparableConv<2>;
 template struct ConvTranspose<1>;
 template struct ConvTranspose<2>;
+template struct ConvTranspose<3>;
 
 }  // namespace tfjob::model::layers

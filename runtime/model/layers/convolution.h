@@ -1,5 +1,6 @@
-// Defines convolutions over images [height,width,channels], and over rows [steps,channels]
-// (kRank = 1). Channels come last.
+// Defines convolutions over images [height,width,channels], over rows [steps,channels] (kRank = 1)
+// and, for Conv and ConvTranspose, over volumes [depth,height,width,channels] (kRank = 3). Channels
+// come last.
 #pragma once
 
 #include "runtime/model/activation.h"
@@ -11,7 +12,9 @@ namespace tfjob::model::layers {
 // [size…,channels / groups,filters] and, if use_bias is set, bias [filters].
 template <int kRank>
 struct Conv {
-  static constexpr std::string_view kClass = kRank == 1 ? "Conv1D" : "Conv2D";
+  static constexpr std::string_view kClass = kRank == 1   ? "Conv1D"
+                                             : kRank == 2 ? "Conv2D"
+                                                          : "Conv3D";
   int64_t filters = 0;
   WindowArguments window = WindowArguments::Ones(kRank);
   int64_t groups = 1;
@@ -73,7 +76,9 @@ struct SeparableConv {
 // bias [filters].
 template <int kRank>
 struct ConvTranspose {
-  static constexpr std::string_view kClass = kRank == 1 ? "Conv1DTranspose" : "Conv2DTranspose";
+  static constexpr std::string_view kClass = kRank == 1   ? "Conv1DTranspose"
+                                             : kRank == 2 ? "Conv2DTranspose"
+                                                          : "Conv3DTranspose";
   int64_t filters = 0;
   WindowArguments window = WindowArguments::Ones(kRank);
   ActivationKind activation = ActivationKind::kLinear;
@@ -90,11 +95,13 @@ struct ConvTranspose {
 
 using Conv1D = Conv<1>;
 using Conv2D = Conv<2>;
+using Conv3D = Conv<3>;
 using DepthwiseConv1D = DepthwiseConv<1>;
 using DepthwiseConv2D = DepthwiseConv<2>;
 using SeparableConv1D = SeparableConv<1>;
 using SeparableConv2D = SeparableConv<2>;
 using Conv1DTranspose = ConvTranspose<1>;
 using Conv2DTranspose = ConvTranspose<2>;
+using Conv3DTranspose = ConvTranspose<3>;
 
 }  // namespace tfjob::model::layers

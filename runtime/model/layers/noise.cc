@@ -74,6 +74,7 @@ graph::Output SpatialDropout<kRank>::Apply(const LayerCall& call) const {
 }
 template struct SpatialDropout<1>;
 template struct SpatialDropout<2>;
+template struct SpatialDropout<3>;
 
 void AlphaDropout::Arguments(ArgumentVisitor& visitor) {
   visitor.Number("rate", rate, kRate);

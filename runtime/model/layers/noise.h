@@ -41,10 +41,13 @@ struct GaussianDropout {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Drops whole channels: all steps of [steps,channels], or all pixels of [height,width,channels].
+// Drops whole channels: all steps of [steps,channels], all pixels of [height,width,channels], or
+// all voxels of [depth,height,width,channels].
 template <int kRank>
 struct SpatialDropout {
-  static constexpr std::string_view kClass = kRank == 1 ? "SpatialDropout1D" : "SpatialDropout2D";
+  static constexpr std::string_view kClass = kRank == 1   ? "SpatialDropout1D"
+                                             : kRank == 2 ? "SpatialDropout2D"
+                                                          : "SpatialDropout3D";
   static constexpr bool kSupportsMasking = true;
   double rate = 0;
   std::optional<int64_t> seed = {};
@@ -55,6 +58,7 @@ struct SpatialDropout {
 };
 using SpatialDropout1D = SpatialDropout<1>;
 using SpatialDropout2D = SpatialDropout<2>;
+using SpatialDropout3D = SpatialDropout<3>;
 
 // Sets elements to the minimum of SELU with probability `rate`, and shifts and scales the result to
 // keep mean and variance (Klambauer et al., "Self-Normalizing Neural Networks", 2017).

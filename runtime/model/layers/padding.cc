@@ -18,6 +18,15 @@ WindowArguments WindowArguments::Ones(int rank) {
   return {.size = ones, .strides = ones, .dilations = ones};
 }
 
+WindowArguments WindowArguments::Part(size_t first, size_t count) const {
+  const auto part = [&](const std::vector<int64_t>& all) {
+    if (all.empty()) return all;
+    const auto begin = all.begin() + static_cast<int64_t>(first);
+    return std::vector<int64_t>(begin, begin + static_cast<int64_t>(count));
+  };
+  return {part(size), part(strides), part(dilations), padding};
+}
+
 StatusOr<Window> WindowArguments::Over(const Shape& example) const {
   const size_t axes = size.size();
   if (example.rank() != static_cast<int>(axes) + 1 || example.CheckedElements().value_or(0) == 0) {

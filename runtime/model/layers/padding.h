@@ -16,13 +16,16 @@ enum class PaddingKind { kValid, kSame, kCausal };
 // In the order of the enum.
 inline constexpr std::string_view kPaddings[] = {"valid", "same", "causal"};
 
-// The windows of a layer of rank 1 or 2: one number per axis.
+// The windows of a layer: one number per axis.
 struct WindowArguments {
   std::vector<int64_t> size, strides, dilations;
   PaddingKind padding = PaddingKind::kValid;
 
   // Returns windows of one element, which fit any example of the right rank.
   static WindowArguments Ones(int rank);
+
+  // Returns those of some axes.
+  WindowArguments Part(size_t first, size_t count) const;
 
   // Returns the windows over examples of shape [height,width,channels] or [steps,channels].
   // Returns InvalidArgument if the examples have a different rank, or no window fits.

@@ -8,8 +8,10 @@ namespace {
 Status ExpectRank(const Shape& in, int rank) {
   if (in.rank() == rank + 1) return OkStatus();
   return InvalidArgument("expected examples of shape ",
-                         rank == 1 ? "[steps,channels]" : "[height,width,channels]", ", got ",
-                         in.ToString());
+                         rank == 1   ? "[steps,channels]"
+                         : rank == 2 ? "[height,width,channels]"
+                                     : "[depth,height,width,channels]",
+                         ", got ", in.ToString());
 }
 
 void ChannelsLast(ArgumentVisitor& visitor, int rank) {
@@ -84,7 +86,7 @@ void UpSampling<kRank>::Arguments(ArgumentVisitor& visitor) {
     visitor.Integer("size", size[0], kPositive);  // Keras writes a number, not a list
   } else {
     visitor.PerAxis("size", size, {.least = 1, .expected = "numbers of at least 1, one per axis"});
-    visitor.Only("interpolation", "\"nearest\"");
+    if constexpr (kRank == 2) visitor.Only("interpolation", "\"nearest\"");
     visitor.Only("data_format", "\"channels_last\"");
   }
 }
@@ -121,9 +123,12 @@ graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
 
 template struct ZeroPadding<1>;
 template struct ZeroPadding<2>;
+template struct ZeroPadding<3>;
 template struct Cropping<1>;
 template struct Cropping<2>;
+template struct Cropping<3>;
 template struct UpSampling<1>;
 template struct UpSampling<2>;
+template struct UpSampling<3>;
 
 }  // namespace tfjob::model::layers

@@ -1,5 +1,5 @@
-// Defines layers that enlarge or crop images [height,width,channels] and rows [steps,channels]
-// (kRank = 1).
+// Defines layers that enlarge or crop volumes [depth,height,width,channels] (kRank = 3), images
+// [height,width,channels] and rows [steps,channels] (kRank = 1).
 #pragma once
 
 #include <vector>
@@ -11,9 +11,11 @@ namespace tfjob::model::layers {
 // Adds zeros around each example.
 template <int kRank>
 struct ZeroPadding {
-  static constexpr std::string_view kClass = kRank == 1 ? "ZeroPadding1D" : "ZeroPadding2D";
+  static constexpr std::string_view kClass = kRank == 1   ? "ZeroPadding1D"
+                                             : kRank == 2 ? "ZeroPadding2D"
+                                                          : "ZeroPadding3D";
   static constexpr bool kAnyDType = true;
-  // The numbers of zeros before and after each axis: [top,bottom,left,right].
+  // The numbers of zeros before and after each axis, such as [top,bottom,left,right].
   std::vector<int64_t> padding = std::vector<int64_t>(2 * kRank, 1);
 
   void Arguments(ArgumentVisitor& visitor);
@@ -24,19 +26,23 @@ struct ZeroPadding {
 // Removes the borders of each example.
 template <int kRank>
 struct Cropping {
-  static constexpr std::string_view kClass = kRank == 1 ? "Cropping1D" : "Cropping2D";
+  static constexpr std::string_view kClass = kRank == 1   ? "Cropping1D"
+                                             : kRank == 2 ? "Cropping2D"
+                                                          : "Cropping3D";
   static constexpr bool kAnyDType = true;
-  std::vector<int64_t> cropping = std::vector<int64_t>(2 * kRank, kRank == 1 ? 1 : 0);
+  std::vector<int64_t> cropping = std::vector<int64_t>(2 * kRank, kRank == 2 ? 0 : 1);
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Repeats each row and each column.
+// Repeats each element along each axis but the channels.
 template <int kRank>
 struct UpSampling {
-  static constexpr std::string_view kClass = kRank == 1 ? "UpSampling1D" : "UpSampling2D";
+  static constexpr std::string_view kClass = kRank == 1   ? "UpSampling1D"
+                                             : kRank == 2 ? "UpSampling2D"
+                                                          : "UpSampling3D";
   static constexpr bool kAnyDType = true;
   std::vector<int64_t> size = std::vector<int64_t>(kRank, 2);
 
@@ -47,9 +53,12 @@ struct UpSampling {
 
 using ZeroPadding1D = ZeroPadding<1>;
 using ZeroPadding2D = ZeroPadding<2>;
+using ZeroPadding3D = ZeroPadding<3>;
 using Cropping1D = Cropping<1>;
 using Cropping2D = Cropping<2>;
+using Cropping3D = Cropping<3>;
 using UpSampling1D = UpSampling<1>;
 using UpSampling2D = UpSampling<2>;
+using UpSampling3D = UpSampling<3>;
 
 }  // namespace tfjob::model::layers

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/layers/operation_table.h"
 #include "runtime/model/mask.h"
+#include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {
 namespace {

@@ -1,9 +1,7 @@
-#include "runtime/model/layers/operation_table.h"
+#include "runtime/model/operations/operation_table.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <numbers>
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/activation.h"
@@ -26,11 +24,6 @@ Outputs Unary(const OperationCall& call) {
 template <Output (*kFunction)(Builder&, Output, Output)>
 Outputs Binary(const OperationCall& call) {
   return {kFunction(call.b, call.x[0], call.x[1])};
-}
-
-template <ActivationKind kKind>
-Outputs Activated(const OperationCall& call) {
-  return {Activate(call.b, kKind, call.x[0])};
 }
 
 Output Not(Builder& b, Output x) {
@@ -77,49 +70,7 @@ Outputs CastTo(const OperationCall& call) {
   return {Cast(call.b, call.x[0], call.operation.dtype)};
 }
 
-void GeluArguments(Operation& operation, ArgumentVisitor& visitor) {
-  visitor.Flag("approximate", operation.approximate);
-}
-// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016; the approximation uses tanh in place
-// of erf.
-Outputs Gelu(const OperationCall& call) {
-  if (!call.operation.approximate) return Activated<ActivationKind::kGelu>(call);
-  Builder& b = call.b;
-  const Output x = call.x[0];
-  const auto number = [&](double value) { return Scalar(b, b.dtype(x), value); };
-  const Output cubic = graph::Add(b, x, Mul(b, Mul(b, x, Square(b, x)), number(0.044715)));
-  const Output tanh = Tanh(b, Mul(b, cubic, number(std::sqrt(2 / std::numbers::pi))));
-  return {Mul(b, Mul(b, x, number(0.5)), graph::Add(b, tanh, number(1)))};
-}
-
-void LeakyReluArguments(Operation& operation, ArgumentVisitor& visitor) {
-  visitor.Number("negative_slope", operation.slope, {});
-}
-Outputs Leaky(const OperationCall& call) {
-  return {LeakyRelu(call.b, call.x[0], call.operation.slope)};
-}
-
-// ---- axes
-
-void AxisArgument(Operation& operation, ArgumentVisitor& visitor) {
-  visitor.Axis("axis", operation.axis);
-}
-
-// Returns the axis counted from 0, or reports an error.
-int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank) {
-  if (axis < 0) axis += rank;
-  if (axis >= 0 && axis < rank) return axis;
-  call.b.Fail(InvalidArgument("there is no axis ", axis, " among ", rank));
-  return 0;
-}
-
-template <bool kLogarithm>
-Outputs SoftmaxAlong(const OperationCall& call) {
-  const Output x = call.x[0];
-  const int64_t axis = AxisOf(call, call.operation.axis, call.b.shape(x).rank());
-  const Output y = SoftmaxOver(call.b, x, {axis});
-  return {kLogarithm ? Log(call.b, y) : y};
-}
+// ---- reductions
 
 void ExtremeArguments(Operation& operation, ArgumentVisitor& visitor) {
   ReductionArguments(operation, visitor);
@@ -295,17 +246,6 @@ constexpr OperationKind kOperations[] = {
     {"math", "Rsqrt", kUnary, nullptr, Unary<graph::Rsqrt>},
     {"math", "Erf", kUnary, nullptr, Unary<graph::Erf>},
     {"core", "Cast", kUnary, CastArguments, CastTo},
-    {"nn", "Relu", kUnary, nullptr, Unary<graph::Relu>},
-    {"nn", "Relu6", kUnary, nullptr, Activated<ActivationKind::kRelu6>},
-    {"nn", "Sigmoid", kUnary, nullptr, Unary<graph::Sigmoid>},
-    {"nn", "Silu", kUnary, nullptr, Activated<ActivationKind::kSilu>},
-    {"nn", "Softplus", kUnary, nullptr, Activated<ActivationKind::kSoftplus>},
-    {"nn", "Softsign", kUnary, nullptr, Activated<ActivationKind::kSoftsign>},
-    {"nn", "Selu", kUnary, nullptr, Activated<ActivationKind::kSelu>},
-    {"nn", "LogSigmoid", kUnary, nullptr, Activated<ActivationKind::kLogSigmoid>},
-    {"nn", "LeakyRelu", kUnary, LeakyReluArguments, Leaky},
-    {"nn", "Gelu", kUnary, GeluArguments, Gelu},
-    {"nn", "Softmax", kUnary, AxisArgument, SoftmaxAlong<false>},
     {"numpy", "Mean", kUnary, ReductionArguments, Reduced<graph::Mean>},
     {"numpy", "Sum", kUnary, ReductionArguments, Reduced<graph::Sum>},
     {"numpy", "Max", kUnary, ExtremeArguments, Reduced<graph::Max>},
@@ -422,10 +362,22 @@ class Indexing {
 std::span<const OperationKind> AllOperations() {
   static const auto* const all = [] {
     auto* list = new std::vector<OperationKind>(std::begin(kOperations), std::end(kOperations));
-    for (const OperationKind& kind : LogicalOperations()) list->push_back(kind);
+    for (const auto family : {LogicalOperations(), ActivationOperations(), ArrayOperations()})
+      list->insert(list->end(), family.begin(), family.end());
     return list;
   }();
   return *all;
+}
+
+void AxisArgument(Operation& operation, ArgumentVisitor& visitor) {
+  visitor.Axis("axis", operation.axis);
+}
+
+int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank) {
+  if (axis < 0) axis += rank;
+  if (axis >= 0 && axis < rank) return axis;
+  call.b.Fail(InvalidArgument("there is no axis ", axis, " among ", rank));
+  return 0;
 }
 
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor) {

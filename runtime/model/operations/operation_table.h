@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/graph/builder.h"
-#include "runtime/model/layers/operation.h"
+#include "runtime/model/operations/operation.h"
 
 namespace tfjob::model::layers {
 
@@ -31,13 +31,23 @@ struct OperationKind {
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 
-// Returns those of logical_operations.cc.
+// Return those of logical.cc, activations.cc and arrays.cc.
 std::span<const OperationKind> LogicalOperations();
+std::span<const OperationKind> ActivationOperations();
+std::span<const OperationKind> ArrayOperations();
 // Returns those of all files.
 std::span<const OperationKind> AllOperations();
 
+// The most elements of a constant that an operation adds to the graph, so that a file cannot ask
+// for a huge one.
+inline constexpr int64_t kLongestConstant = int64_t{1} << 20;
+
 // Lists `axis` and `keepdims` of a reduction.
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
+// Lists `axis`, a single one.
+void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
+// Returns the axis counted from 0, or reports an error.
+int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);
 // Returns x[key].
 graph::Output GetItem(graph::Builder& b, graph::Output x, const std::vector<KeyPart>& key);
 

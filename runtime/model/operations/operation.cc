@@ -1,7 +1,9 @@
-#include "runtime/model/layers/operation.h"
+#include "runtime/model/operations/operation.h"
+
+#include <algorithm>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/layers/operation_table.h"
+#include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {
 namespace {
@@ -29,6 +31,12 @@ DType SharedType(const Builder& b, const Operation& operation, const std::vector
   return fraction && !floats ? DType::kFloat32 : dtype;
 }
 
+Output ArrayOf(Builder& b, const CallOperand& operand, DType dtype) {
+  Tensor array(DType::kFloat64, Shape(operand.dims));
+  std::ranges::copy(operand.array, array.data<double>().begin());
+  return Cast(b, Const(b, std::move(array)), dtype);
+}
+
 std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
                              const std::vector<Output>& inputs) {
   std::vector<Output> values;
@@ -37,7 +45,8 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
   const bool selects = operation.kind->form == CallForm::kSelect;
   for (const CallOperand& operand : operation.operands) {
     if (operand.input == kNoInput) {
-      values.push_back(Scalar(b, dtype, operand.number));
+      values.push_back(operand.array.empty() ? Scalar(b, dtype, operand.number)
+                                             : ArrayOf(b, operand, dtype));
       continue;
     }
     const Output input = inputs[static_cast<size_t>(operand.input)];

@@ -1,0 +1,46 @@
+// Defines recurrent layers whose products are convolutions, over sequences of images
+// [steps,height,width,channels] and, for kRank = 1, of rows [steps,length,channels].
+#pragma once
+
+#include "runtime/model/activation.h"
+#include "runtime/model/layers/padding.h"
+#include "runtime/model/layers/recurrent.h"
+
+namespace tfjob::model::layers {
+
+// An LSTM (recurrent.h) in which z = kernel ∗ x + recurrent_kernel ∗ h + bias. The convolution of
+// the state h keeps its size. States have the shape of the convolution of x. Variables:
+// kernel [size…,channels,4·filters], recurrent_kernel [size…,filters,4·filters] and, if use_bias is
+// set, bias [4·filters].
+template <int kRank>
+struct ConvLSTM {
+  static constexpr std::string_view kClass = kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D";
+  int64_t filters = 0;
+  WindowArguments window = WindowArguments::Ones(kRank);
+  ActivationKind activation = ActivationKind::kTanh;
+  ActivationKind recurrent_activation = ActivationKind::kSigmoid;
+  bool use_bias = true;
+  bool unit_forget_bias = true;  // the forget gate's bias starts at 1
+  Initializer kernel_initializer = Initializer::GlorotUniform();
+  Initializer recurrent_initializer = Initializer::Orthogonal();
+  Initializer bias_initializer = Initializer::Zeros();
+  WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
+  // Drop elements of the inputs and of the state: others for each gate, the same in each step.
+  double dropout = 0, recurrent_dropout = 0;
+  std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
+  bool return_sequences = false;     // the outputs of all steps, instead of the last one
+  bool return_state = false;         // the two states after the last step, as further outputs
+  bool go_backwards = false;         // processes and returns the steps from last to first
+  RecurrentInputs inputs = {};
+
+  void Arguments(ArgumentVisitor& visitor);
+  void CallArguments(CallVisitor& visitor) { inputs.Visit(visitor); }
+  StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const;
+  std::vector<VariableSpec> Variables(std::span<const TensorType> in) const;
+  std::vector<graph::Output> Apply(LayerCall& call) const;
+};
+
+using ConvLSTM1D = ConvLSTM<1>;
+using ConvLSTM2D = ConvLSTM<2>;
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,122 @@
+#include "runtime/model/layers/volume.h"
+
+#include "runtime/graph/ops.h"
+
+namespace tfjob::model::layers {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+// Returns elements first, first + step, …, `count` in number, of axis 1. Axis 1 must contain them.
+Output Planes(Builder& b, Output x, int64_t first, int64_t step, int64_t count) {
+  std::vector<int64_t> dims = b.shape(x).dims(), begin(dims.size());
+  begin[1] = first;
+  dims[1] = (count - 1) * step + 1;
+  Output some = Slice(b, x, begin, dims);
+  if (step == 1 || count == 1) return some;
+  std::vector<int64_t> none(dims.size()), after(dims.size());
+  after[1] = step - 1;
+  some = Pad(b, some, none, after);
+  std::vector<int64_t> split = dims;
+  split[1] = count;
+  split.insert(split.begin() + 2, step);
+  std::vector<int64_t> kept = split;
+  kept[2] = 1;
+  some = Slice(b, graph::Reshape(b, some, Shape(split)), std::vector<int64_t>(split.size()), kept);
+  dims[1] = count;
+  return graph::Reshape(b, some, Shape(dims));
+}
+
+// Pads axis 1 with zeros.
+Output PadDepth(Builder& b, Output x, int64_t before, int64_t after) {
+  if (before == 0 && after == 0) return x;
+  std::vector<int64_t> front(b.shape(x).dims().size()), back = front;
+  front[1] = before;
+  back[1] = after;
+  return Pad(b, x, std::move(front), std::move(back));
+}
+
+// Returns, for each window along the depth, its planes as further channels of one plane: images
+// [batch·windows,height,width,groups·size·(channels / groups)].
+Output Unfolded(Builder& b, Output volumes, const WindowAxis& depth, int64_t groups) {
+  const Shape in = b.shape(volumes);
+  const int64_t count = depth.Count(in.dim(1)), channels = in.dim(4) / groups;
+  const Output padded = PadDepth(b, volumes, depth.before, depth.after);
+  std::vector<Output> planes;
+  for (int64_t k = 0; k < depth.size; ++k) {
+    const Output plane = Planes(b, padded, k * depth.dilation, depth.stride, count);
+    planes.push_back(
+        graph::Reshape(b, plane, {in.dim(0) * count, in.dim(2), in.dim(3), groups, channels}));
+  }
+  // Joins within each group, since a convolution's groups are neighbouring channels.
+  const Output joined = planes.size() == 1 ? planes[0] : Concat(b, std::move(planes), 4);
+  return graph::Reshape(b, joined,
+                        {in.dim(0) * count, in.dim(2), in.dim(3), groups * depth.size * channels});
+}
+
+// Returns a kernel [depth,height,width,in,out] as [height,width,depth·in,out].
+Output PlaneKernel(Builder& b, Output kernel) {
+  const Shape shape = b.shape(kernel);
+  return graph::Reshape(b, Transpose(b, kernel, {1, 2, 0, 3, 4}),
+                        {shape.dim(1), shape.dim(2), shape.dim(0) * shape.dim(3), shape.dim(4)});
+}
+
+}  // namespace
+
+Shape VolumeWindow::Count(const Shape& in, int64_t channels) const {
+  return {depth.Count(in.dim(0)), plane.height.Count(in.dim(1)), plane.width.Count(in.dim(2)),
+          channels};
+}
+
+StatusOr<VolumeWindow> VolumeWindowOver(const WindowArguments& arguments, const Shape& example) {
+  if (example.rank() != 4 || example.CheckedElements().value_or(0) == 0) {
+    return InvalidArgument("expected examples of shape [depth,height,width,channels], got ",
+                           example.ToString());
+  }
+  ASSIGN_OR_RETURN(const Window depth, arguments.Part(0, 1).Over({example.dim(0), example.dim(3)}));
+  ASSIGN_OR_RETURN(const Window plane,
+                   arguments.Part(1, 2).Over({example.dim(1), example.dim(2), example.dim(3)}));
+  return VolumeWindow{depth.width, plane};
+}
+
+Output PlanesOf(Builder& b, Output volumes) {
+  const Shape shape = b.shape(volumes);
+  return graph::Reshape(b, volumes,
+                        {shape.dim(0) * shape.dim(1), shape.dim(2), shape.dim(3), shape.dim(4)});
+}
+
+Output ConvolvedVolume(Builder& b, Output volumes, Output kernel, const VolumeWindow& over,
+                       int64_t groups) {
+  const Shape in = b.shape(volumes);
+  const Output images = Unfolded(b, volumes, over.depth, groups);
+  const Output convolved = graph::Conv2D(b, images, PlaneKernel(b, kernel), over.plane);
+  const Shape out = over.Count(ExampleOf(in), b.shape(kernel).dim(4));
+  return graph::Reshape(b, convolved, Batched(in.dim(0), out));
+}
+
+Output EnlargedVolume(Builder& b, Output volumes, Output kernel, const VolumeWindow& over,
+                      const Shape& out) {
+  const Shape in = b.shape(volumes);
+  const WindowAxis& depth = over.depth;
+  const int64_t batch = in.dim(0), planes = in.dim(1), plane = out.dim(1) * out.dim(2);
+  const Shape images = {batch * planes, out.dim(1), out.dim(2), depth.size * out.dim(3)};
+  const Output spread = graph::Conv2DBackpropInput(b, PlaneKernel(b, kernel), PlanesOf(b, volumes),
+                                                   images, over.plane);
+  const Output by_window =
+      graph::Reshape(b, spread, {batch, planes, plane, depth.size, out.dim(3)});
+  Output sum;
+  for (int64_t k = 0; k < depth.size; ++k) {
+    Output part = Slice(b, by_window, {0, 0, 0, k, 0}, {batch, planes, plane, 1, out.dim(3)});
+    // Plane d of the input belongs to plane d·stride + k - before of the output.
+    part = PadDepth(b, graph::Reshape(b, part, {batch * planes, 1, plane * out.dim(3)}), 0,
+                    depth.stride - 1);
+    part = graph::Reshape(b, part, {batch, planes * depth.stride, plane * out.dim(3)});
+    part = PadDepth(b, part, k, depth.size + depth.stride);
+    part = Slice(b, part, {0, depth.before, 0}, {batch, out.dim(0), plane * out.dim(3)});
+    sum = sum.valid() ? graph::Add(b, sum, part) : part;
+  }
+  return graph::Reshape(b, sum, Batched(batch, out));
+}
+
+}  // namespace tfjob::model::layers

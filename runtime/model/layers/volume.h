@@ -1,0 +1,35 @@
+// Defines windows over volumes [depth,height,width,channels], and convolutions that are computed
+// from those over their planes.
+#pragma once
+
+#include "runtime/model/layers/padding.h"
+
+namespace tfjob::model::layers {
+
+struct VolumeWindow {
+  WindowAxis depth;
+  Window plane;
+
+  // Returns the shape [depth,height,width,channels] of the windows over an example of this shape.
+  Shape Count(const Shape& in, int64_t channels) const;
+};
+
+// Returns the windows of three axes over examples of this shape. Returns InvalidArgument if the
+// examples have another rank, or no window fits.
+StatusOr<VolumeWindow> VolumeWindowOver(const WindowArguments& arguments, const Shape& example);
+
+// Returns volumes [batch,depth,height,width,channels] as images
+// [batch·depth,height,width,channels].
+graph::Output PlanesOf(graph::Builder& b, graph::Output volumes);
+
+// Returns the convolution of volumes with a kernel [depth,height,width,channels / groups,filters]:
+// [batch,depth,height,width,filters].
+graph::Output ConvolvedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
+                              const VolumeWindow& over, int64_t groups);
+// Returns the gradient of such a convolution, without groups, with respect to its input, whose
+// example shape is `out`. The kernel is [depth,height,width,out's channels,volumes' channels], and
+// `over` are the windows over `out`.
+graph::Output EnlargedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
+                             const VolumeWindow& over, const Shape& out);
+
+}  // namespace tfjob::model::layers

@@ -1,0 +1,18 @@
+// Translates the functions of TensorFlow in functional models of tf.keras 2, such as tf.math.add,
+// to functions of keras.ops. Private to this package.
+#pragma once
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::model {
+
+// Returns whether the layer is a call of a function of TensorFlow: a TFOpLambda or a
+// SlicingOpLambda.
+bool IsTensorflowFunction(const JsonField& layer);
+// Returns the layer in the form in which Keras 3 writes a function of keras.ops. Requires a layer
+// that is such a call. Returns InvalidArgument, with the path in the file, if the function or an
+// argument is not supported.
+StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
+
+}  // namespace tfjob::model
