@@ -51,21 +51,20 @@ void Dialler::Loop() {
 }
 
 std::optional<Dialler::Target> Dialler::NextTarget() {
-  const GroupMember& member = state_->member;
-  if (member.phase() != GroupMember::Phase::kConnecting) return std::nullopt;
+  if (state_->member.phase() != GroupMember::Phase::kConnecting) return std::nullopt;
   if (channel_ != state_->channel) {
     channel_ = state_->channel;
     attempts_.clear();
   }
   const auto now = SteadyNow();
-  for (const int rank : member.MissingSockets()) {
-    if (rank < member.rank()) continue;  // it dials this task
+  for (const int rank : state_->member.MissingSockets()) {
+    if (rank < state_->member.rank()) continue;  // it dials this task
     Attempt& attempt = attempts_[rank];
     if (attempt.running || now < attempt.next) continue;
     attempt.running = true;
     return Target{.channel = channel_,
                   .rank = rank,
-                  .member = member.formation().members[static_cast<size_t>(rank)]};
+                  .member = state_->member.formation().members[static_cast<size_t>(rank)]};
   }
   return std::nullopt;
 }

@@ -3,9 +3,9 @@
 // other task, and the tasks join again.
 //
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
-// generation. There is only one, named by TF_CONFIG, and every generation contains it, so two groups
-// of several tasks never train at the same time. While the leader is away, the others wait for it,
-// and keep the state.
+// generation. There is only one, named by TF_CONFIG, and every generation contains it, so two
+// groups of several tasks never train at the same time. While the leader is away, the others wait
+// for it, and keep the state.
 #pragma once
 
 #include <cstdint>
