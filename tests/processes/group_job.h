@@ -26,7 +26,7 @@ struct GroupSettings {
   int examples = 481;
   int batch_size = 8;
   bool shuffle = true;
-  std::string strategy = "multi_worker_mirrored";
+  std::string strategy = "multi_worker_mirrored";  // and further keys: "NAME, KEY: VALUE"
   std::string eval = {};  // the section data.eval
 };
 

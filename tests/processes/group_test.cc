@@ -36,21 +36,31 @@ void ExpectUndisturbedEnd(GroupJob& job) {
   EXPECT_TRUE(job.Files() == Expected()) << "the checkpoints differ\n" << job.Outputs();
 }
 
-class LostTaskTest : public testing::TestWithParam<Task> {};
+struct Loss {
+  Task task;
+  std::string transport;
+};
+
+class LostTaskTest : public testing::TestWithParam<Loss> {};
 
 TEST_P(LostTaskTest, ItsReplacementGoesOnFromTheStateOfTheOthers) {
-  const Task lost = GetParam();
-  GroupJob job("lost_" + lost.type, kTasks);
-  job.StartAll();
+  const auto& [lost, transport] = GetParam();
+  const GroupSettings settings{.strategy = "multi_worker_mirrored, transport: " + transport};
+  GroupJob job(StrCat("lost_", lost.type, "_", transport), kTasks);
+  job.StartAll(settings);
   ASSERT_TRUE(job.AwaitSteps(lost)) << job.Outputs();
   job.End(lost, SIGKILL);
-  job.Start(lost);
+  job.Start(lost, settings);
   ASSERT_NO_FATAL_FAILURE(ExpectUndisturbedEnd(job));
   EXPECT_GE(job.FirstStep(lost), 100) << job.Outputs();
 }
 
-INSTANTIATE_TEST_SUITE_P(, LostTaskTest, testing::Values(kWorker1, kChief),
-                         [](const auto& info) { return info.param.type; });
+INSTANTIATE_TEST_SUITE_P(, LostTaskTest,
+                         testing::Values(Loss{kWorker1, "shared_memory"}, Loss{kWorker1, "tcp"},
+                                         Loss{kChief, "shared_memory"}, Loss{kChief, "tcp"}),
+                         [](const auto& info) {
+                           return StrCat(info.param.task.type, "_", info.param.transport);
+                         });
 
 TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
   GroupJob job("sigterm", kTasks);
