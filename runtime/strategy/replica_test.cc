@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 
 #include "runtime/model/keras.h"
@@ -134,6 +135,38 @@ TEST(Replica, UnevenAndEmptyPartsEqualTheWholeBatch) {
 
 TEST(Replica, FourRanksEqualOneDevice) {
   ExpectEqualUpdates(kTwoLayers, {3, 3, 3, 2});
+}
+
+// Trains without corrections for as long, so that differences may add up.
+void ExpectEqualLosses(const char* layers, const Parts& parts) {
+  constexpr int64_t kSteps = 100;
+  const int64_t size = std::accumulate(parts.begin(), parts.end(), int64_t{0});
+  const ModelDefinition definition = Define(layers, size);
+  auto one = *MakeOneDevice({.task_type = "worker"}, Options(definition));
+  ASSERT_TRUE(one->Start().ok());
+  std::vector<double> losses;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    MetricTotals totals;
+    ASSERT_TRUE(one->Step(Rows(step * 1000, size), totals).ok());
+    losses.push_back(totals.loss());
+  }
+  OnEveryRank(parts.size(), [&](int rank, collectives::Communicator& communicator) {
+    auto replica =
+        *Replica::Create(Options(Define(layers, parts[static_cast<size_t>(rank)]), rank), 0);
+    ASSERT_TRUE(replica->Connect(communicator).ok());
+    ASSERT_TRUE(replica->Load(InitialState(definition)).ok());
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const double expected = losses[static_cast<size_t>(step)];
+      MetricTotals totals;
+      ASSERT_EQ(Step(*replica, parts, rank, step, totals), OkStatus());
+      EXPECT_NEAR(totals.loss(), expected, 1e-4 * expected) << "step " << step;
+    }
+  });
+}
+
+TEST(Replica, TheLossStaysThatOfOneDevice) {
+  for (const Parts& parts : {Parts{8, 8}, {4, 3}, {1, 0}, {3, 3, 3, 2}, {1, 1, 1, 0}})
+    ExpectEqualLosses(kTwoLayers, parts);
 }
 
 TEST(Replica, ClipsTheMeanOfTheGradients) {

@@ -1,6 +1,6 @@
 // Disturbs a job of multi_worker_mirrored that runs as processes. Each run must write the checkpoint
-// of an undisturbed run, byte for byte: a step that is lost, repeated, or made without a task would
-// change it.
+// of an undisturbed run, byte for byte: a step that is lost, repeated, or made without a task
+// would change it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
