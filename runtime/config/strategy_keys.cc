@@ -18,9 +18,7 @@ void AddName(std::vector<Key>& keys) {
                   .choices = {std::begin(kStrategyNames), std::end(kStrategyNames)}});
 }
 
-// Adds the keys of strategies that reduce gradients over several devices.
-void AddReductionKeys(std::vector<Key>& keys) {
-  const size_t first = keys.size();
+void AddDeviceKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "strategy.devices",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::strategy, &S::devices>(),
@@ -41,6 +39,9 @@ void AddReductionKeys(std::vector<Key>& keys) {
                   .maximum = 25 << 20,
                   .when_values = {"mirrored", "multi_worker_mirrored"},
                   .unset_doc = "automatic"});
+}
+
+void AddGroupKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "strategy.timeout_seconds",
                   .type = KeyType::kNumber,
                   .binding = Bind<&C::strategy, &S::timeout_seconds>(),
@@ -69,6 +70,24 @@ void AddReductionKeys(std::vector<Key>& keys) {
                          "transport does not change the results.",
                   .choices = {std::begin(kTransportNames), std::end(kTransportNames)},
                   .when_values = {"multi_worker_mirrored"}});
+  keys.push_back({.path = "strategy.on_failure",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::on_failure>(),
+                  .doc = "Whether the others wait for a task that is lost or was asked to "
+                         "end. `wait`: until its replacement has joined. `shrink`: if they "
+                         "are at least half of the group, with its leader, they go on without "
+                         "it and divide the examples of each step among themselves until its "
+                         "replacement has joined; the results then equal those of an "
+                         "undisturbed run only up to rounding.",
+                  .choices = {"wait", "shrink"},
+                  .when_values = {"multi_worker_mirrored"}});
+}
+
+// Adds the keys of strategies that reduce gradients over several devices.
+void AddReductionKeys(std::vector<Key>& keys) {
+  const size_t first = keys.size();
+  AddDeviceKeys(keys);
+  AddGroupKeys(keys);
   for (size_t i = first; i < keys.size(); ++i) keys[i].when_key = "strategy.name";
 }
 

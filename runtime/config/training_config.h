@@ -131,6 +131,7 @@ enum class CollectiveImplementation { kAuto, kRing, kNccl };
 // order of the enum.
 enum class CollectiveTransport { kAuto, kTcp, kSharedMemory };
 inline constexpr const char* kTransportNames[] = {"auto", "tcp", "shared_memory"};
+enum class OnFailure { kWait, kShrink };
 inline constexpr int64_t kMostDevices = 256;
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
@@ -139,12 +140,13 @@ struct StrategyConfig {
   // kAuto: strategy::Select chooses by the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
-  // The next five fields apply to strategies that reduce gradients over devices.
+  // The next six fields apply to strategies that reduce gradients over devices.
   int64_t devices = 1;                    // of this task
   int64_t bytes_per_pack = 0;             // 0: automatic
   std::optional<double> timeout_seconds;  // of one collective operation; unset or 0: no limit
   CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // Validate: kAuto
   CollectiveTransport transport = CollectiveTransport::kAuto;
+  OnFailure on_failure = OnFailure::kWait;  // whether the others wait for a task that is lost
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;

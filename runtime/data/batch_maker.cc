@@ -45,7 +45,11 @@ StatusOr<std::unique_ptr<Pipeline::Maker>> Pipeline::Maker::Create(
 }
 
 Pipeline::Maker::Maker(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options)
-    : dataset_(std::move(dataset)), options_(options), next_(options.start) {
+    : dataset_(std::move(dataset)),
+      options_(options),
+      worker_(options.worker),
+      workers_(options.workers),
+      next_(options.start) {
   ENFORCE((options.batch_size > 0 || together()) && options.workers > 0,
           "sizes are checked where they are read");
   ENFORCE(options.worker >= 0 && options.worker < options.workers,
@@ -55,12 +59,18 @@ Pipeline::Maker::Maker(std::shared_ptr<const Dataset> dataset, const PipelineOpt
   step_ = together() ? options.global_batch : options.batch_size;
   remainder_ = options.drop_remainder ? 0 : rows_ % step_;
   batches_ = rows_ / step_ + (remainder_ > 0 ? 1 : 0);
-  const auto part = [&](int64_t rows) {
-    return together() ? PartOf(rows, options.worker, options.workers) : Part{0, rows};
-  };
-  full_ = part(step_);
-  rest_ = part(remainder_);
+  full_ = {0, step_};
+  rest_ = {0, remainder_};
+  if (together()) TakePart(options.worker, options.workers);
   if (options.shuffle) order_.resize(static_cast<size_t>(dataset_->size()));
+}
+
+void Pipeline::Maker::TakePart(int64_t worker, int64_t workers) {
+  ENFORCE(together() && worker >= 0 && worker < workers, "a part of global batches");
+  worker_ = worker;
+  workers_ = workers;
+  full_ = PartOf(step_, worker, workers);
+  rest_ = PartOf(remainder_, worker, workers);
 }
 
 Status Pipeline::Maker::Check() const {

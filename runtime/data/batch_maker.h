@@ -36,6 +36,12 @@ class Pipeline::Maker {
 
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
+  // With global_batch: from now on, takes the part of `worker` of `workers`. Slots that were made
+  // before no longer fit.
+  void TakePart(int64_t worker, int64_t workers);
+  bool Takes(int64_t worker, int64_t workers) const {
+    return worker == worker_ && workers == workers_;
+  }
   int64_t batches_per_epoch() const { return batches_; }
   int64_t remainder() const { return rest_.size; }
   // Returns the position after this one.
@@ -56,6 +62,7 @@ class Pipeline::Maker {
 
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
+  int64_t worker_, workers_;
   Part full_;          // this worker's part of a full batch, which has step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
   int64_t step_;       // rows from the start of a batch to that of the next

@@ -134,8 +134,24 @@ void Pipeline::Seek(int64_t drawn) {
   if (drawn == this->drawn()) return;
   next_ = {drawn / batches_per_epoch(), drawn % batches_per_epoch()};
   ring_.reset();  // ends the thread that uses the maker
+  Restart();
+}
+
+void Pipeline::TakePart(int64_t worker, int64_t workers) {
+  if (maker_->Takes(worker, workers)) return;
+  ring_.reset();  // ends the thread that uses the maker
+  maker_->TakePart(worker, workers);
+  Restart();
+}
+
+// Prepares batches from next_ on.
+void Pipeline::Restart() {
   maker_->Seek(next_);
-  if (prefetch_ > 0) ring_ = std::make_unique<Ring>(*maker_, prefetch_);
+  if (prefetch_ > 0) {
+    ring_ = std::make_unique<Ring>(*maker_, prefetch_);
+  } else {
+    *slot_ = maker_->NewSlot();
+  }
 }
 
 int64_t Pipeline::batches_per_epoch() const {

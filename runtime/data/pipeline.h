@@ -103,6 +103,10 @@ class Pipeline {
   // last batch becomes invalid. Allocates memory and prepares new batches, unless this is already
   // the current position.
   void Seek(int64_t drawn);
+  // Takes another part of every global batch, from the next one on: that of `worker` of `workers`.
+  // Requires global_batch. The last batch becomes invalid. Allocates memory and prepares new
+  // batches, unless this is already the current part.
+  void TakePart(int64_t worker, int64_t workers);
   int64_t batches_per_epoch() const;  // of this worker
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is
   // empty. All other batches have batch_size examples, or this worker's part of global_batch.
@@ -116,6 +120,8 @@ class Pipeline {
   std::unique_ptr<Maker> maker_;     // produces the batches; used by one thread
   std::unique_ptr<Ring> ring_;       // null without prefetching
   std::unique_ptr<BatchSlot> slot_;  // used without prefetching
+  void Restart();
+
   int64_t prefetch_ = 0;
   Position next_;
 };

@@ -361,6 +361,29 @@ TEST(Pipeline, APartOfAGlobalBatchMayBeEmpty) {
   EXPECT_EQ(pipeline->Next()->size(), 0);
 }
 
+TEST(Pipeline, GoesOnWithAnotherPartOfTheGlobalBatches) {
+  for (const int64_t prefetch : {0, 3}) {
+    PipelineOptions options = Options();
+    options.epochs = 0;
+    options.global_batch = 6;
+    options.prefetch = prefetch;
+    options.workers = 3;
+    auto changing = Make(Rows(20), options);
+    options.worker = 1;
+    options.workers = 2;
+    auto expected = Make(Rows(20), options);
+    for (int i = 0; i < 2; ++i) changing->Next();
+    changing->TakePart(1, 2);
+    expected->Seek(2);
+    for (int i = 0; i < 10; ++i) {
+      const Batch *a = changing->Next(), *b = expected->Next();
+      EXPECT_EQ(a->position, b->position);
+      ASSERT_EQ(a->size(), b->size());
+      EXPECT_TRUE(std::ranges::equal(PixelsOf(a).data<float>(), PixelsOf(b).data<float>()));
+    }
+  }
+}
+
 TEST(Pipeline, ContinuesWithTheGlobalBatchOfItsPosition) {
   PipelineOptions options = Options();
   options.epochs = 0;

@@ -23,25 +23,34 @@ class Announcements {
  public:
   void SetRanks(int ranks) { words_.assign(kFixed + static_cast<size_t>(ranks), 0); }
 
-  // Sums the announcements of all ranks. An operation of all ranks. `ending`: this task was asked
-  // to end, and makes no further step.
-  Status Exchange(collectives::Communicator& communicator, int64_t examples, bool ending) {
+  // The announcement of one task.
+  struct Own {
+    int64_t examples = 0;      // that it has for the step
+    bool ending = false;       // it was asked to end, and makes no further step
+    bool others_join = false;  // tasks wait for the next generation; only the leader knows
+  };
+
+  // Sums the announcements of all ranks. An operation of all ranks.
+  Status Exchange(collectives::Communicator& communicator, const Own& own) {
     std::ranges::fill(words_, 0);
-    words_[0] = examples;
-    words_[1] = examples > 0 ? 1 : 0;
-    words_[kFixed + static_cast<size_t>(communicator.rank())] = ending ? 1 : 0;
+    words_[0] = own.examples;
+    words_[1] = own.examples > 0 ? 1 : 0;
+    words_[2] = own.others_join ? 1 : 0;
+    words_[kFixed + static_cast<size_t>(communicator.rank())] = own.ending ? 1 : 0;
     return communicator.AllReduce(std::as_writable_bytes(std::span(words_)), DType::kInt64,
                                   collectives::Reduction::kSum);
   }
   Shares shares() const { return {.examples = words_[0], .ranks_with_examples = words_[1]}; }
+  bool OthersJoin() const { return words_[2] > 0; }
   bool Ends(int rank) const { return words_[kFixed + static_cast<size_t>(rank)] > 0; }
   bool AnyEnds() const {
     return std::any_of(words_.begin() + kFixed, words_.end(), [](int64_t w) { return w > 0; });
   }
 
  private:
-  static constexpr size_t kFixed = 2;
-  std::vector<int64_t> words_;  // examples, ranks with examples, then whether each rank ends
+  static constexpr size_t kFixed = 3;
+  // Examples, ranks with examples, whether others join, then whether each rank ends.
+  std::vector<int64_t> words_;
 };
 
 class MultiWorkerMirrored : public Strategy {
@@ -67,13 +76,19 @@ class MultiWorkerMirrored : public Strategy {
       const StepOutcome before = Outcome();
       if (generation_.communicator == nullptr) RETURN_IF_ERROR(Join());
       if (drawn_ != before.drawn) return TakenOver(before, totals);
-      const Status announced =
-          announcements_.Exchange(*generation_.communicator, batch.size(), /*ending=*/false);
+      if (Outcome().rank != before.rank || Outcome().ranks != before.ranks) return OtherPart();
+      const Status announced = announcements_.Exchange(
+          *generation_.communicator,
+          {.examples = batch.size(), .others_join = options_.group->TaskWaits()});
       if (!announced.ok()) {
         RETURN_IF_ERROR(DropFailed(announced));
         continue;
       }
       if (announcements_.AnyEnds()) return OthersEnd();
+      if (announcements_.OthersJoin()) {
+        EndGeneration();
+        continue;
+      }
       if (announcements_.shares().examples <= 0) {
         return Internal("no task has examples for the step after ", global_step_);
       }
@@ -109,8 +124,8 @@ class MultiWorkerMirrored : public Strategy {
   Status Withdraw() override {
     if (generation_.communicator != nullptr) {
       options_.group->AbortAfter(options_.stop_patience);
-      const Status told = announcements_.Exchange(*generation_.communicator, 0, /*ending=*/true);
-      if (told.ok()) (void)generation_.communicator->Barrier();  // all have read the announcement
+      const Status told = announcements_.Exchange(*generation_.communicator, {.ending = true});
+      if (told.ok()) EndGeneration();
     }
     Drop();
     return options_.group->Depart();
@@ -129,7 +144,12 @@ class MultiWorkerMirrored : public Strategy {
   bool OthersContinue() const override { return false; }
 
  private:
-  StepOutcome Outcome() const { return {.global_step = global_step_, .drawn = drawn_}; }
+  StepOutcome Outcome() const {
+    return {.global_step = global_step_,
+            .drawn = drawn_,
+            .rank = generation_.rank,
+            .ranks = static_cast<int>(generation_.members.size())};
+  }
 
   // Joins a generation, and ends with the state that all of its tasks have in common.
   Status Join() {
@@ -219,7 +239,21 @@ class MultiWorkerMirrored : public Strategy {
     return outcome;
   }
 
-  // The batch is drawn again in the next step, which waits for the replacements.
+  // The members of the generation are others than those among which the batch was divided. It is
+  // drawn again.
+  StepOutcome OtherPart() const {
+    StepOutcome outcome = Outcome();
+    outcome.dropped = true;
+    return outcome;
+  }
+
+  // Drops the communicator once all ranks have read the announcements.
+  void EndGeneration() {
+    (void)generation_.communicator->Barrier();
+    Drop();
+  }
+
+  // The batch is drawn again in the next step, which waits for the next generation.
   StepOutcome OthersEnd() {
     for (int rank = 0; rank < generation_.communicator->size(); ++rank) {
       if (!announcements_.Ends(rank)) continue;
@@ -229,10 +263,9 @@ class MultiWorkerMirrored : public Strategy {
                          .address = member.address,
                          .message = StrCat(member.task, " at ", member.address,
                                            " was asked to end; the others keep the state and "
-                                           "wait for its replacement")});
+                                           "form a new group")});
     }
-    (void)generation_.communicator->Barrier();  // all have read the announcement
-    Drop();
+    EndGeneration();
     StepOutcome outcome = Outcome();
     outcome.dropped = true;
     return outcome;
@@ -316,6 +349,7 @@ std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& ta
   }
   options.exchange_timeout =
       Duration(static_cast<int64_t>(task.config.timeout_seconds.value_or(0) * 1e6));
+  options.shrinks = task.config.on_failure == config::OnFailure::kShrink;
   return std::make_unique<collectives::Endpoint>(std::move(options));
 }
 

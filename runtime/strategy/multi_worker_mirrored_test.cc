@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <latch>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -39,10 +41,10 @@ constexpr int64_t kNone = -1;
 // Returns the part of a rank of the global batch with this number. The batch `bad` has a NaN on the
 // last rank.
 data::Batch BatchOf(int64_t batch, int rank, int ranks, int64_t bad = kNone) {
-  const int64_t size = kGlobalBatch / ranks;
+  const auto [begin, size] = collectives::SliceOf(kGlobalBatch, rank, ranks);
   Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
   for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-    const int64_t row = batch * kGlobalBatch + rank * size + static_cast<int64_t>(i);
+    const int64_t row = batch * kGlobalBatch + begin + static_cast<int64_t>(i);
     x.data<float>()[2 * i] = static_cast<float>(row * 37 % 101) / 50 - 1;
     x.data<float>()[2 * i + 1] = static_cast<float>(row * 53 % 101) / 50 - 1;
     y.data<float>()[i] = x.data<float>()[2 * i] - 2 * x.data<float>()[2 * i + 1];
@@ -260,6 +262,68 @@ TEST(MultiWorkerMirrored, TheOthersLearnThatATaskEndsAndWaitForItsReplacement) {
     ASSERT_TRUE(TrainOn(task, *outcome, 2, 8).ok());
     EXPECT_EQ(ValuesOf(*task.strategy->TakeSnapshot(), Slots::kWith), expected);
   });
+}
+
+// Trains from `outcome`, which it updates, until `last`. Returns the loss of each step.
+std::vector<double> LossesTo(Task& task, StepOutcome& outcome, int64_t last) {
+  std::vector<double> losses;
+  while (outcome.global_step < last) {
+    MetricTotals totals;
+    const int64_t step = outcome.global_step;
+    const auto next =
+        task.strategy->Step(BatchOf(outcome.drawn, outcome.rank, outcome.ranks), totals);
+    EXPECT_TRUE(next.ok()) << next.status();
+    if (!next.ok()) break;
+    outcome = *next;
+    EXPECT_EQ(outcome.drawn, outcome.global_step);
+    if (outcome.global_step > step) losses.push_back(totals.loss());
+  }
+  return losses;
+}
+
+// Three tasks train, then two, then three again. Every step has the loss that it has without the
+// fault, because it uses the same examples.
+TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
+  constexpr int64_t kLost = 3, kAlone = 6, kSteps = 12;
+  std::vector<double> expected, actual;
+  TestJob undisturbed(3);
+  OnThreads(3, [&](int rank) {
+    Task task;
+    Create(undisturbed, 3, rank, task);
+    StepOutcome outcome = *task.strategy->Start();
+    const std::vector<double> losses = LossesTo(task, outcome, kSteps);
+    if (rank == 0) expected = losses;
+  });
+  TestJob job(3);
+  std::latch go_on_alone(2);
+  std::vector<std::vector<float>> states(3);
+  OnThreads(3, [&](int rank) {
+    auto task = std::make_unique<Task>();
+    Create(job, 3, rank, *task);
+    StepOutcome outcome = *task->strategy->Start();
+    std::vector<double> losses = LossesTo(*task, outcome, rank == 2 ? kLost : kAlone);
+    if (rank == 2) {
+      task = std::make_unique<Task>();  // the replacement
+      job.Lose(2);
+      go_on_alone.wait();
+      Create(job, 3, rank, *task);
+      outcome = *task->strategy->Start();
+    } else {
+      EXPECT_EQ(outcome.ranks, 2);
+      go_on_alone.count_down();
+      if (rank == 0) job.AwaitTaskWaits();
+    }
+    std::ranges::copy(LossesTo(*task, outcome, kSteps), std::back_inserter(losses));
+    EXPECT_EQ(outcome.ranks, 3);
+    if (rank == 0) actual = losses;
+    states[static_cast<size_t>(rank)] = ValuesOf(*task->strategy->TakeSnapshot(), Slots::kWith);
+  });
+  ASSERT_EQ(expected.size(), static_cast<size_t>(kSteps));
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i)
+    EXPECT_NEAR(actual[i], expected[i], 1e-5 * expected[i]);
+  EXPECT_EQ(states[1], states[0]);
+  EXPECT_EQ(states[2], states[0]);
 }
 
 TEST(MultiWorkerMirrored, AFailureOfAWorkerEndsTheRunForAll) {

@@ -32,6 +32,9 @@ struct StepOutcome {
   // batches, the batches after this position must be drawn again, because the variables were rolled
   // back, or because a gradient was dropped and no other task replaces it.
   int64_t drawn = 0;
+  // If tasks make batches together: which part of each this task takes from the next batch on, as
+  // in data::PartOf. 0 ranks: the part never changes.
+  int rank = 0, ranks = 0;
 };
 
 class Strategy {

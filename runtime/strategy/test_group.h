@@ -128,7 +128,7 @@ class MeetingCommunicator : public collectives::Communicator {
 };
 
 // The tasks of a job, whose ranks are threads. All of them belong to every generation, except those
-// that have left.
+// that have left, or that are lost: these belong to none until they join again.
 class TestJob {
  public:
   // `fault_of(g)` is the fault of generation g, counted from 1.
@@ -136,36 +136,62 @@ class TestJob {
       : fault_of_(std::move(fault_of)), tasks_(static_cast<size_t>(tasks)) {}
 
   std::unique_ptr<collectives::Group> GroupOf(int task);
+  // The others go on without the task until it joins again.
+  void Lose(int task) {
+    MutexLock lock(mutex_);
+    tasks_[static_cast<size_t>(task)].lost = true;
+    FormIfAllJoin();
+  }
+  // Returns when a task waits that is not in the current generation.
+  void AwaitTaskWaits() {
+    MutexLock lock(mutex_);
+    while (!TaskWaits()) changed_.Wait(mutex_);
+  }
 
  private:
   friend class TestGroup;
   struct Task {
-    bool joining = false, left = false;
+    bool joining = false, left = false, lost = false;
+    bool member = false;  // of the current generation
     collectives::Joining brings;
     collectives::Generation generation;  // set while `formed`
     bool formed = false;
   };
 
   bool AllJoin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return std::ranges::all_of(tasks_, [](const Task& t) { return t.joining || t.left; });
+    return std::ranges::all_of(tasks_, [](const Task& t) { return t.joining || t.left || t.lost; });
+  }
+  bool TaskWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::ranges::any_of(tasks_, [](const Task& t) { return t.joining && !t.member; });
+  }
+  void FormIfAllJoin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::ranges::any_of(tasks_, [](const Task& t) { return t.joining; }) && AllJoin()) Form();
+  }
+  // Orders states: the newest is the greatest.
+  static std::pair<int64_t, int64_t> Age(const Task& task) {
+    const collectives::Joining& brings = task.brings;
+    return {brings.step < 0 ? -1 : brings.state_generation, brings.step};
   }
   void Form() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ++number_;
     std::vector<Task*> members;
-    for (Task& task : tasks_)
-      if (!task.left) members.push_back(&task);
+    for (Task& task : tasks_) {
+      task.member = task.joining;
+      if (task.member) members.push_back(&task);
+    }
     auto meeting = std::make_shared<Meeting>(static_cast<int>(members.size()),
                                              fault_of_ ? fault_of_(number_) : Meeting::Fault());
     int source = 0;
     for (size_t r = 0; r < members.size(); ++r)
-      if (members[r]->brings.step > members[static_cast<size_t>(source)]->brings.step)
+      if (Age(*members[r]) > Age(*members[static_cast<size_t>(source)]))
         source = static_cast<int>(r);
     for (size_t r = 0; r < members.size(); ++r) {
       collectives::Generation generation{.number = number_, .source = source};
       generation.rank = static_cast<int>(r);
       for (size_t m = 0; m < members.size(); ++m)
-        generation.members.push_back(
-            {.task = StrCat("worker ", m), .step = members[m]->brings.step});
+        generation.members.push_back({.task = StrCat("worker ", m),
+                                      .step = members[m]->brings.step,
+                                      .state_generation = members[m]->brings.state_generation});
       generation.communicator = std::make_unique<MeetingCommunicator>(meeting, generation.rank);
       members[r]->generation = std::move(generation);
       members[r]->formed = true;
@@ -192,7 +218,8 @@ class TestGroup : public collectives::Group {
     TestJob::Task& task = job_.tasks_[task_];
     task.brings = joining;
     task.joining = true;
-    task.left = false;
+    task.left = task.lost = false;
+    job_.changed_.NotifyAll();
     for (const TestJob::Task& other : job_.tasks_) {
       if (other.joining && other.brings.agreement != joining.agreement)
         return FailedPrecondition("the tasks differ");
@@ -207,11 +234,13 @@ class TestGroup : public collectives::Group {
   Status Leave() override {
     MutexLock lock(job_.mutex_);
     job_.tasks_[task_].left = true;
-    if (std::ranges::any_of(job_.tasks_, [](const auto& t) { return t.joining; }) && job_.AllJoin())
-      job_.Form();
+    job_.FormIfAllJoin();
     return OkStatus();
   }
-  bool TaskWaits() override { return false; }
+  bool TaskWaits() override {
+    MutexLock lock(job_.mutex_);
+    return task_ == 0 && job_.TaskWaits();
+  }
   void AbortAfter(Duration) override {}
   Status Depart() override { return OkStatus(); }
   Status Finish() override { return Fail(OkStatus()); }

@@ -192,7 +192,7 @@ Status Trainer::Train(StepObserver* observer) {
   }
   RETURN_IF_ERROR(start.status());
   global_step_ = start->global_step;
-  pipeline_->Seek(start->drawn);
+  Reposition(*start);
   kTrainLog.Info("training", {{"from_step", global_step_},
                               {"to_step", total_steps_},
                               {"from_batch", start->drawn},
@@ -270,8 +270,13 @@ StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   }
   RETURN_IF_ERROR(outcome.status());
   if (outcome->global_step < global_step_) outcome->rolled_back = true;
-  pipeline_->Seek(outcome->drawn);
+  Reposition(*outcome);
   return outcome;
+}
+
+void Trainer::Reposition(const strategy::StepOutcome& outcome) {
+  if (outcome.ranks > 0) pipeline_->TakePart(outcome.rank, outcome.ranks);
+  pipeline_->Seek(outcome.drawn);
 }
 
 void Trainer::Leave() {

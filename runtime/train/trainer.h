@@ -90,6 +90,8 @@ class Trainer {
   void ShowAbsent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
+  // Makes the next batch the one that follows the outcome.
+  void Reposition(const strategy::StepOutcome& outcome);
   Status TellOfEndings();
   void OnLateStep();
   Status Stopped();

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/cluster/cluster.h"
+#include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/progress/client.h"
 #include "runtime/rpc/server.h"
@@ -33,7 +35,7 @@ struct GroupSettings {
 class GroupJob {
  public:
   GroupJob(const std::string& name, const std::vector<cluster::Task>& tasks)
-      : folder_(testing::TempDir() + "/group_job_" + name), tasks_(tasks) {
+      : folder_(FolderOf(name)), tasks_(tasks) {
     std::filesystem::remove_all(folder_);
     EXPECT_TRUE(MakeDirectories(folder_).ok());
     std::vector<std::unique_ptr<rpc::Server>> held;
@@ -44,6 +46,10 @@ class GroupJob {
       }
       config_.cluster.jobs.back().addresses[task.index] = StrCat("127.0.0.1:", held.back()->port());
     }
+  }
+
+  static std::string FolderOf(const std::string& name) {
+    return testing::TempDir() + "/group_job_" + name;
   }
 
   // Starts a task, or its replacement, whose output then replaces that of the process before.
@@ -64,6 +70,21 @@ class GroupJob {
   Program& of(const cluster::Task& task) { return *programs_.at(task); }
   // Waits until the task has logged a step. Every 100th step is logged.
   bool AwaitSteps(const cluster::Task& task) { return of(task).AwaitOutput(" result=", 60s); }
+  // Returns the last step that the task has logged; 0: none.
+  int64_t LastLogged(const cluster::Task& task) {
+    const std::string output = of(task).Output(), key = " step step=";
+    const size_t at = output.rfind(key);
+    return at == std::string::npos ? 0 : std::stoll(output.substr(at + key.size()));
+  }
+  // Waits until the task has logged this step, or a later one.
+  bool AwaitStep(const cluster::Task& task, int64_t step) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (LastLogged(task) < step) {
+      if (of(task).Ended() || std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(10ms);
+    }
+    return true;
+  }
   // Ends the task with the signal, and expects this exit status.
   void End(const cluster::Task& task, int signal) {
     of(task).Signal(signal);
@@ -107,7 +128,21 @@ class GroupJob {
     }
     return files;
   }
-  const std::string& folder() const { return folder_; }
+  std::vector<float> Weights() const { return Weights(folder_); }
+  // Returns the weights of the last checkpoint of a job.
+  static std::vector<float> Weights(const std::string& folder) {
+    std::vector<float> weights;
+    auto reader =
+        io::BundleReader::Open(io::CheckpointPrefix(folder + "/model", GroupSettings().max_steps));
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    if (!reader.ok()) return weights;
+    for (const char* name : {"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"}) {
+      const Tensor tensor = *(*reader)->Read(name);
+      const auto values = tensor.data<float>();
+      weights.insert(weights.end(), values.begin(), values.end());
+    }
+    return weights;
+  }
 
  private:
   std::string TrainingFile(const GroupSettings& settings) const {

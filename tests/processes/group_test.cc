@@ -1,6 +1,6 @@
-// Disturbs a job of multi_worker_mirrored that runs as processes. Each run must write the checkpoint
-// of an undisturbed run, byte for byte: a step that is lost, repeated, or made without a task
-// would change it.
+// Disturbs a job of multi_worker_mirrored that runs as processes. Each run must write the
+// checkpoint of an undisturbed run, byte for byte: a step that is lost, repeated, or made without a
+// task would change it.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -71,6 +71,31 @@ TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
   job.Start(kWorker1);
   ASSERT_NO_FATAL_FAILURE(ExpectUndisturbedEnd(job));
   EXPECT_GE(job.FirstStep(kWorker1), 100) << job.Outputs();
+}
+
+// Worker 0 is stopped while worker 1 starts again, so that the job does not end before it has
+// joined.
+TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
+  const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};
+  GroupJob job("shrink", kTasks);
+  job.StartAll(shrinks);
+  ASSERT_TRUE(job.AwaitSteps(kWorker1)) << job.Outputs();
+  job.End(kWorker1, SIGKILL);
+  const int64_t alone = job.LastLogged(kChief) + 200;
+  ASSERT_TRUE(job.AwaitStep(kChief, alone)) << job.Outputs();
+  job.of(kWorker0).Signal(SIGSTOP);
+  job.Start(kWorker1, shrinks);
+  EXPECT_TRUE(job.of(kWorker1).AwaitOutput("connected to chief 0", 20s)) << job.Outputs();
+  job.of(kWorker0).Signal(SIGCONT);
+  job.AwaitEnd();
+  EXPECT_EQ(job.LastCheckpoint(), shrinks.max_steps) << job.Outputs();
+  EXPECT_GE(job.FirstStep(kWorker1), alone) << job.Outputs();
+  EXPECT_LT(job.FirstStep(kWorker1), shrinks.max_steps) << job.Outputs();
+  (void)Expected();
+  const std::vector<float> weights = job.Weights(),
+                           expected = GroupJob::Weights(GroupJob::FolderOf("undisturbed"));
+  ASSERT_EQ(weights.size(), expected.size());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], expected[i], 1e-3) << i;
 }
 
 TEST(GroupProcessTest, GoesOnFromTheStepAtWhichAllWereAskedToEnd) {
