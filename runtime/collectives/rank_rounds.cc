@@ -24,8 +24,7 @@ struct VerdictMessage {
 
 VerdictMessage MessageOf(const Status& status) {
   VerdictMessage message{.code = static_cast<uint32_t>(status.code())};
-  const std::string_view text = Message(status).substr(0, message.text.size());
-  std::memcpy(message.text.data(), text.data(), text.size());
+  Message(status).copy(message.text.data(), message.text.size());
   return message;
 }
 

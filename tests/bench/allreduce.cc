@@ -1,7 +1,7 @@
 // Measures all-reduce of float32 sums, or another collective operation: between processes that are
-// connected by loopback TCP, between processes that share memory, or between threads. With two ranks
-// and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), the limit of
-// this transport. The two take turns, so that both see the same load of the machine.
+// connected by loopback TCP, between processes that share memory, or between threads. With two
+// ranks and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), the
+// limit of this transport. The two take turns, so that both see the same load of the machine.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

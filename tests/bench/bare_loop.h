@@ -10,9 +10,9 @@
 
 namespace tfjob::bench {
 
-// All-reduce in place: each of the two ranks reduces one half. Pieces are sent in this order: raw 0,
-// raw 1, reduced 0, raw 2, reduced 1, … There are no frames, plans and errors; the process ends if
-// the other one does.
+// All-reduce in place: each of the two ranks reduces one half. Pieces are sent in this order: raw
+// 0, raw 1, reduced 0, raw 2, reduced 1, … There are no frames, plans and errors; the process ends
+// if the other one does.
 class BareLoop {
  public:
   // `socket` stays the caller's, and so do `values`, which are float32.

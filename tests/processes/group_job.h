@@ -29,7 +29,7 @@ struct GroupSettings {
   int batch_size = 8;
   bool shuffle = true;
   std::string strategy = "multi_worker_mirrored";  // and further keys: "NAME, KEY: VALUE"
-  std::string eval = {};  // the section data.eval
+  std::string eval = {};                           // the section data.eval
 };
 
 class GroupJob {
