@@ -127,7 +127,7 @@ TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
 TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   const Communicators communicators = MakeRanks(3);
   OnAllRanks(communicators, [&](Communicator& communicator) {
-    // Few enough that no rank is in the middle of a frame, which would keep it from giving a reason.
+    // Few enough that no rank is in the middle of a frame, which would keep its reason back.
     std::vector<float> values(1'000);
     if (communicator.rank() == 1) {
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
