@@ -52,8 +52,8 @@ struct EndpointOptions {
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
   // and a message that names the task that was waited for. 0: no limit.
   Duration exchange_timeout{0};
-  // Whether the group goes on without members that were lost or that depart, as leader.h describes.
-  // Otherwise, it waits for their replacements. Counts on the leader.
+  // Lets the group go on without members that were lost or that depart (leader.h). Otherwise, it
+  // waits for their replacements. Only the leader's value counts.
   bool shrinks = false;
 };
 

@@ -31,8 +31,8 @@ struct LeaderRules {
   Duration connect_patience{20s};
   // Members repeat their reports of a wait, so an older report no longer counts.
   Duration report_lasts{6s};
-  // Whether the group goes on without members that were lost, or whose process ends. Otherwise, it
-  // waits for their replacements.
+  // Lets the group go on without members that were lost, or whose process ends. Otherwise, it waits
+  // for their replacements.
   bool shrinks = false;
   // How long a group that shrinks waits for a member whose session was lost to connect again.
   Duration lost_patience{1s};
@@ -87,12 +87,13 @@ class Leader {
     Member member;
     SessionId session = 0;       // 0: none
     std::set<int64_t> replaced;  // earlier incarnations
-    // Incarnations that are replaced if another one is a member of the next generation that begins.
+    // Processes of the task that are known so far. Once a generation begins, all but the one that
+    // takes part count as replaced.
     std::set<int64_t> rivals;
     std::optional<JoinRequest> join;
     bool left = false;
     bool departed = false;  // its process ends, or has ended, and has said so
-    // Of the latest generation that has begun, and has not left or departed since.
+    // The task was in the latest generation that has begun, and has not left or departed since.
     bool was_member = false;
     bool survives = false;  // was_member, and it is still the same process
     Duration lost{0};       // when the session was lost

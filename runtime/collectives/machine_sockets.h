@@ -35,7 +35,7 @@ struct MachineSockets {
 // of RankRounds: the ranks have not agreed.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
-// What the ranks tell each other over data sockets, and the callers over unix sockets.
+// The messages that ranks send over data sockets, and callers over unix sockets.
 using MachineNumber = std::array<std::byte, 16>;
 struct MachineOffer {
   MachineNumber name;    // of the sender's unix socket

@@ -475,7 +475,7 @@ TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
   member.OnMessage(FarewellReceipt{.departs = true});
   EXPECT_TRUE(member.farewell_heard());
-  // Of a task that has also made its last step, the leader must hear this, too.
+  // The task has also made its last step, and the leader must hear that, too.
   member.Leave();
   EXPECT_FALSE(member.farewell_heard());
   EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{LeaveNotice()});

@@ -356,7 +356,7 @@ TEST(PlanSimulation, EveryPlanGivesTheBitsOfTheTreeAndEnds) {
   }
 }
 
-// Whoever ends an operation in spite of a death has the whole result, and nobody waits forever.
+// A rank whose operation succeeds in spite of a death has the whole result. No rank waits forever.
 TEST(PlanSimulation, ADeathBetweenAnyTwoFramesEndsEveryRank) {
   const int cases = kSanitized ? 30 : 300;
   int64_t done = 0, failed = 0;

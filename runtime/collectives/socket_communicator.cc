@@ -123,7 +123,7 @@ class SocketCommunicator final : public Communicator {
   std::map<Call, PlanRun> runs_;
   PlanRun variable_;  // the plan of the last AllGatherVariable
   std::unique_ptr<Buffer> scratch_ = std::make_unique<Buffer>(0);
-  // What each rank passes to AllGatherVariable.
+  // The sizes that a rank passes to AllGatherVariable.
   struct Limits {
     uint64_t bytes = 0;
     uint64_t most_bytes = 0;

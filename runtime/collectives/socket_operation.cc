@@ -361,9 +361,9 @@ void SocketOperations::PreparePoll() {
   polled_.back() = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
 }
 
-// Of the ranks from which the next frame could be received, the one that was last heard in the
-// earliest operation: ranks that have begun this operation wait for it, too. If there is none, the
-// first rank to which a frame is left.
+// Returns the rank that is furthest behind among those whose frames could be received now: the
+// others, which have begun this operation, wait for it, too. If no frame could be received, returns
+// the first rank to which a frame must still be sent.
 int SocketOperations::RankToWaitFor() const {
   int latest = -1;
   const auto heard = [this](int rank) {

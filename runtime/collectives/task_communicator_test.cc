@@ -213,10 +213,10 @@ TEST(TaskCommunicator, StrangersAreRefused) {
   wrong.number[5] ^= std::byte{1};
   const wire::UniqueFd stranger = DialWith(wrong, 0);
   EXPECT_TRUE(IsClosedByPeer(stranger.get()));
-  const wire::UniqueFd itself = DialWith(offer, 1), nobody = DialWith(offer, 9);
-  EXPECT_TRUE(IsClosedByPeer(itself.get()));
-  EXPECT_TRUE(IsClosedByPeer(nobody.get()));
-  // Those that say nothing, or a part, keep nobody out.
+  const wire::UniqueFd own_rank = DialWith(offer, 1), no_rank = DialWith(offer, 9);
+  EXPECT_TRUE(IsClosedByPeer(own_rank.get()));
+  EXPECT_TRUE(IsClosedByPeer(no_rank.get()));
+  // A hundred callers that send nothing, or only a part, do not keep a rank from connecting.
   std::vector<wire::UniqueFd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(DialWith(offer, 0, i % 20));
   wire::UniqueFd rank = DialWith(offer, 0);

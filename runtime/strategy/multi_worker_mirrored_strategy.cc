@@ -278,7 +278,7 @@ class MultiWorkerMirrored : public Strategy {
     return absl::IsDeadlineExceeded(why) ? why : OkStatus();
   }
 
-  // Ends the use of the communicator. Only tasks that still need this one in an operation notice.
+  // Drops the communicator. An operation of another task fails only if it still needs this task.
   void Drop() {
     replica_->Disconnect();
     generation_.communicator.reset();

@@ -38,8 +38,8 @@ struct TrainingTask {
   collectives::Endpoint* endpoint = nullptr;
   int64_t global_batch = 0;  // examples of all tasks in a usual step
   int64_t last_step = 0;     // the step after which the tasks stop
-  // What must be equal in all tasks that make batches together, one line per item, "NAME: VALUE":
-  // the settings and the data that determine which examples a step uses.
+  // Lists the settings, and properties of the data, that determine which examples a step uses. They
+  // must be equal in all tasks that make batches together. One line per item: "NAME: VALUE".
   std::string agreement;
 };
 

@@ -350,7 +350,7 @@ int Main(int argc, char** argv) {
     options.bytes = {64,      1 << 10, 4 << 10,  32 << 10, 256 << 10,
                      1 << 20, 8 << 20, 25 << 20, 64 << 20};
   }
-  // Whole elements for every rank, which all-to-all needs.
+  // All-to-all needs the same number of elements for every rank.
   const int64_t unit = int64_t{sizeof(float)} * options.ranks;
   for (int64_t& bytes : options.bytes) bytes = std::max(unit, bytes / unit * unit);
   Ranks ranks(options);

@@ -9,7 +9,7 @@ import allreduce_case
 
 SOURCE = pathlib.Path(__file__).with_name("mpi_allreduce.c")
 
-# How each implementation is told to use one transport only.
+# The flags that restrict an implementation to one transport.
 FLAGS = {
     "openmpi": {
         "tcp": ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"],
