@@ -79,14 +79,14 @@ class ShortExamplesTest : public testing::TestWithParam<ShortExample> {
     return losses;
   }
 
-  // Expects that the mean of the last quarter is below that of the first.
+  // Expects that the mean of the last quarter is below that of the first, by more than noise.
   static void ExpectToFall(const std::string& output) {
     const std::vector<double> losses = Losses(output);
     ASSERT_GE(losses.size(), 4U) << output;
     const auto quarter = static_cast<std::ptrdiff_t>(losses.size() / 4);
     const double first = std::accumulate(losses.begin(), losses.begin() + quarter, 0.0);
     const double last = std::accumulate(losses.end() - quarter, losses.end(), 0.0);
-    EXPECT_LT(last, first) << output;
+    EXPECT_LT(last, 0.98 * first) << output;
   }
 
   std::string folder_;
