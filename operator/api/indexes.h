@@ -1,4 +1,4 @@
-// Holds a set of replica indexes, and converts it to and from the text form used in
+// Represents a set of replica indexes, and converts it to and from the text form used in
 // status.replicaStatuses[T].completedIndexes.
 #pragma once
 
@@ -19,9 +19,9 @@ class IndexSet {
   // InvalidArgument for any other text, with a message that says what is wrong.
   static StatusOr<IndexSet> Parse(std::string_view text);
 
-  // Requires `index` ≥ 0. Shifts at most the ranges above the index.
+  // Adds `index`, which must be 0 or more. Shifts at most the ranges above it.
   void Insert(int32_t index);
-  // Takes time logarithmic in the number of ranges.
+  // Returns whether the set contains the index. Takes time logarithmic in the number of ranges.
   bool Contains(int32_t index) const;
   bool empty() const { return ranges_.empty(); }
   int64_t size() const;

@@ -1,6 +1,6 @@
-// Holds the TFJobs, pods, services, pod groups and network policies that the watches have reported,
-// indexed by job, and the operator's own writes that the watches have not reported yet. The cost of
-// a job's snapshot is proportional to its number of pods.
+// Caches the TFJobs, pods, services, pod groups and network policies that the watches have
+// reported, indexed by job, and the operator's own writes that the watches have not reported yet.
+// The cost of a job's snapshot is proportional to its number of pods.
 //
 // An object is assigned to the job that its controller reference names or, if its controller is
 // not a TFJob, to the job in its label job-name. A pod or service of another owner that occupies a

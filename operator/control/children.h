@@ -1,6 +1,6 @@
-// Holds a job's pods (or services, or pod groups) as the watch has reported them, together with the
-// operator's own writes that the watch has not reported yet. Without these writes, a decision could
-// be based on a state that precedes them. Not thread-safe: the cache guards it with its lock.
+// Caches a job's pods (or services, or pod groups) as the watch has reported them, together with
+// the operator's own writes that the watch has not reported yet. Without these writes, a decision
+// could be based on a state that precedes them. Not thread-safe: the cache guards it with its lock.
 #pragma once
 
 #include <map>
@@ -121,8 +121,8 @@ class Children {
       created = same && !ends ? own_.erase(created) : std::next(created);
     }
   }
-  // Forgets the creates that the watch has not reported yet. Call this when the job is gone:
-  // nothing confirms its objects any more.
+  // Forgets the creates that the watch has not reported yet. Call this when the job is gone,
+  // because its objects will then never be confirmed.
   void ForgetCreates() {
     for (const auto& [name, created] : own_) deleted_.erase(created.object->metadata.uid);
     own_.clear();

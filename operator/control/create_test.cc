@@ -279,7 +279,7 @@ TEST(Creator, ATakenNameIsRememberedUnlessItsHolderIsOurs) {
     EXPECT_EQ(outcome.next, Next::kDone) << outcome.error;
     EXPECT_EQ(one.memory.reconcile_again, !ours);
     EXPECT_EQ(one.CachedPods(), ours ? 2u : 1u);
-    EXPECT_EQ(one.Events().size(), ours ? 2u : 1u);  // one event for the existing pod alone
+    EXPECT_EQ(one.Events().size(), ours ? 2u : 1u);  // the existing pod has its own event
     ASSERT_EQ(blocked.size(), ours ? 0u : 1u);
     if (ours) continue;
     EXPECT_EQ(blocked["mnist-worker-1"].holder, holder);

@@ -1,6 +1,6 @@
 // Orders the keys that wait for a worker. Namespaces take turns, so that a namespace with thousands
-// of jobs does not delay the few jobs of another. Within a namespace, keys come in the order in
-// which they were added. Keys that were added only because a list contains them (thousands at
+// of jobs does not delay the few jobs of another. Within a namespace, keys are taken in the order
+// in which they were added. Keys that were added only because a list contains them (thousands at
 // startup) yield to keys with news, but are not starved: after kNewsInARow keys with news, one
 // listed key is taken. Pure, not thread-safe.
 #pragma once

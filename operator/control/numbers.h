@@ -1,5 +1,5 @@
-// Holds a snapshot of the control loop's statistics (object counts, queue depth, processing times)
-// for gauges.
+// Defines a snapshot of the control loop's statistics (object counts, queue depth, processing
+// times) for gauges.
 #pragma once
 
 #include <cstdint>

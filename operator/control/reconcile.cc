@@ -45,7 +45,7 @@ void LogDecision(const Observation& observation, const Decision& decision) {
 // date: unlike the write of its status, they would not fail.
 std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
-  // An operator with an outdated spec would keep undoing the changes that another one makes.
+  // An operator with an outdated spec would keep undoing the changes that another operator makes.
   if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {
     return ReadAgain("the NetworkPolicy changes");

@@ -1,4 +1,4 @@
-// Holds the settings that reconciles depend on.
+// Defines the settings that reconciles depend on.
 #pragma once
 
 #include <functional>

@@ -71,9 +71,9 @@ class Recorder {
   // Calls Stop(0).
   ~Recorder();
 
-  // Never blocks and never fails. If the queue is full, the event is dropped. Dropped events are
-  // logged, at most once a minute, unless they are routine. `name` is the name of the Event object;
-  // if empty, it is derived from the event and the time.
+  // Queues an event. Never blocks and never fails. If the queue is full, the event is dropped.
+  // Dropped events are logged, at most once a minute, unless they are routine. `name` is the name
+  // of the Event object; if empty, it is derived from the event and the time.
   void Record(std::string name, objects::Event event);
 
   // Keeps sending the waiting events, except those that wait for a retry, for at most `patience`.

@@ -34,9 +34,9 @@ class KeyFolder {
   // If `folder` is "", there are no keys. `clock` must outlive this object.
   KeyFolder(std::string folder, Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
 
-  // Returns the keys. Looks at the folder again if the last look was 10 s ago or longer. If the
-  // folder cannot be read now, or no longer has any keys, returns the keys of the last successful
-  // look: running jobs need them, and the tasks of a job without a key accept any peer. Never
+  // Returns the keys. Reads the folder again if it was last read 10 s ago or earlier. If the folder
+  // cannot be read now, or no longer contains any keys, returns the keys from the last successful
+  // read: running jobs need them, and the tasks of a job without a key accept any peer. Never
   // returns nullptr.
   std::shared_ptr<const KeyRing> Ring();
 
@@ -53,7 +53,7 @@ class KeyFolder {
   std::vector<std::string> problems_ ABSL_GUARDED_BY(mutex_);
   std::optional<Duration> read_at_ ABSL_GUARDED_BY(mutex_);
   bool logged_ ABSL_GUARDED_BY(mutex_) = false;
-  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // the keys are those of an earlier look
+  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // the keys are from an earlier read
 };
 
 }  // namespace tfjob::keys

@@ -13,7 +13,7 @@ struct ProcessNumbers {
   double max_files = 0;
 };
 
-// A value that cannot be read is 0.
+// Reads the numbers. A value that cannot be read is 0.
 ProcessNumbers ReadProcess();
 
 }  // namespace tfjob::metrics

@@ -1,5 +1,5 @@
-// Holds a verdict under construction: the inputs that the steps of Decide read, and the few
-// functions through which they change it.
+// Represents a verdict under construction: the inputs that the steps of Decide read, and the few
+// functions through which they change the verdict.
 #pragma once
 
 #include <memory>
@@ -35,9 +35,9 @@ class Draft {
   std::optional<Duration> policy_changes_in;
   // The reason the pod group, or else the NetworkPolicy, cannot be created; "" if it can.
   std::string obstacle;
-  // The pods of Snapshot::departed that `replicas` shows. None if this reconcile resumes the job,
-  // because departed pods are from before the suspension. In a suspended job, they can no longer
-  // fail.
+  // Selects the pods of Snapshot::departed that `replicas` includes: none if this reconcile resumes
+  // the job, because departed pods are from before the suspension; only completed ones if the job
+  // is suspended, because failures then no longer matter.
   DepartedPods departed = DepartedPods::kAll;
 
   api::TFJobStatus& status() { return verdict.status; }

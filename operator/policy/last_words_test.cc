@@ -86,7 +86,7 @@ TEST(LastWords, OfThePodAreThoseOfItsMainContainerOrElseOfAnother) {
   EXPECT_EQ(LastWords(pod), "the container fetch exited with code 3: no such bucket");
   pod.containers[1].message = "mine";
   EXPECT_EQ(LastWords(pod), "mine");
-  pod.containers[1].exit_code = 0;  // its words at a success do not explain a failure
+  pod.containers[1].exit_code = 0;  // words before a success do not explain a failure
   EXPECT_EQ(LastWords(pod), "the container fetch exited with code 3: no such bucket");
 }
 

@@ -16,7 +16,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns whether only the verdict, and not the status yet, records that the slot's departed pod is
+// Returns true if the verdict, but not the status yet, records that the slot's departed pod is
 // being replaced. If the status write failed after the next pod had been created, nothing would
 // record the replacement any more.
 bool IsUnrecorded(const Draft& draft, const Slot& slot, const Replica& replica) {

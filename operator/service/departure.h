@@ -30,9 +30,9 @@ struct Departure {
   bool operator==(const Departure&) const = default;
 };
 
-// `reason` is a signal or one of the constants above. If the lease was lost, nothing may be written
-// any more, so all calls are cancelled at once. Otherwise, calls for the lease, which is released
-// last, get more time than the others.
+// Plans the departure. `reason` is a signal or one of the constants above. If the lease was lost,
+// nothing may be written any more, so all calls are cancelled at once. Otherwise, calls for the
+// lease, which is released last, get more time than the others.
 Departure PlanDeparture(int reason);
 
 }  // namespace tfjob::service

@@ -460,7 +460,7 @@ TEST_F(OperatorTest, ServesMetrics) {
   EXPECT_TRUE(Eventually([&] {
     return running.Get("/metrics").find("\ncreated_pods_total 2\n") != std::string::npos;
   })) << running.Get("/metrics");
-  // The caches are looked at once per second.
+  // The caches are read once per second.
   EXPECT_TRUE(Eventually([&] {
     return running.Get("/metrics").find("state=\"Created\"") != std::string::npos;
   })) << running.Get("/metrics");

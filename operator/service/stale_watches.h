@@ -46,8 +46,8 @@ struct StaleWatches {
   bool operator==(const StaleWatches&) const = default;
 };
 
-// Call it while some of the first lists are missing; `missing` names them. `leads` tells whether
-// this operator holds the lease. The action is kReport or kLeave.
+// Call it while some of the first lists are missing; `missing` names them. `leads` is true if this
+// operator holds the lease. The action is kReport or kLeave.
 StaleWatches JudgeMissingLists(const std::vector<kube::WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served);
 

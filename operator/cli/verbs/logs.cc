@@ -39,7 +39,7 @@ bool IsChosen(const LogsOptions& options, const Pod& pod, const api::TFJob& job)
   return IsPodOf(pod, job) && options.replicas.Contains(*api::ReplicaIdOf(pod.metadata.labels));
 }
 
-// --- One after the other -----------------------------------------------------------------------
+// --- One after another -------------------------------------------------------------------------
 
 Status PrintLog(const VerbContext& context, const LogRequest& request, const std::string& prefix,
                 LogPrinter& printer) {

@@ -1,5 +1,5 @@
-// tfjob logs: prints the logs of a job's replicas one after the other, or together as they
-// are written.
+// tfjob logs: prints the logs of a job's replicas one after another, or all together as they are
+// written.
 #pragma once
 
 #include <optional>

@@ -19,8 +19,8 @@
 
 namespace tfjob::kube {
 
-// Errors contain the object and the path of the member. Items of a list do not contain their type,
-// so it is taken from `kind` and `api_version`.
+// Decodes an object. Errors contain the object and the path of the member. Items of a list do not
+// contain their type, so it is taken from `kind` and `api_version`.
 StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object,
                                       std::string_view api_version);
 // `text` is JSON or an envelope with protobuf.
@@ -36,8 +36,8 @@ struct ListPage {
   std::string resource_version;
   std::string continue_token;  // "" if this is the last page
 };
-// `text` is JSON or an envelope with protobuf. `pack` may be null. Returns InvalidArgument if the
-// text is not a list.
+// Decodes a page of a list. `text` is JSON or an envelope with protobuf. `pack` may be null.
+// Returns InvalidArgument if the text is not a list.
 StatusOr<ListPage> DecodePage(objects::Kind kind, std::string_view text,
                               std::string_view api_version, const Packer& pack = nullptr);
 

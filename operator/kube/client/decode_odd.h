@@ -26,7 +26,7 @@ struct OddJson {
   // "spec.template.x: nested deeper than 200 levels".
   Status problem;
 };
-// Returns InvalidArgument if the text is not a JSON object.
+// Reads an object. Returns InvalidArgument if the text is not a JSON object.
 StatusOr<OddJson> ReadOddJson(std::string_view text);
 
 }  // namespace tfjob::kube

@@ -12,8 +12,8 @@ namespace tfjob::kube {
 // there are many. Custom resources have no protobuf.
 bool HasProtobuf(objects::Kind kind);
 
-// The bytes are an envelope (operator/kube/rest/envelope.h) with an object or with a list. Returns
-// InvalidArgument if they contain something else, or a kind without protobuf.
+// Decode an envelope (operator/kube/rest/envelope.h) that contains an object or a page of a list.
+// Return InvalidArgument if it contains anything else, or a kind without protobuf.
 StatusOr<client::Object> DecodeProtobufObject(objects::Kind kind, std::string_view bytes);
 StatusOr<ListPage> DecodeProtobufPage(objects::Kind kind, std::string_view bytes,
                                       const Packer& pack);

@@ -142,7 +142,7 @@ Json PodWith(const Json& status) {
           {"status", status}};
 }
 
-// The states of containers that fixtures of a real server do not have.
+// Covers container states that do not occur in the responses of the real server.
 TEST(DecodeProtobuf, ReadsWhatTheJsonReaderReads) {
   const char* const time = "2026-11-21T09:30:00Z";
   const Json both = {{"running", {{"startedAt", time}}}, {"terminated", {{"exitCode", 3}}}};
@@ -210,7 +210,8 @@ TEST(DecodeProtobuf, AnOddObjectDoesNotEndItsWatch) {
   EXPECT_FALSE(event->object.ok());
 }
 
-// Containers may write any bytes as their last words. Go's JSON encoder replaces them likewise.
+// A container may write arbitrary bytes as its termination message. Go's JSON encoder also replaces
+// those that are not UTF-8.
 TEST(DecodeProtobuf, TextsThatAreNotUtf8AreReadWithReplacements) {
   const auto page = PageAround(WriteField(3,
                                           "a\xff"
@@ -233,7 +234,7 @@ TEST(DecodeProtobuf, RefusesWhatIsNotAskedFor) {
       std::string("k8s\0", 4) + WriteField(1, WriteField(2, "Pod")) + WriteField(3, "gzip");
   EXPECT_THAT(std::string(DecodeObject(Kind::kPod, compressed, "v1").status().message()),
               HasSubstr("encoded in another way"));
-  // No event without a version, of unknown type, or without an object.
+  // Events without a version, of an unknown type, or without an object are rejected.
   const auto decode = [](std::string_view type, const std::string& envelope) {
     return DecodeProtobufEvent(Kind::kPod, WriteEventFrame(type, envelope).substr(4)).status();
   };

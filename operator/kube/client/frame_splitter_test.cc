@@ -38,7 +38,8 @@ TEST(FrameSplitter, EndsBetweenFrames) {
   EXPECT_FALSE(splitter.within_frame());
 }
 
-// The claim alone is enough: no memory is taken for the frame, and no byte of it is waited for.
+// The claimed length is enough to reject the frame: no memory is allocated for it, and the splitter
+// does not wait for its bytes.
 TEST(FrameSplitter, RefusesFramesThatClaimTooMuch) {
   for (const size_t piece : {1, 4}) {
     FrameSplitter splitter(3);

@@ -73,9 +73,9 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<std::set<std::string>> Versions();
   // Sends a GET for an object. `accept` is the header of that name.
   StatusOr<HttpResponse> GetObject(const client::Key& key, const char* accept);
-  // Requests a page of a list. Changes `step` if the page must be requested in another way: half as
-  // many objects if it is too long, the whole list if its continuation has expired. Such a page is
-  // nullopt; in the latter case, `objects` is emptied.
+  // Requests a page of a list. If the page must be requested in another way, changes `step` and
+  // returns nullopt: if the page is too long, `step` then asks for half as many objects; if the
+  // list's continuation has expired, `step` asks for the whole list, and `objects` is emptied.
   StatusOr<std::optional<HttpResponse>> GetPage(objects::Kind kind, const std::string& path,
                                                 const client::LabelSelector& selector,
                                                 WatchStep& step,

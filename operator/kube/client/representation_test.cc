@@ -116,7 +116,8 @@ TEST_F(RepresentationTest, WatchesInProtobufAndListsAgainWhenItsVersionExpires) 
   EXPECT_THAT(accepts(), Each(kAcceptProtobuf));
 }
 
-// The reader of the next stream must not take the rest of this frame for its beginning.
+// The reader of the next stream must not mistake the rest of this frame for the beginning of its
+// own.
 TEST_F(RepresentationTest, GoesOnAfterAStreamThatBreaksWithinAFrame) {
   const std::string half = Frame("ADDED", "b", "2").substr(0, 9);
   Serve(

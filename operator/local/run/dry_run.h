@@ -16,8 +16,8 @@ namespace tfjob::local {
 class DryRun {
  public:
   Status AddConfigMap(const Json& object, const std::string& where);
-  // `job` is `object`, decoded and with defaults. Also tries to create the first pod and service of
-  // each replica type.
+  // Tries to create the job, and the first pod and service of each replica type. `job` is `object`,
+  // decoded and with defaults.
   Status AddJob(const Json& object, const api::TFJob& job, const std::string& where);
 
  private:

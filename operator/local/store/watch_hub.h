@@ -28,8 +28,8 @@ class WatchHub {
   // All subscriptions must be destroyed first.
   ~WatchHub();
 
-  // The sink first receives those of `objects` that match, as they were at `version`, and then all
-  // later changes.
+  // Adds a watch. Its sink first receives those of `objects` that match, as they were at `version`,
+  // and then all later changes.
   std::unique_ptr<client::Subscription> Subscribe(objects::Kind kind, std::string name_space,
                                                   client::LabelSelector selector,
                                                   client::WatchSink& sink,
@@ -37,15 +37,16 @@ class WatchHub {
                                                   int64_t version);
   bool HasWatchers(objects::Kind kind);
 
-  // `before` and `after` are the states of the object, or null if it did not exist before or does
-  // not exist after the change. Call it in commit order. `version` is the version of the change.
+  // Reports a change to the matching watches. `before` and `after` are the states of the object, or
+  // null if it did not exist before or does not exist after the change. `version` is the version of
+  // the change. Call it in commit order.
   void Publish(objects::Kind kind, const client::Object* before, const client::Object* after,
                int64_t version);
 
   // Calls sinks at most `most` times, in commit order. Returns the number of calls.
   size_t Deliver(size_t most);
   // Passes on the oldest waiting event of one of the watches that have any; `choice` determines
-  // which. Returns false if no event waits.
+  // which. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice);
 
   // Cut all watches, those of a kind, or one of them, which `choice` determines.

@@ -89,7 +89,7 @@ struct Gang {
 };
 
 // Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" are
-// recognised in any letter case. Any other value is the name of a scheduler that supports the
+// recognized in any letter case. Any other value is the name of a scheduler that supports the
 // PodGroup of scheduler-plugins.
 Gang GangFromFlag(std::string_view name);
 

@@ -59,8 +59,8 @@ struct BlockedName {
 struct History {
   std::optional<Duration> first_seen;  // when this operator first saw the job
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
-  // The pods in status.replicaStatuses[T].replacing that are gone: for each UID, the time since
-  // which the pod has been gone.
+  // The pods in status.replicaStatuses[T].replacing that are gone: for each UID, when the pod was
+  // first found to be gone.
   std::map<std::string, Duration, std::less<>> counted_and_gone;
   // The blocked pods and services, by name. If a create fails with AlreadyExists and the existing
   // object has another controller or none, the loop adds an entry (or updates it) and reconciles

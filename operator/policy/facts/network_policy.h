@@ -1,5 +1,5 @@
-// Describes the NetworkPolicy of a job, which keeps all but the job's own pods away from its
-// port.
+// Describes the NetworkPolicy of a job, which lets only the job's own pods reach the ports of its
+// tasks.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tfjob::policy {
 
-// Tells which jobs get a NetworkPolicy.
+// Selects the jobs that get a NetworkPolicy.
 enum class NetworkPolicies {
   kNone,       // none; a job that asks for one waits
   kAnnotated,  // those with the annotation tfjob.dev/network-policy: "true"
-  kAll,        // all but those with the annotation "false"
+  kAll,        // all except those with the annotation "false"
   kIgnored,    // none, whatever the annotation says: there is no network to protect
 };
 // Returns whether any job can get a NetworkPolicy.

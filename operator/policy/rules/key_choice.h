@@ -21,7 +21,7 @@ struct KeyChoice {
 // the live pods (pending or active, in their slots, of the current attempt), and none if the live
 // pods have none. If live pods have different keys, the most common key is chosen; in a tie, the
 // one that comes first in slot order. If no pod is live, or the operator no longer has that key,
-// new pods get the newest. `key_ids`: the operator's keys, from the oldest to the newest.
+// new pods get the newest. `key_ids` lists the operator's keys, from the oldest to the newest.
 KeyChoice ChooseKey(const Replicas& replicas, const std::vector<std::string>& key_ids);
 
 }  // namespace tfjob::policy
