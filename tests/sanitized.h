@@ -1,4 +1,4 @@
-// Tells whether a sanitizer slows the tests down, and by how much.
+// Defines whether the tests run under a sanitizer, and by how much it slows them down.
 #pragma once
 
 namespace tfjob {

@@ -1,6 +1,6 @@
 // Checks what the operator reads from an API server as protobuf, for arbitrary bytes: as an object,
 // as a list, as an error, as a watch, and as one pod among others.
-//   - Reading never crashes, and every error says something.
+//   - Reading never crashes, and every error has a message.
 //   - The events of a watch do not depend on the pieces in which the bytes arrive.
 //   - All texts of an object are UTF-8.
 //   - Whatever one pod contains, the others of its list are delivered, and it does not end a watch.

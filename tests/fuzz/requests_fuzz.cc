@@ -1,7 +1,7 @@
 // Checks the server of probes and metrics for arbitrary bytes of a connection, which is a buffer
 // here: server.cc and this file read with the same parser and decide with the same function.
 //   - Nothing crashes, and the requests end.
-//   - Every response is HTTP, with one of the statuses that the server is meant to give.
+//   - Every response is HTTP, with one of the statuses that the server is meant to return.
 //   - The responses do not depend on the pieces in which the bytes arrive, except for the reason of
 //     a refusal. A token that is not a method is detected as soon as it is complete. A head that is
 //     both malformed and too long is refused for the fault that is detected first.
@@ -87,7 +87,7 @@ bool Refused(const serve::Answer& answer) {
          status == http::status::request_header_fields_too_large;
 }
 
-// Returns the responses to all requests, one after the other, but not the reason of a refusal.
+// Returns the concatenated responses to all requests. A refusal is included without its reason.
 std::string Exchange(std::string_view bytes, size_t piece) {
   Bytes stream(bytes, piece);
   beast::flat_buffer buffer{2 * serve::kMaxHead};

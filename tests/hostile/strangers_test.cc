@@ -177,7 +177,7 @@ class HostileTest : public testing::Test {
   std::atomic<bool> stop_ = false;
   std::thread thread_;
   int64_t memory_ = 0;
-  bool large_messages_ = false;  // this process sends them, too
+  bool large_messages_ = false;  // this process also sends large messages
   bool impersonated_ = false;    // the chief's connections are replaced
   std::string log_;
 };

@@ -99,7 +99,7 @@ bool IsElementwise(const std::string& name) {
   return name != "softmax" && name != "log_softmax" && name != "sparsemax";
 }
 
-// Keras sums the cumulative sums of the elements that support the result.
+// Instead of the elements in the support, Keras adds up their cumulative sums.
 std::vector<double> KerasSparsemax(const std::vector<double>& x) {
   std::vector<double> sorted = x;
   std::ranges::sort(sorted, std::greater());
@@ -155,7 +155,7 @@ TEST(Activations, FollowTheirDefinitions) {
   }
 }
 
-// Zero is common: padding, black pixels, biases before the first step.
+// Zero is a common input: padding, black pixels, biases before the first step.
 TEST(Activations, HaveTensorFlowsGradientAtZero) {
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {

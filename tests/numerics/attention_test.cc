@@ -66,7 +66,7 @@ std::map<std::string, std::vector<double>> VariablesOf(const LayerConfig& layer,
   return values;
 }
 
-// Sets y[i] = Σ x[j] kernel[j,i] + bias[i].
+// Returns y with y[i] = Σ x[j] kernel[j,i] + bias[i].
 std::vector<double> Dense(const std::vector<double>& x, const std::vector<double>& kernel,
                           const std::vector<double>& bias) {
   std::vector<double> y = bias;
@@ -262,7 +262,7 @@ TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   layers::SpatialDropout1D drop;
   drop.rate = 0.5;
   Model model = Shaped(drop, {{kSteps, kSize}});
-  layers::EinsumDense sum;  // over the steps: 0, or twice as many as there are
+  layers::EinsumDense sum;  // yields 0, or twice the number of steps
   sum.equation = "abc,b->ac";
   sum.output_shape = {kSize};
   sum.kernel_initializer = Initializer::Ones();
@@ -270,7 +270,7 @@ TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   model.calls.push_back({.layer = 2, .inputs = {{1, 0}}});
   model.outputs = {{2, 0}};
   const double loss = OneRun(model, Mode::kTrain, {ones}).Get(kLoss)[0];
-  const double kept = loss * kBatch * kSize / (4.0 * kSteps * kSteps);  // channels
+  const double kept = loss * kBatch * kSize / (4.0 * kSteps * kSteps);  // number of channels
   EXPECT_NEAR(kept, std::round(kept), 1e-4);
   EXPECT_GT(kept, 0);
   EXPECT_LT(kept, kBatch * kSize);

@@ -66,7 +66,7 @@ void Expect(const Images& got,
   }
 }
 
-// The initial value of the layer's kernel; a function of its indices.
+// The initial value of a layer's kernel, as a function of the indices.
 class Kernel {
  public:
   Kernel(const char* name, const Shape& shape)

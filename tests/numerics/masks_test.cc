@@ -21,13 +21,13 @@ namespace {
 constexpr size_t kSteps = 4, kColumns = 2;
 constexpr float kPad = -1;
 
-// Whether a step counts. The first step of every example does.
+// Returns whether a step counts. The first step of every example counts.
 bool Counts(size_t example, size_t step) {
   return (example + step * step) % 3 != 1 || step == 0;
 }
 
-// Examples [steps,columns], flat. Steps that do not count hold `pad`, and so does one element of a
-// step that does.
+// Returns examples of the shape [steps,columns], flattened. Steps that do not count consist of
+// `pad`; one step that counts also has one element with this value.
 Values Sequences(float pad) {
   Values x;
   for (size_t example = 0; example < kBatch; ++example) {
@@ -38,7 +38,8 @@ Values Sequences(float pad) {
   return x;
 }
 
-// The mean of each column over the steps that count, or over all steps.
+// Returns the mean of each column over the steps that count or, if `masked` is false, over all
+// steps.
 Values Means(const Values& x, bool masked) {
   Values means;
   for (size_t example = 0; example < kBatch; ++example) {
@@ -151,7 +152,7 @@ TEST(Masks, AMergedStepCountsIfItDoesInAnyInput) {
   once[1] = kPad;
   for (float value : once) twice.push_back(2 * value);
   ExpectNear(Predict(Merged(layers::Add{}, kPad), {x, x}), Means(twice, true));
-  // No step of the second input is masked: all count.
+  // No step of the second input is masked, so all steps count.
   ExpectNear(Predict(Merged(layers::Maximum{}, 100), {x, once}), Means(once, false));
 }
 
@@ -162,7 +163,7 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
-// As in Keras 3.
+// As in Keras 3, such a step is a factor of 1, and is ignored by Minimum.
 TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
   const Values x = Sequences(kPad);
   Values product, least;
@@ -236,12 +237,12 @@ TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   EXPECT_NEAR(run.Get(kLossSum)[0], sum / count * kBatch, 1e-5);
 }
 
-// As in Keras, where the root of the mean squared error ignores the mask.
+// As in Keras, means of losses respect the mask, but the root of the mean squared error ignores it.
 TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
   const Values x = Sequences(kPad);
   double sum = 0, count = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    // Masking has set the others to 0, the label of every step.
+    // Masking has set the other steps to 0, which is the label of every step.
     if (!Counts(i / kColumns / kSteps, i / kColumns % kSteps)) continue;
     sum += double(x[i]) * x[i];
     count += 1;

@@ -261,7 +261,7 @@ TEST(Rnn, OneCellIsTheLayerOfItsKind) {
   }
 }
 
-// Each variable has one value in all its elements, since random ones would depend on its name.
+// All elements of a variable have the same value, because random values would depend on its name.
 TEST(Rnn, StackedCellsAreLayersInAChain) {
   auto first = Made<layers::LSTM>();
   auto second = Made<layers::GRU>();

@@ -95,11 +95,11 @@ TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   EXPECT_GE(LastAccuracy(job->Output()), 0.88) << job->Output();
 }
 
-// Trains an example of a kind of model on the data that make_data.py generates.
+// An example that trains one kind of model on data that make_data.py generates.
 struct MadeExample {
   const char* name;
   const char* data;
-  double accuracy;  // which the example states
+  double accuracy;  // as the example states it
 };
 
 class MadeExamplesTest : public ExamplesTest, public testing::WithParamInterface<MadeExample> {};

@@ -1,5 +1,5 @@
-// Asks tasks to end that cannot, because the task that they need is stopped. They must be gone
-// before the grace period is over, which is shorter than the usual one.
+// Asks tasks to end that cannot end on their own, because another task that they need is stopped.
+// They must exit before the end of the grace period, which is shorter than usual.
 #include <gtest/gtest.h>
 #include <signal.h>
 

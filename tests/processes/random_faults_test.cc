@@ -97,7 +97,7 @@ class JobWithFaults {
   int exit_status() { return job_->AwaitEnd(0s); }
   double accuracy() const { return LastAccuracy(job_->Output()); }
   double seconds() const { return seconds_; }
-  size_t faults() const { return next_; }  // that happened before the end
+  size_t faults() const { return next_; }  // number of faults before the end
   int times_back() const { return times_back_; }
   int servers_lost() const { return servers_lost_; }
 

@@ -1,5 +1,5 @@
 // Runs a synchronous job twice, as processes that start in a random order over three seconds. Both
-// runs must give the same checkpoint, byte for byte, and the same weights as a single task whose
+// runs must write the same checkpoint, byte for byte, and the same weights as a single task whose
 // batch is the sum of theirs. Without ps tasks, one of the runs exchanges over TCP, and the other
 // through shared memory.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Trains the examples of models for a few steps, by one task and with a parameter server. The loss
-// falls in both.
+// Trains each example model for a few steps, once in a single task and once with a parameter
+// server. The loss must fall in both runs.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -50,8 +50,8 @@ class ShortExamplesTest : public testing::TestWithParam<ShortExample> {
                               "log_step_count_steps: 1");
   }
 
-  // Writes the files of the manifest's ConfigMap to the test's folder, and makes the paths of the
-  // containers those of the test.
+  // Writes the files of the manifest's ConfigMap to the test's folder, and replaces the container's
+  // paths in them with those of the test.
   void WriteFiles() const {
     for (const YAML::Node& object : YAML::LoadAll(manifest_)) {
       if (object["kind"].as<std::string>() != "ConfigMap") continue;

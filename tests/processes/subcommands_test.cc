@@ -48,7 +48,7 @@ class SubcommandsTest : public testing::Test {
 };
 
 TEST_F(SubcommandsTest, PredictStopsBetweenBatches) {
-  std::string rows;  // enough for minutes
+  std::string rows;  // enough to predict for minutes
   for (int i = 0; i < 200'000; ++i) rows += "1\n";
   ASSERT_TRUE(WriteFileAtomically(Path("x.csv"), rows).ok());
   const auto predict = Predict(Path("x.csv"));

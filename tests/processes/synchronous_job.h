@@ -37,11 +37,11 @@ threads: 1
 seed: 7
 save_checkpoints_steps: 1000000000
 )";
-// A run of the job, in a folder of its own. Its tasks are started one by one.
+// A run of the job in its own folder. Its tasks are started one by one.
 class SynchronousJob {
  public:
-  // `optimizer` is its section of the training file. The tasks get `environment`, too. Without ps
-  // tasks, the training tasks reduce their gradients among themselves.
+  // `optimizer` is the optimizer section of the training file. `environment` is added to the
+  // environment of the tasks. Without ps tasks, the training tasks all-reduce their gradients.
   SynchronousJob(std::string folder, const std::vector<cluster::Task>& tasks,
                  const std::string& optimizer, std::map<std::string, std::string> environment = {})
       : folder_(std::move(folder)), environment_(std::move(environment)) {
@@ -64,7 +64,8 @@ class SynchronousJob {
 
   void Start(const cluster::Task& task) {
     config_.task = task;
-    // Small shards: each variable of several rows is on both servers. Small packs: several of them.
+    // The shards are so small that each variable of several rows is on both servers, and the packs
+    // so small that there are several.
     Launch(StrCat(task.type, task.index), kBatch,
            config_.cluster.size("ps") > 0
                ? "{mode: sync, shard_bytes: 64}"

@@ -21,8 +21,8 @@ class Counts {
   void OnFailure(Cluster& cluster, const objects::Pod& pod, int code);
 
   // Checks that each failure is counted in the job's restarts once the operator has had time to do
-  // so. `is_settled` tells whether the operator has seen everything so far and none of its calls
-  // fails. Returns "" if so, otherwise a description of the violation.
+  // so. `is_settled` is true if the operator has seen everything so far and none of its calls
+  // fails. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster, bool is_settled);
 
  private:
@@ -44,10 +44,10 @@ class Counts {
 // Checks that a job that failed because of its back-off limit has had more restarts than the limit,
 // given that at most `restarts` happened, of which `in_place` were restarts of containers.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
-// For a job whose cluster is quiet and whose containers were never restarted in place: checks that
-// the job does not keep running beyond its back-off limit. (A suspension counts the restarts of
-// containers without ending the job, which keeps running until its next restart: backoff_limit.h
-// explains why.)
+// Checks that a job does not keep running beyond its back-off limit, if its cluster is quiet and
+// its containers were never restarted in place. (A suspension counts the restarts of containers
+// without ending the job, which keeps running until its next restart: backoff_limit.h explains
+// why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation

@@ -17,7 +17,7 @@ namespace tfjob::simulation {
 // Checks one simulation, step by step: call Check() after each step.
 class Invariants {
  public:
-  // The ends of the programs in the pods; to be kept up to date by the caller.
+  // Knows how the programs in the pods ended. The caller must keep it up to date.
   Oracle oracle;
   Delays delays;
   Counts counts;
@@ -25,10 +25,11 @@ class Invariants {
   // True if the user has deleted the job that exists, or has existed.
   bool job_was_deleted = false;
 
-  // Returns "" if all invariants hold, otherwise a description of the violation. `is_quiet` tells
-  // whether the operator has seen everything so far, and `may_fail` whether its calls may fail.
+  // Returns "" if all invariants hold, and otherwise a description of the violation. `is_quiet` is
+  // true if the operator has seen everything so far, and `may_fail` is true if its calls may fail.
   std::string Check(Cluster& cluster, bool is_quiet, bool may_fail);
-  // For a cluster in which nothing happens any more: checks that the job's back-off limit holds.
+  // Checks, in a cluster in which nothing happens any more, that the job's back-off limit is
+  // respected.
   std::string CheckLimit(Cluster& cluster) const;
 
  private:
@@ -40,9 +41,9 @@ class Invariants {
   std::map<std::string, int32_t> attempts_;  // of the existing pods, by UID
 };
 
-// For a cluster in which nothing happens any more and no timer is pending. Checks that the pods and
-// services are those that the job should have, and that the status describes them. Returns "" if
-// so, otherwise a description of the violation.
+// Checks, in a cluster in which nothing happens any more and no timer is pending, that the pods and
+// services are those that the job should have, and that the status describes them. Returns "" or a
+// description of the violation.
 std::string CheckQuiet(Cluster& cluster);
 
 }  // namespace tfjob::simulation

@@ -17,8 +17,8 @@ namespace tfjob::simulation {
 class Oracle {
  public:
   // Record that the program of the pod exited, and that the kubelet restarted its container in
-  // place. `stopped` tells whether the exit was the program's answer to being stopped. Pods that
-  // belong to no job are ignored.
+  // place. `stopped` is true if the program exited because it was asked to stop. Pods that belong
+  // to no job are ignored.
   void OnExit(const objects::Pod& pod, int code, bool stopped);
   void OnContainerRestart(const objects::Pod& pod);
 
@@ -36,7 +36,7 @@ class Oracle {
   // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
   // concerned have exited with 0 without having been stopped, that no more restarts are counted
   // than happened, and that the job does not fail too early because of its back-off limit. `before`
-  // is the job at the last check. Returns "" if so, otherwise a description of the violation.
+  // is the job at the last check. Returns "" or a description of the violation.
   std::string Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const;
 
  private:

@@ -41,15 +41,15 @@ class KeySecret {
 class Protection {
  public:
   // Call after each step. Checks that no pod was created without its job's NetworkPolicy, if jobs
-  // have one, and, unless there ever were two operators, that the pods of an attempt have the same
-  // key. Returns "" or a description of the violation.
+  // have one, and, unless there have been two operators at any time, that the pods of an attempt
+  // have the same key. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster);
 
  private:
   std::set<std::string> seen_;  // UIDs of pods
 };
 
-// For a cluster in which nothing changes any more: checks that the job has a NetworkPolicy if and
+// Checks, in a cluster in which nothing changes any more, that the job has a NetworkPolicy if and
 // only if it should have one. Returns "" or a description of the violation.
 std::string CheckPolicy(Cluster& cluster);
 

@@ -10,7 +10,7 @@ namespace tfjob::simulation {
 
 // Checks that no job has more events about an end, exits and suspensions than the oracle knows
 // causes. If `all` is true, no event can have been lost, and a job that has ended must have an
-// event about its end. Returns "" if so, otherwise a description of the violation.
+// event about its end. Returns "" or a description of the violation.
 std::string CheckReports(Cluster& cluster, const Oracle& oracle, bool all);
 
 }  // namespace tfjob::simulation

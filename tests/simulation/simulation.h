@@ -60,7 +60,7 @@ class Simulation {
   Json RandomReplicas(int least, int most);
   void Patch(const char* what, const Json& patch);
   void Report(const objects::Pod& pod);
-  // Ends the container. `stopped` tells whether the pod's disruption has made it exit.
+  // Ends the container. `stopped` is true if it exits because of the pod's disruption.
   void EndContainer(objects::Pod& pod, int code, bool stopped);
   void Evict(objects::Pod& pod);
   // Deletes the pod as a user does, or evicts it as `kubectl drain` does.

@@ -15,8 +15,8 @@ namespace tfjob::simulation {
 // delays that it demands are lower bounds.
 class Delays {
  public:
-  // Call after each step. `is_quiet` tells whether the operator has seen everything so far. Returns
-  // "" if no new pod came too early, otherwise a description of the violation.
+  // Checks the pods. Call it after each step. `is_quiet` is true if the operator has seen
+  // everything so far. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster, bool is_quiet);
 
  private:
@@ -35,12 +35,12 @@ class Delays {
   int starts_ = 0;              // of operators
 };
 
-// Checks that a job that failed because of its deadline did not fail before it. Returns "" if so,
-// otherwise a description of the violation.
+// Checks that a job that failed because of its deadline did not fail before it. Returns "" or a
+// description of the violation.
 std::string CheckFailure(const api::TFJob& job);
 
-// For a cluster in which nothing happens any more, and in which the operator has noticed every
-// change to its clock. Checks that the deadline and the time to live have taken effect.
+// Checks, in a cluster in which nothing happens any more and the operator has noticed every change
+// to its clock, that the deadline and the time to live have taken effect.
 std::string CheckDeadlines(Cluster& cluster);
 
 }  // namespace tfjob::simulation

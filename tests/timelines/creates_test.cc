@@ -275,8 +275,8 @@ TEST_F(CreatesTest, ServicesOfAJobThatIsGoneStayGone) {
   EXPECT_EQ(CountCalls(Kind::kService), 3);
 }
 
-// A pod failed before its job was deleted. The status cannot record that any more, and nothing may
-// wait for it.
+// A pod failed before its job was deleted. The status can no longer record this, so nothing may
+// wait for that record.
 TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   Apply(Job(0, 1));
   CutJobs();

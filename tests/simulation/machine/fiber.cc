@@ -81,7 +81,7 @@ void Fiber::Main(unsigned high, unsigned low) {
   auto* self = reinterpret_cast<Fiber*>((uintptr_t{high} << 32) | low);
   self->AfterSwitch(nullptr, &self->caller_stack_, &self->caller_bytes_);
   self->body_();
-  self->body_ = nullptr;  // what it holds may use the fiber
+  self->body_ = nullptr;  // destroys the captures, which may use the fiber
   self->done_ = true;
   self->Yield();
   std::abort();  // resumed after its end

@@ -40,7 +40,7 @@ class Machine : public Scheduler {
   void Spawn(int process, std::function<void()> body);
   // Calls `act` after `delay`. `act` must neither wait nor use locks that threads use.
   void After(Duration delay, std::function<void()> act);
-  // Lets no thread of `process` run for `time`, as between SIGSTOP and SIGCONT.
+  // Stops all threads of `process` for `time`, as between SIGSTOP and SIGCONT.
   void Pause(int process, Duration time);
   // Sets how far the wall clock of `process` is ahead of the others.
   void SetSkew(int process, Duration ahead);
@@ -58,7 +58,7 @@ class Machine : public Scheduler {
   // The process of the calling thread.
   int process() const;
 
-  // Lets the calling thread wait.
+  // Makes the calling thread wait.
   void Sleep(Duration time);
 
   void* Start(std::function<void()> body) override;

@@ -23,7 +23,7 @@ std::string Flatten(const rpc::OutgoingFrame& frame) {
 }  // namespace
 
 // All threads run on one thread of the operating system and are switched only when they wait, so
-// the members need no lock. The mutex serves the waits.
+// the members need no lock. The mutex is only needed for waiting.
 struct Network::Wire {
   struct Frame {
     Duration time{0};
@@ -35,7 +35,7 @@ struct Network::Wire {
   std::deque<std::string> arrived[2];  // by sender
   size_t bytes[2] = {0, 0};            // flying or arrived
   bool closed[2] = {false, false};     // by this end
-  bool ended[2] = {false, false};      // this end has heard that the other is closed
+  bool ended[2] = {false, false};      // this end knows that the other is closed
   bool silent = false;                 // nothing arrives any more
   Mutex mutex;
   CondVar changed;

@@ -28,7 +28,7 @@ struct NetworkRules {
   size_t capacity = size_t{32} << 20;
 };
 
-// The end of a stream at which a process runs.
+// Where one end of a stream is: the process, and its host.
 struct Place {
   int process = 0;   // of the machine
   std::string host;  // an address is "host:port"
@@ -51,7 +51,7 @@ class Network {
   void StopListening(int process, Duration grace);
 
   // Breaks all streams of the process and refuses its own attempts to connect. If `silently`, the
-  // other ends are not told, and attempts to reach the host are not answered until a successor
+  // other ends do not notice, and attempts to reach the host are not answered until a successor
   // listens, as if the whole node had failed.
   void Kill(int process, bool silently);
   // Breaks a random stream. Returns its ends, or "" if there is none.

@@ -1,6 +1,6 @@
 // Knows what the variables of a simulated job must contain. Batch k of a training task adds 1 to
 // the element of this task and batch in every row of every variable (if the batch's gradient is
-// used), so the variables tell how often each batch was used.
+// used), so the variables show how often each batch was used.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ class Oracle {
  public:
   Oracle(const Plan& plan, Story& story);
 
-  // A process of the task was killed, or asked to end.
+  // Records that a process of the task was killed, or asked to end.
   void OnLost(const TaskPlan& task);
 
   // Fills `gradients`, one tensor per variable, for a batch of a training task.
   void SetGradients(int rank, int64_t batch, std::vector<Tensor>& gradients) const;
-  // Checks what a task was told about its batch, and the values that it got.
+  // Checks the result that a task received for its batch, and the values that came with it.
   void CheckResult(int rank, int64_t batch, const ps::StepResult& result,
                    const std::vector<Tensor>& values);
-  // `last`: all training tasks have left.
+  // Checks a copy of the state. `last` is true if all training tasks have left.
   void CheckSnapshot(const state::Snapshot& snapshot, bool last);
-  // Servers are about to be filled with this snapshot.
+  // Records that servers are about to be filled with this snapshot.
   void OnRestored(const state::Snapshot& snapshot);
   // Checks that the step goes back only if a server was lost.
   void CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back);
@@ -66,9 +66,9 @@ class Oracle {
   std::vector<std::vector<int>> servers_;  // by variable and row
   std::map<std::pair<std::string, int>, int> losses_;
   int server_losses_ = 0;
-  std::set<std::pair<int, int64_t>> stale_;  // rank and number of batches that were too stale
-  // Row, rank and number of batches that restored states count as drawn although they lack them:
-  // they were in flight while ps 0 was copied.
+  std::set<std::pair<int, int64_t>> stale_;  // rank and number of each batch that was too stale
+  // Row, rank and number of each batch that a restored state counts as drawn but does not contain,
+  // because the batch was in flight while ps 0 was copied.
   std::set<std::tuple<size_t, int, int64_t>> torn_;
   int chief_losses_ = 0;
 };

@@ -56,7 +56,7 @@ void TrainingSimulation::Start(Task& task) {
 void TrainingSimulation::OnEnd(Task& task, Process& process, const Status& end) {
   if (process.killed) return;
   world_->story.Tell(process.name(), StrCat("ends: ", end.ToString()));
-  // Nothing of a process outlives it.
+  // A process that has ended has no further effect.
   process.killed = true;
   world_->network.Kill(process.number, false);
   task.process = nullptr;
@@ -71,7 +71,8 @@ void TrainingSimulation::OnEnd(Task& task, Process& process, const Status& end) 
   }
 }
 
-// The servers have been told, unless they could not be reached. The operator deletes the rest.
+// The servers have been told to exit, unless they could not be reached. The operator deletes those
+// that remain.
 void TrainingSimulation::OnJobEnd() {
   world_->run_over = true;
   machine_->After(kDeleteAfter, [this] {
@@ -89,7 +90,7 @@ void TrainingSimulation::Restart(Task& task, Duration delay) {
   faults_end_ = std::max(faults_end_, machine_->elapsed() + delay);
   machine_->After(delay, [this, &task] {
     if (task.done) return;
-    // A process that was asked to end may take its time.
+    // A process that was asked to end may still be running.
     if (task.process != nullptr) return Restart(task, 500ms);
     Start(task);
   });
@@ -106,7 +107,7 @@ void TrainingSimulation::Kill(Task& task, bool silently, Duration restart_after)
   world_->network.Kill(process.number, silently);
   if (auto server = process.server.lock())
     machine_->Spawn(process.number, [server] { server->Stop(); });
-  // The others need their leases to notice.
+  // The others notice this only when the lease has expired.
   if (silently) faults_end_ = std::max(faults_end_, machine_->elapsed() + plan_.liveness.lease);
   Restart(task, restart_after);
 }

@@ -13,7 +13,7 @@ class Story {
   explicit Story(const Machine& machine) : machine_(machine) {}
 
   void Tell(const std::string& task, const std::string& what);
-  // Notes that something is not as it should be. Only the first is kept.
+  // Records a violation. Only the first one is kept.
   void Violate(const std::string& what);
 
   // "" if everything was as it should be.
