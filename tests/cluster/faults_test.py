@@ -1,7 +1,7 @@
 """Tests the operator with faults: for example, the API server is killed, stopped, restored from a
 backup or gives wrong answers, and the operator is killed at every call. All cases share one
 cluster. With TFJOB_SHARD=I/N in the environment, only every Nth case runs, beginning with the Ith.
-Several shards may run in parallel, each with a cluster of its own."""
+Several shards may run in parallel, each with its own cluster."""
 import os
 import unittest
 

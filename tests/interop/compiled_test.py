@@ -1,5 +1,5 @@
-"""Trains on, in our program and in Keras, from files that the other one wrote: with the settings of
-compile() and the state of the optimizer. run.sh runs it."""
+"""Continues training, in our program and in Keras, from files that the other one wrote, with the
+settings of compile() and the state of the optimizer. run.sh runs it."""
 import json
 import os
 import tempfile
@@ -32,8 +32,8 @@ OPTIMIZERS = {
 
 
 def network():
-    """Returns a model whose layers are called in another order than they are listed in, with
-    variables that are not trained."""
+    """Returns a model whose layers are called in a different order from that in which they are listed.
+    Some of its variables are not trained."""
     inner = keras.Sequential([keras.Input((4,)), L.Dense(4, activation="tanh", name="deep"), L.BatchNormalization()],
                              name="inner")
     frozen = L.Dense(4, name="frozen")
@@ -43,8 +43,8 @@ def network():
 
 
 class Compiled(unittest.TestCase):
-    """After three steps in one program, the file goes to the other one, which takes two more. Keras
-    alone takes all five."""
+    """One program takes three steps and writes a file, from which the other one takes two more. The
+    results are compared with five steps of Keras alone."""
     COUNT = 8
 
     def setUp(self):
@@ -110,7 +110,7 @@ class Compiled(unittest.TestCase):
                 with open(config, "w") as file:
                     json.dump(keys, file)
                 run("--config", config)
-                if name == "amsgrad":  # our run ends with the averages, as fit does
+                if name == "amsgrad":  # our run ends with the averages, as fit() does
                     self.fit(model, 3).optimizer.finalize_variable_values(model.trainable_variables)
                     self.fit(model, 2)
                 else:

@@ -1,7 +1,7 @@
 """Compares tables (Embedding) with Keras: outputs, masks, and the variables after steps of each optimizer.
 
-Keras on TensorFlow treats the gradients of a row that a batch contains several times one by one, unlike Keras on its
-other backends. The steps therefore use dense gradients, in which TensorFlow has added them."""
+If a batch contains a row several times, Keras on TensorFlow applies the row's gradients one by one, unlike Keras on
+its other backends. The steps therefore use dense gradients, in which TensorFlow has added them."""
 import json
 import os
 import tempfile

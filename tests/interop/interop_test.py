@@ -178,7 +178,7 @@ def functional(library):
 
 def images(library):
     """Returns models over images and rows, which together use every argument of their layers. The
-    last one uses what TensorFlow does not train on a CPU."""
+    last one uses arguments with which TensorFlow cannot train on a CPU."""
     L = library.layers
     image = library.Input((9, 8, 4), name="image")
     h = L.Conv2D(6, 3, padding="same", activation="relu", name="plain")(image)
@@ -262,7 +262,7 @@ def attention(library):
     rows = [L.Attention(use_scale=True, score_mode="concat", name="concat")([h, steps], use_causal_mask=True),
             L.Attention(name="dot_attention")([h, b, L.Dense(6, name="dot_keys")(b)]),
             L.AdditiveAttention(name="additive")([h, steps])]
-    # Keras 3 takes the masks off the values that it passes to a MultiHeadAttention, so these are others.
+    # Keras 3 removes the masks from the values that it passes to a MultiHeadAttention, so each gets a new value.
     padded = [L.Masking()(L.ReLU(threshold=0.9)(b)) for _ in range(2)]
     masked = L.MultiHeadAttention(2, 2, name="masked")(h, padded[0])
     # Permute stops the mask.

@@ -108,7 +108,7 @@ def with_arguments():
     return cases
 
 
-# Of an output with a mask.
+# For an output with a mask.
 MASKED = [
     (keras.metrics.BinaryAccuracy, "binary_accuracy", PROBABILITIES, ONES),
     (keras.metrics.SparseCategoricalAccuracy, "sparse_categorical_accuracy", PROBABILITIES, CLASSES),

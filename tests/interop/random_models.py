@@ -1,7 +1,7 @@
 """Draws random models from tables of layers, options and functions of keras.ops.
 
-A layer that is added to LAYERS is drawn from then on. Keras decides what fits: a draw that it
-refuses is dropped. Equal seeds give equal models."""
+Add a layer to LAYERS to have it drawn. Keras decides what fits: a draw that it rejects is dropped.
+Equal seeds give equal models."""
 import json
 import random
 
@@ -20,12 +20,12 @@ FLAG = [True, False]
 
 
 def sizes(*most):
-    """A window or stride per axis, or one number for all axes."""
+    """Draws a window or stride per axis, or one number for all axes."""
     return lambda r, shape: r.choice([r.randint(1, most[0]), [r.randint(1, m) for m in most]])
 
 
 def axes(r, shape):
-    """One axis of an example, or several; the batch is axis 0."""
+    """Draws one axis of an example, or several; the batch is axis 0."""
     rank = len(shape)
     some = sorted(r.sample(range(1, rank), r.randint(1, rank - 1)))
     return r.choice([-1, r.randint(1, rank - 1), some])
@@ -40,7 +40,7 @@ def permutation(r, shape):
 
 
 def target(r, shape):
-    """Dimensions with as many elements as an example, one of which may be -1."""
+    """Draws dimensions that have as many elements as an example; one of them may be -1."""
     size = 1
     for dim in shape[1:]:
         size *= dim or 4
@@ -238,7 +238,7 @@ def arguments(r, options, shape):
 
 
 class Drawing:
-    """One model. `most` is the number of its layers."""
+    """Draws one model. `most` is the number of its layers."""
 
     def __init__(self, seed):
         self.r = random.Random(seed)
@@ -340,7 +340,7 @@ class Drawing:
         return {at}, L.TimeDistributed(self.draw_layer((None, *x.shape[2:])))(x)
 
     def nested(self, at, x):
-        """A model of two layers, functional or sequential."""
+        """Calls a model of two layers, functional or sequential."""
         if self.r.random() < 0.5:
             first = self.draw_layer(x.shape)
             second = self.draw_layer(first.compute_output_shape(x.shape))
@@ -351,7 +351,7 @@ class Drawing:
         return {at}, keras.Model(inner, y)(x)
 
     def again(self, at, x):
-        """Calls a layer that was called before on another value."""
+        """Calls a layer that has already been called, on another value."""
         histories = [value._keras_history.operation for value in self.values]
         shared = [op for op in histories if isinstance(op, L.Layer) and op.weights and not isinstance(op, L.Embedding)]
         layer = self.r.choice(shared)
@@ -362,7 +362,7 @@ class Drawing:
 
 
 def draw(seed):
-    """Returns the model of this seed in Keras' floatx."""
+    """Returns the model of this seed, in the type of Keras' floatx."""
     keras.utils.clear_session()
     keras.utils.set_random_seed(seed)
     return Drawing(seed).model()

@@ -24,13 +24,13 @@ COUNT = int(os.environ.get("RANDOM_MODELS", "200" if os.environ.get("TFJOB_DEEP"
 SEED = int(os.environ.get("RANDOM_SEED", "1000"))
 EXAMPLES = 4
 RATE = 0.1
-# Parts of the messages that refuse a model for a row of the first table in
-# docs/guides/coming-from-keras.md under "What a model may contain".
+# Parts of the errors for models that the table in docs/guides/coming-from-keras.md, under "What a
+# model may contain", lists as rejected.
 NOT_SUPPORTED = ["expected a function of each example", "not supported in TimeDistributed", "does not depend on"]
 
 
 class Refused(Exception):
-    """We do not support the model."""
+    """Raised if this project does not support the model."""
 
 
 def run(*arguments):
@@ -40,7 +40,7 @@ def run(*arguments):
 
 
 def in_type(floatx, make):
-    """Calls the function while Keras' floatx is this type."""
+    """Calls the function with this type as Keras' floatx."""
     before = keras.config.floatx()
     keras.config.set_floatx(floatx)
     keras.config.set_dtype_policy(floatx)
@@ -52,7 +52,7 @@ def in_type(floatx, make):
 
 
 def examples(model, rng, length):
-    """Returns an array per input. Lengths that the model does not state are `length`."""
+    """Returns one array per input. `length` replaces lengths that the model does not state."""
     arrays = {}
     for tensor in model.inputs:
         shape = [EXAMPLES] + [dim or length for dim in tensor.shape[1:]]
@@ -107,7 +107,7 @@ class Case:
         return in_type(floatx, compute)
 
     def write(self, folder):
-        """Writes the model, by turns as .keras and as JSON with weights apart."""
+        """Writes the model as .keras or, for every other seed, as JSON with separate weights."""
         if self.seed % 2:
             self.model.save(f"{folder}/model.keras")
             self.files = [f"{folder}/model.keras", f"{folder}/model.keras"]
@@ -156,8 +156,8 @@ class Case:
 
 
 def differences(ours, exact, single, bound):
-    """Returns what differs by more than the bound, and by more than twice what Keras' own float32
-    differs. `single` computes Keras' values in float32, and is called only if it matters."""
+    """Returns the values that differ by more than the bound, and by more than twice as much as Keras'
+    own values in float32. `single` computes those, and is called only if they are needed."""
     found, theirs = [], None
     for name, wanted in exact.items():
         got = np.asarray(ours[name], np.float64).reshape(wanted.shape)

@@ -1,5 +1,5 @@
-"""Trains a model with TensorFlow's MirroredStrategy on logical CPUs, in a process of its own,
-because they must be configured before TensorFlow starts. Prints the loss of each step as JSON.
+"""Trains a model with TensorFlow's MirroredStrategy on logical CPUs, in a separate process,
+because the CPUs must be configured before TensorFlow starts. Prints the loss of each step as JSON.
 
     python tensorflow_mirrored.py ARRAYS.npz REPLICAS STEPS BATCH
 

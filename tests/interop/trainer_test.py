@@ -1,5 +1,5 @@
-"""Checks what tfjob-trainer writes with TensorFlow, Keras and TensorBoard, and lets it continue
-from a checkpoint that TensorFlow has written. run.sh runs it."""
+"""Uses TensorFlow, Keras and TensorBoard to check the files that tfjob-trainer writes, and lets it
+continue from a checkpoint that TensorFlow has written. run.sh runs it."""
 import contextlib
 import io
 import os

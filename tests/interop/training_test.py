@@ -145,8 +145,8 @@ class Case:
 
 
 def check(test, name, ours, single, double):
-    """Our distance from Keras in double precision may be 1e-5 of the values, or twice that of Keras
-    in single precision."""
+    """Checks that our values differ from those of Keras in double precision by at most 1e-5 of the
+    values, or by at most twice as much as those of Keras in single precision."""
     ours, single, double = (np.asarray(part, np.float64).reshape(np.shape(double)) for part in (ours, single, double))
     bound = max(1e-5 * np.abs(double).max(), 2 * np.abs(single - double).max())
     test.assertLessEqual(np.abs(ours - double).max(), bound, name)
@@ -167,7 +167,7 @@ class Training(unittest.TestCase):
             with self.subTest(model=make.__name__):
                 self.check_steps(Case(make), 3, {"kind": "sgd", "learning_rate": 0.1})
 
-    # Also in steps that do not update a variable, and after the average of a variable is taken.
+    # Constraints also apply in steps that do not update a variable, and after its average is taken.
     def test_constraints(self):
         for given in ({}, {"momentum": 0.5}, {"gradient_accumulation_steps": 2},
                       {"use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2}):
