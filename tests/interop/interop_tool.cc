@@ -327,7 +327,7 @@ StatusOr<Json> Train(const Json& request) {
   return Json{{"losses", std::move(losses)}, {"variables", std::move(variables)}};
 }
 
-// → the variables alone
+// → only the variables
 StatusOr<Json> TrainStep(const Json& request) {
   ASSIGN_OR_RETURN(Json reply, Train(request));
   return std::move(reply["variables"]);

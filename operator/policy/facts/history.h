@@ -40,7 +40,7 @@ struct IndexHistory {
   int32_t recreations = 0;  // reset once a pod has run for restart_delay_reset
   // The last run of the container `tensorflow`; nullopt if the container was not seen running.
   struct Run {
-    Time started_at;  // by the clock of the node; tells this run from others
+    Time started_at;  // by the clock of the node; identifies the run
     Duration seen_at{0};
     bool operator==(const Run&) const = default;
   };

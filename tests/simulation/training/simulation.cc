@@ -6,7 +6,7 @@ namespace tfjob::simulation {
 namespace {
 
 constexpr size_t kEventsShown = 120;
-// Beyond the plan's own limits.
+// A margin that is added to the time limits of the plan.
 constexpr Duration kSlack{40s};
 constexpr Duration kDeleteAfter{60s};
 
