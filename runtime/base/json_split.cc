@@ -53,7 +53,7 @@ size_t SkipValue(std::string_view text, size_t at) {
   return end == at ? std::string_view::npos : end;
 }
 
-// Reads the parts of one container, one after the other.
+// Reads the parts of one container, one after another.
 class Splitter {
  public:
   explicit Splitter(std::string_view text) : text_(text), at_(SkipSpace(text, 0)) {}

@@ -1,5 +1,5 @@
-// Reads messages in protobuf's wire format without a schema, without copying, and without trusting
-// a byte of them. https://protobuf.dev/programming-guides/encoding/
+// Reads messages in protobuf's wire format without a schema and without copying. Trusts no byte of
+// them. https://protobuf.dev/programming-guides/encoding/
 //
 //   ProtobufReader reader(message);
 //   while (reader.Next()) {
@@ -28,7 +28,7 @@ class ProtobufReader {
   // Advances to the next field. Returns false at the end of the message and after an error.
   bool Next();
   // OK, or InvalidArgument: the message is malformed, a field had another type than the caller
-  // asked for, or Fail() was called with an error. The first error remains.
+  // asked for, or Fail() was called with an error. The first error is kept.
   const Status& status() const { return status_; }
   // Ends the reading with this error, such as that of a message inside the message. OK changes
   // nothing.

@@ -30,8 +30,8 @@ enum class MemoryKind {
 };
 std::string_view Name(MemoryKind kind);  // "host", "pinned", "device"
 
-// Memory of a device, aligned to 64 bytes. Dropping the last reference frees it. No operation that
-// uses the memory may be left then.
+// Memory of a device, aligned to 64 bytes. Dropping the last reference frees it. By then, no
+// operation that uses the memory may be pending.
 using Memory = std::shared_ptr<void>;
 
 class Stream {
@@ -58,8 +58,8 @@ class DeviceRuntime {
   // access all memory. Programs on such a device need no copies of their inputs and outputs.
   virtual bool immediate() const = 0;
 
-  // Allocates memory. `name` is for error messages. Returns ResourceExhausted if there is not so
-  // much memory.
+  // Allocates memory. `name` is for error messages. Returns ResourceExhausted if there is not
+  // enough memory.
   virtual StatusOr<Memory> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                                     std::string_view name) = 0;
 
@@ -74,8 +74,8 @@ class DeviceRuntime {
   virtual void Record(Event& event, Stream& stream) = 0;
   virtual void Wait(Stream& stream, const Event& event) = 0;
 
-  // Returns when all operations have run that the event covers, or all that were submitted to the
-  // device. Returns the error of the device if it has failed.
+  // Wait until all operations that the event covers, or all operations submitted to the device,
+  // have run. Return the device's error if it has failed.
   virtual Status Synchronize(const Event& event) = 0;
   virtual Status Synchronize() = 0;
 

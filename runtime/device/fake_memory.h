@@ -1,7 +1,7 @@
 // Memory of the fake device. The address of device memory is one that the host cannot access, not
 // even while an operation runs, because its content is stored elsewhere. The host's address of
-// pinned memory is a second view of its content, which is locked while operations use it.
-// Addresses are never used again.
+// pinned memory is a second view of its content, which is locked while operations use it. Addresses
+// are never reused.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ namespace tfjob::device {
 // Prints the message and aborts the process: the caller breaks the rules of the device.
 [[noreturn]] void Defect(const std::string& message);
 
-// Says on stderr which block the host has touched at `address`; nothing if it is in none.
+// Prints to stderr which block the host has accessed at `address`. Prints nothing if the address is
+// in no block.
 void OnFakeFault(const void* address);
 
 struct Block {
@@ -44,11 +45,11 @@ class FakeMemory {
   // `kind` must not be kHost. Fills undefined memory with bytes 0xff, which are NaN.
   StatusOr<void*> Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
                            std::string_view name);
-  // A defect if an operation may still use the memory.
+  // Frees the memory. It is a defect if an operation may still use it.
   void Free(void* address);
 
-  // Returns the block that contains the range. A defect if there is none, or it has been freed;
-  // `user` names the operation in its message.
+  // Returns the block that contains the range. It is a defect if there is none, or if it has been
+  // freed; `user` names the operation in its message.
   Block& Get(const void* address, size_t bytes, const std::string& user);
 
   // Adds an operation (`count` 1) to those that use the block, or removes it (-1).

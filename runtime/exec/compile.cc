@@ -102,7 +102,7 @@ class Compiler {
     return nullptr;
   }
 
-  // Returns the number of steps after which none can refuse its values.
+  // Returns the number of steps after which no further step can refuse its values.
   int StepsUntilChecked() const {
     const std::vector<PlannedStep>& steps = s_->plan.steps;
     for (size_t i = steps.size(); i-- > 0;) {
@@ -135,7 +135,7 @@ class Compiler {
     return OkStatus();
   }
 
-  // Provides for runs in progress.
+  // Creates the slots for runs in progress.
   Status MakeSlots() {
     for (std::vector<Feed>& bound : s_->bound) bound.resize(s_->feeds.size());
     if (s_->runtime->immediate()) return OkStatus();

@@ -1,7 +1,7 @@
 // Describes the device that a program is compiled for: its kernels, its memory and the row strides
 // of its tensors. To support another device, implement device::DeviceRuntime and add a function
-// like CpuDevice in a file of its own, as fake_device.h does. The rest of this package does not
-// depend on the device (docs/CONTRIBUTING.md, "Add a device").
+// like CpuDevice in its own file, as fake_device.h does. The rest of this package does not depend
+// on the device (docs/CONTRIBUTING.md, "Add a device").
 #pragma once
 
 #include <cstdint>

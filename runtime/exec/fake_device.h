@@ -8,7 +8,7 @@
 
 namespace tfjob::exec {
 
-// Every call makes a device with memory of its own. `seed` chooses the order of its operations.
+// Returns a new device with its own memory. `seed` determines the order of its operations.
 Device FakeDevice(uint64_t seed, ThreadPool* pool = nullptr);
 
 }  // namespace tfjob::exec

@@ -84,8 +84,8 @@ class Program;
 // How many runs of a program may be in progress.
 inline constexpr size_t kMaxRuns = 2;
 
-// A run that has been started. The program must outlive its tickets. Somebody must wait for each
-// ticket, in the order in which the runs were started; until then, its run is in progress.
+// A run that has been started. The program must outlive its tickets. Each ticket must be waited
+// for, in the order in which the runs were started; until then, its run is in progress.
 class Ticket {
  public:
   // Returns when the run has ended, with its error (Program::Run). The fetches then have its
@@ -133,10 +133,11 @@ class Program {
   // The same with Ticket::Wait(on_ready).
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
-  // Starts a run, which Run would wait for. The device runs it at any time before its ticket's Wait
-  // returns: on a CPU, the thread that waits runs it. Runs follow each other in the order in which
-  // they were started. Returns InvalidArgument like Run, and FailedPrecondition if kMaxRuns are in
-  // progress. The variables that it uses must not be accessed until it has ended.
+  // Starts a run and returns without waiting for it. The device executes the run at some time
+  // before its ticket's Wait returns; on a CPU, the thread that waits executes it. Runs follow each
+  // other in the order in which they were started. Returns InvalidArgument like Run, and
+  // FailedPrecondition if kMaxRuns are in progress. The variables that it uses must not be accessed
+  // until it has ended.
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
   // Returns the dense value of a fetch in the last run that was waited for. It is valid

@@ -2,8 +2,8 @@
 // and fetches, and the program's segments as captured sequences, which read and write that memory.
 // A program has one slot for each run that may be in progress.
 //
-// The feeds go through pinned memory to the device on a stream of their own, so that they are
-// copied while an earlier run computes. The fetches come back in pinned memory.
+// The feeds go through pinned memory to the device on a separate stream, so that they are copied
+// while an earlier run computes. The fetches come back in pinned memory.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ namespace tfjob::exec {
 
 class RunSlot {
  public:
-  // Captures the segments. The state must be complete but for its slots, and must outlive the slot.
+  // Captures the segments. The state must be complete except for its slots, and must outlive the
+  // slot.
   static StatusOr<std::unique_ptr<RunSlot>> Create(Program::State& state, ThreadPool* pool);
   // Waits for a run that is in progress.
   ~RunSlot();

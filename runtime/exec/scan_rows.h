@@ -10,7 +10,7 @@
 
 namespace tfjob::exec {
 
-// Tells how a Scan uses rows. All states have rows, which are indexed by their first axis.
+// Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
   // Whether each sequence (each of its elements) and each invariant has one row per row of the

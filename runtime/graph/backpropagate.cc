@@ -43,7 +43,7 @@ class Accumulated {
   }
 
  private:
-  // Returns the indices and the values of all slices, one after the other.
+  // Returns the concatenated indices and values of all slices.
   std::pair<Output, Output> Joined(const std::vector<IndexedSlices>& slices) {
     if (slices.size() == 1) return {slices[0].indices, slices[0].values};
     std::vector<Output> indices, values;

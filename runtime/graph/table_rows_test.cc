@@ -102,7 +102,7 @@ TEST(TableRows, SeparatesTheIdsFromTheRest) {
             "Reshape = Reshape(Cast, shape=[6]) : int32[6]\n"
             "fetch ids/table/0 = Reshape\n"
             "fetch ids/table/1 = user\n");
-  // The rest is fed 6 + 2 rows, and where in them the rows of each lookup are.
+  // The main graph is fed 6 + 2 rows, and the positions of each lookup's rows among them.
   const Graph& graph = separated->graph;
   EXPECT_EQ(Find(graph, "table"), nullptr);
   ASSERT_NE(Find(graph, table.rows), nullptr);

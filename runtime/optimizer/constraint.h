@@ -44,7 +44,7 @@ Status Validate(const Constraint& constraint, const Shape& shape);
 // Returns whether the norms are over the first axis, so that no range of rows has whole norms.
 bool SpansRows(const Constraint& constraint, const Shape& shape);
 
-// Convert a constraint to and from JSON, in a form of this project's own.
+// Convert a constraint to and from JSON, in this project's own form.
 Json ToJson(const Constraint& constraint);
 StatusOr<Constraint> ParseConstraint(const JsonField& json);
 
@@ -57,7 +57,7 @@ StatusOr<Constraint> ConstraintOf(const Attributes& attributes, const Shape& sha
 // nothing. Not thread-safe.
 class Projection {
  public:
-  // Applies nothing.
+  // Creates a projection that changes nothing.
   Projection() = default;
   // Requires a constraint that Validate accepts for the shape.
   Projection(const Constraint& constraint, const Shape& shape);

@@ -55,7 +55,7 @@ class NormFinder {
     if (IsNorm(input)) {
       chain.norm = input.node;
     } else if (AddsAlike(graph_.node(input))) {
-      // The fused op stands where the norm stood, so the side input must come before it.
+      // The fused op takes the position of the norm, so the side input must come before it.
       const auto [early, late] =
           std::minmax(graph_.node(input).inputs[0], graph_.node(input).inputs[1]);
       if (!IsNorm(late) || early.node >= late.node) return;

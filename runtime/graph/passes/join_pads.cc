@@ -50,7 +50,7 @@ class PaddedSum {
   }
 
  private:
-  // Collects the terms. Returns false if one of them is no padded block.
+  // Collects the terms. Returns false if one of them is not a padded block.
   bool Collect(int root) {
     std::vector<int> open = {root};
     while (!open.empty()) {

@@ -126,8 +126,8 @@ struct ChannelMoments {
   }
 };
 
-// Returns the normalised value before the activation. The gradient decides with the same expression
-// whether the activation has let it pass.
+// Returns the normalised value before the activation. The gradient uses the same expression to
+// determine whether the activation has let the value pass.
 template <typename T>
 T Normalized(T x, T mean, T factor, T beta) {
   return (x - mean) * factor + beta;
@@ -224,11 +224,12 @@ class BatchNorm : public Kernel {
   ChannelSplit split_;
 };
 
-// Says how the gradient passes the activation: there is none; the normalised value is computed
-// again; or the activation's output is read.
+// How the gradient passes through the activation: there is no activation; the normalised value is
+// computed again; or the activation's output is read.
 enum class ActivationMask { kNone, kComputed, kRead };
 
-// Points to what the gradient reads. `more` is a second part of dy. `more` and y may be missing.
+// Points to the values that the gradient reads. `more` is a second part of dy. `more` and y may be
+// missing.
 template <typename T>
 struct NormGradInputs {
   StridedRows<const T> dy, x, y, more;
@@ -304,7 +305,7 @@ class BatchNormGrad : public Kernel {
     T *const shift = factor + split_.width, *const slope = shift + split_.width;
     Finish(space, variance, factor, static_cast<T*>(outputs[1]), static_cast<T*>(outputs[2]), shift,
            slope);
-    if (options_.side) in.dy = {d_side.data, d_side.stride};  // the activation's gradient is done
+    if (options_.side) in.dy = {d_side.data, d_side.stride};  // includes the activation's gradient
     const auto dx = RowsOfOutput<T>(request_, outputs, 0);
     split_.ForEachRange(stream, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
