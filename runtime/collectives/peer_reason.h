@@ -1,4 +1,4 @@
-// Makes errors of reasons that other ranks report. Private to this package.
+// Makes errors of reasons that other ranks report. Private to the rooms of collectives.
 #pragma once
 
 #include <cstdint>

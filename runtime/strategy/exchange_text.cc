@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "runtime/collectives/plan.h"
+#include "runtime/collectives/plan/plan.h"
 #include "runtime/strategy/bucket_plan.h"
 #include "runtime/strategy/select.h"
 

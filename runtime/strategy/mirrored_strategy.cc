@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/log.h"
-#include "runtime/collectives/thread_communicator.h"
+#include "runtime/collectives/shared/thread_communicator.h"
 #include "runtime/strategy/device_threads.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/replica.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
-#include "runtime/collectives/task_communicator.h"
+#include "runtime/collectives/transport/task_communicator.h"
 #include "runtime/strategy/mirrored_strategy.h"
 #include "runtime/strategy/positions.h"
 #include "runtime/strategy/replica.h"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/collectives/group.h"
+#include "runtime/collectives/membership/group.h"
 #include "runtime/config/training_config.h"
 #include "runtime/ps/definition.h"
 #include "runtime/state/peer.h"

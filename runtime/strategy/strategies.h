@@ -10,7 +10,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cluster/cluster.h"
-#include "runtime/collectives/endpoint.h"
+#include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/config/training_config.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"

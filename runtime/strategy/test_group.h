@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/base/mutex.h"
-#include "runtime/collectives/group.h"
+#include "runtime/collectives/membership/group.h"
 #include "runtime/collectives/reduction.h"
 
 namespace tfjob::strategy {

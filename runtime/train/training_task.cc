@@ -1,5 +1,5 @@
 // Implements the roles of chief and worker.
-#include "runtime/collectives/endpoint.h"
+#include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/select.h"

@@ -19,10 +19,10 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/thread.h"
-#include "runtime/collectives/shared_communicator.h"
-#include "runtime/collectives/shared_operations.h"
-#include "runtime/collectives/socket_communicator.h"
-#include "runtime/collectives/thread_communicator.h"
+#include "runtime/collectives/shared/shared_communicator.h"
+#include "runtime/collectives/shared/shared_operations.h"
+#include "runtime/collectives/shared/thread_communicator.h"
+#include "runtime/collectives/socket/socket_communicator.h"
 #include "tests/bench/bare_loop.h"
 #include "tests/bench/report.h"
 

@@ -1,0 +1,54 @@
+// Opens the data connections of a task's generations: those to the members of higher rank.
+// Private to this package.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/thread.h"
+#include "runtime/collectives/endpoint/endpoint_state.h"
+
+namespace tfjob::collectives {
+
+// Owned by one thread. Dials several members at a time, on threads that sleep between generations.
+class Dialler {
+ public:
+  explicit Dialler(std::shared_ptr<Endpoint::State> state) : state_(std::move(state)) {}
+  // Waits for the attempts that are under way.
+  ~Dialler();
+
+  // Dials the members to which a connection is missing. Returns at once. The caller repeats this
+  // call several times per second while there are such members; an attempt that has failed is
+  // repeated, too.
+  void Dial() ABSL_LOCKS_EXCLUDED(state_->mutex);
+
+ private:
+  struct Target {
+    DataChannel channel;
+    int rank = 0;
+    Member member;
+  };
+  struct Attempt {
+    bool running = false;
+    std::chrono::steady_clock::time_point next;  // when it may be repeated
+  };
+
+  void Loop() ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Returns a member to dial, which no other thread dials; nullopt: there is none now.
+  std::optional<Target> NextTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
+  StatusOr<rpc::DataConnection> Open(const Target& target) const;
+  void Finish(const Target& target, StatusOr<rpc::DataConnection> dialled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
+
+  const std::shared_ptr<Endpoint::State> state_;
+  CondVar wake_;
+  bool stopping_ ABSL_GUARDED_BY(state_->mutex) = false;
+  DataChannel channel_ ABSL_GUARDED_BY(state_->mutex);              // of the attempts
+  std::map<int, Attempt> attempts_ ABSL_GUARDED_BY(state_->mutex);  // by rank
+  std::vector<Thread> threads_;
+};
+
+}  // namespace tfjob::collectives

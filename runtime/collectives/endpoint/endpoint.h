@@ -1,0 +1,94 @@
+// Connects a task with the other tasks of its group. The endpoint exists before the task's server,
+// to which it belongs as a handler: of the stream service "group", over which the leader and the
+// members talk, and of data connections, which become the sockets of communicators. MakeGroup
+// returns the Group that trains.
+//
+//   collectives::Endpoint endpoint(options);
+//   auto server = rpc::Server::Start({…, .streams = {{Endpoint::kService, &endpoint}},
+//                                        .on_data = &endpoint});
+//   auto group = endpoint.MakeGroup({.on_event = …, .stop_requested = …});
+//
+// Destroy the group first, then the server, then the endpoint.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/membership/group.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/data_connection.h"
+#include "runtime/rpc/identity.h"
+#include "runtime/rpc/liveness.h"
+#include "runtime/rpc/transport.h"
+#include "runtime/state/peer.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+// A task that trains.
+struct GroupTask {
+  std::string type;  // "worker"
+  int32_t index = 0;
+  std::string address;  // "host:port"
+};
+
+// Makes the communicator of a generation. `sockets` has one entry per rank: a connected,
+// non-blocking socket to that rank, on which nothing has been sent or read since the hello. The
+// entry of `rank` itself is empty.
+using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>>(
+    int rank, std::vector<wire::UniqueFd> sockets)>;
+
+struct EndpointOptions {
+  rpc::Identity identity;        // of this task
+  std::vector<GroupTask> tasks;  // all tasks that train; the first one leads
+  rpc::Credentials credentials;
+  CommunicatorFactory make_communicator;
+  // A peer that is silent for suspect_after is named; after the lease, it is lost.
+  rpc::LivenessRules liveness;
+  // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
+  // and a message that names the task that was waited for. 0: no limit.
+  Duration exchange_timeout{0};
+  // Lets the group go on without members that were lost or that depart (leader.h). Otherwise, it
+  // waits for their replacements. Only the leader's value counts.
+  bool shrinks = false;
+};
+
+struct GroupOptions {
+  state::PeerEventSink on_event;
+  // Asked several times per second during waits, on any thread. Once it returns true, waits end
+  // with Cancelled.
+  std::function<bool()> stop_requested;
+};
+
+// Thread-safe.
+class Endpoint : public rpc::StreamHandler, public rpc::DataHandler {
+ public:
+  static constexpr char kService[] = "group";
+
+  // `options.tasks` must contain the task of `options.identity`.
+  explicit Endpoint(EndpointOptions options);
+  ~Endpoint() override;
+
+  // Returns the group of this task. Call once, after the server has started. The group waits for
+  // nothing until its Join is called.
+  std::unique_ptr<Group> MakeGroup(GroupOptions options);
+
+  Status Admit(const rpc::Identity& peer) override;
+  void Serve(const rpc::Identity& peer, const std::string& address,
+             rpc::Transport& transport) override;
+
+  Status Admit(const rpc::Identity& peer, const std::string& channel) override;
+  void Accept(rpc::DataConnection connection) override;
+
+  // The state that the endpoint shares with its group.
+  struct State;
+
+ private:
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,277 @@
+#include "runtime/collectives/endpoint/endpoint_state.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tfjob::collectives {
+namespace {
+
+// A wait that goes on is reported again after this time.
+constexpr Duration kRepeatReport{2s};
+// How long a task whose operation has failed waits for the leader's reason.
+constexpr Duration kReasonPatience{1s};
+
+Duration MonotonicNow() {
+  return RealClock().Monotonic();
+}
+
+std::string NameOf(const GroupTask& task) {
+  return StrCat(task.type, " ", task.index);
+}
+
+Member MemberOf(const GroupTask& task, int64_t incarnation = 0) {
+  return {.task = NameOf(task), .address = task.address, .incarnation = incarnation};
+}
+
+std::vector<Member> MembersOf(const std::vector<GroupTask>& tasks) {
+  std::vector<Member> members;
+  for (const GroupTask& task : tasks) members.push_back(MemberOf(task));
+  return members;
+}
+
+std::vector<std::string> NamesOf(const std::vector<GroupTask>& tasks) {
+  std::vector<std::string> names;
+  for (const GroupTask& task : tasks) names.push_back(NameOf(task));
+  return names;
+}
+
+int FindTask(const std::vector<GroupTask>& tasks, const rpc::Identity& identity) {
+  const auto found = std::ranges::find_if(tasks, [&](const GroupTask& task) {
+    return task.type == identity.task_type && task.index == identity.task_index;
+  });
+  return found == tasks.end() ? -1 : static_cast<int>(found - tasks.begin());
+}
+
+int RequireTask(const EndpointOptions& options) {
+  const int task = FindTask(options.tasks, options.identity);
+  ENFORCE(task >= 0, "the tasks that train include this one");
+  return task;
+}
+
+}  // namespace
+
+StatusOr<std::string> TextOf(rpc::IncomingFrame& frame) {
+  if (frame.remaining() > kMostMessageBytes) {
+    return DataLoss("a message of ", frame.remaining(), " bytes");
+  }
+  return frame.ReadString(frame.remaining());
+}
+
+Endpoint::State::State(EndpointOptions endpoint_options)
+    : options(std::move(endpoint_options)),
+      task(RequireTask(options)),
+      leader(Describe(MemberOf(options.tasks[0]))),
+      member(MemberOf(options.tasks[static_cast<size_t>(task)], options.identity.incarnation),
+             MemberOf(options.tasks[0])),
+      intake(NamesOf(options.tasks), NameOf(options.tasks[static_cast<size_t>(task)])),
+      watch([this] { Tick(); }, options.liveness) {
+  MutexLock lock(mutex);
+  if (!leads()) return;
+  machine =
+      std::make_unique<Leader>(MembersOf(options.tasks), LeaderRules{.shrinks = options.shrinks});
+  leader_incarnation = options.identity.incarnation;
+  const Status connected =
+      machine->Connect(MonotonicNow(), 0, options.identity.incarnation, kOwnSession);
+  ENFORCE(connected.ok(), "the leader admits itself");
+  member.Connected();
+}
+
+Endpoint::State::~State() = default;
+
+int Endpoint::State::TaskOf(const rpc::Identity& identity) const {
+  return FindTask(options.tasks, identity);
+}
+
+// ---- events
+
+void Endpoint::State::SetSink(state::PeerEventSink new_sink) {
+  MutexLock lock(sink_mutex);
+  sink = std::move(new_sink);
+}
+
+void Endpoint::State::Say(state::PeerEvent::Kind kind, const std::string& peer,
+                          const std::string& address, const std::string& message) {
+  MutexLock lock(sink_mutex);
+  if (sink) sink({.kind = kind, .peer = peer, .address = address, .message = message});
+}
+
+std::function<void(rpc::Health, Duration)> Endpoint::State::OnHealth(
+    int number, std::function<void(bool)> suspected) {
+  const GroupTask& peer = options.tasks[static_cast<size_t>(number)];
+  return [this, name = NameOf(peer), address = peer.address, suspected = std::move(suspected)](
+             rpc::Health health, Duration silence) {
+    const bool silent = health == rpc::Health::kSuspected;
+    {
+      MutexLock lock(mutex);
+      suspected(silent);
+    }
+    if (silent) {
+      Say(state::PeerEvent::Kind::kSuspected, name, address,
+          StrCat(name, " (", address, ") has been silent for ", FormatDuration(silence),
+                 ", will be given up at ", FormatDuration(options.liveness.lease)));
+    } else {
+      Say(state::PeerEvent::Kind::kRecovered, name, address,
+          StrCat(name, " (", address, ") responds again"));
+    }
+  };
+}
+
+// ---- the exchange between the state machines
+
+void Endpoint::State::Pump() {
+  while (PassOn() || PassOnOfLeader()) {
+  }
+  changed.NotifyAll();
+}
+
+void Endpoint::State::LeaveGeneration(const GroupMember::Left& ended) {
+  intake.End();
+  sockets.clear();
+  left = ended.generation;
+  why_left = ended.why;
+  reported.reset();
+  timed_operation = 0;
+  abort_at.reset();
+  if (communicator != nullptr) communicator->Abort(ended.why);
+  communicator = nullptr;
+  channel = {};
+}
+
+bool Endpoint::State::PassOn() {
+  if (const auto ended = member.TakeLeft()) LeaveGeneration(*ended);
+  if (member.InGeneration() && channel.generation != member.formation().generation) {
+    channel = {leader_incarnation, member.formation().generation};
+    sockets.clear();
+    sockets.resize(member.formation().members.size());
+    intake.Begin(channel, member.formation().members, member.rank());
+  }
+  for (auto& [rank, socket] : intake.Take()) {
+    sockets[static_cast<size_t>(rank)] = std::move(socket);
+    member.SocketConnected(channel.generation, rank);
+  }
+  const std::vector<ToLeader> messages = member.TakeMessages();
+  for (const ToLeader& message : messages) {
+    if (machine != nullptr) {
+      machine->OnMessage(MonotonicNow(), kOwnSession, message);
+    } else if (to_leader != nullptr) {
+      to_leader->Send({.type = kToLeader}, Encode(message));
+    }
+  }
+  return !messages.empty();
+}
+
+bool Endpoint::State::PassOnOfLeader() {
+  if (machine == nullptr) return false;
+  const LeaderOutput output = machine->Take();
+  for (const SessionId session : output.closed) {
+    const auto found = sessions.find(session);
+    if (found == sessions.end()) continue;
+    found->second.connection->Cancel(Cancelled("a newer connection has replaced this one"));
+  }
+  bool own = false;
+  for (const auto& [session, message] : output.messages) {
+    if (session == kOwnSession) {
+      member.OnMessage(message);
+      own = true;
+    } else if (const auto found = sessions.find(session); found != sessions.end()) {
+      found->second.connection->Send({.type = kToMember}, Encode(message));
+    }
+  }
+  return own;
+}
+
+// ---- the watcher
+
+void Endpoint::State::Tick() {
+  {
+    MutexLock lock(mutex);
+    const Duration now = MonotonicNow();
+    if (machine != nullptr) machine->Tick(now);
+    if (communicator != nullptr) {
+      const Waiting wait = communicator->CurrentWait();
+      ReportWait(wait, now);
+      EndLateExchange(wait, now);
+      EndAtDeadline(now);
+    }
+    Pump();
+  }
+  SayStuck();
+}
+
+void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
+  // The culprit must be known before the exchange is ended.
+  const Duration limit =
+      options.exchange_timeout > Duration(0)
+          ? std::min(options.liveness.suspect_after, options.exchange_timeout / 2)
+          : options.liveness.suspect_after;
+  const bool is_long = wait.on >= 0 && now - wait.since >= limit;
+  if (!is_long && !reported) return;
+  if (is_long && reported && now - *reported < kRepeatReport) return;
+  reported = is_long ? std::optional(now) : std::nullopt;
+  member.Report({.generation = channel.generation,
+                 .operation = wait.operation,
+                 .name = std::string(wait.name),
+                 .on = is_long ? wait.on : -1,
+                 .microseconds = is_long ? (now - wait.since).count() : 0});
+}
+
+void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
+  if (options.exchange_timeout <= Duration(0)) return;
+  if (wait.on < 0 || wait.operation != timed_operation) {
+    timed_operation = wait.on < 0 ? 0 : wait.operation;
+    timed_since = wait.since;
+  }
+  if (wait.on < 0 || now - timed_since < options.exchange_timeout) return;
+  const Member& direct = member.formation().members[static_cast<size_t>(wait.on)];
+  const std::string culprit = member.stuck().text.empty()
+                                  ? StrCat("this task waits for ", Describe(direct))
+                                  : member.stuck().text;
+  communicator->Abort(DeadlineExceeded("operation ", wait.operation, " (", wait.name,
+                                       ") has taken longer than ",
+                                       FormatDuration(options.exchange_timeout), ": ", culprit));
+}
+
+void Endpoint::State::EndAtDeadline(Duration now) {
+  if (!abort_at || now < *abort_at) return;
+  abort_at.reset();
+  communicator->Abort(
+      DeadlineExceeded("this task must end, and the others did not answer in time"));
+}
+
+void Endpoint::State::SayStuck() {
+  StuckNotice before, now;
+  {
+    MutexLock lock(mutex);
+    if (member.stuck() == stuck) return;
+    before = std::exchange(stuck, member.stuck());
+    now = stuck;
+  }
+  if (now.text.empty()) {
+    Say(state::PeerEvent::Kind::kReturned, before.peer, before.address,
+        StrCat(before.peer, " (", before.address, ") no longer keeps the others waiting"));
+  } else {
+    Say(state::PeerEvent::Kind::kStuck, now.peer, now.address, now.text);
+  }
+}
+
+Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& members,
+                               const Status& why) {
+  // A rank that has left is lost for this generation; Cancelled would mean that the job has ended.
+  const StatusCode code = absl::IsCancelled(why) ? StatusCode::kUnavailable : why.code();
+  const Status named(code, NameRanks(std::string(Message(why)), members));
+  const auto deadline = SteadyNow() + kReasonPatience;
+  MutexLock lock(mutex);
+  // A socket that is closed may belong to a member that has left because of another one, so the
+  // leader's reason counts.
+  member.ReportFailure(generation, named);
+  Pump();
+  while (left < generation && changed.WaitUntil(mutex, deadline)) {
+  }
+  if (left >= generation) return absl::IsUnavailable(named) ? why_left : named;
+  member.Failed(generation, named);
+  Pump();
+  return named;
+}
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,114 @@
+// Defines what an endpoint and its group share: the state machines, the connections that carry
+// their messages, and the sockets and the communicator of the generation. Private to this package.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/collectives/endpoint/endpoint.h"
+#include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/member.h"
+#include "runtime/collectives/membership/socket_intake.h"
+#include "runtime/rpc/connection.h"
+#include "runtime/rpc/peer_watch.h"
+
+namespace tfjob::collectives {
+
+// The messages on a stream of the service "group".
+enum GroupFrame : uint16_t { kToLeader = 1, kToMember = 2 };
+
+// Returns the text of a message, or DataLoss if the frame is too long for one.
+StatusOr<std::string> TextOf(rpc::IncomingFrame& frame);
+
+struct Endpoint::State {
+  explicit State(EndpointOptions endpoint_options);
+  ~State();
+
+  const EndpointOptions options;
+  const int task;            // of this process, in options.tasks
+  const std::string leader;  // "chief 0 (10.0.0.1:2222)"
+  static constexpr SessionId kOwnSession = 1;
+
+  bool leads() const { return task == 0; }
+  // Returns the number of the task in options.tasks; -1: it does not train.
+  int TaskOf(const rpc::Identity& identity) const;
+  const std::string& AddressOf(int number) const {
+    return options.tasks[static_cast<size_t>(number)].address;
+  }
+
+  Mutex mutex;
+  CondVar changed;  // after every event
+
+  // Null unless this task leads.
+  std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
+  // The streams of the members. A connection stays valid while it is listed.
+  struct Session {
+    rpc::Connection* connection = nullptr;
+    int task = 0;
+    bool suspected = false;
+  };
+  std::map<SessionId, Session> sessions ABSL_GUARDED_BY(mutex);
+  SessionId next_session ABSL_GUARDED_BY(mutex) = kOwnSession + 1;
+
+  GroupMember member ABSL_GUARDED_BY(mutex);
+  // The stream to the leader; null: none, or this task leads. Valid while it is set.
+  rpc::Connection* to_leader ABSL_GUARDED_BY(mutex) = nullptr;
+  bool leader_suspected ABSL_GUARDED_BY(mutex) = false;
+  int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
+
+  SocketIntake intake ABSL_GUARDED_BY(mutex);
+  DataChannel channel ABSL_GUARDED_BY(mutex);                         // of the member's generation
+  std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);         // by rank; taken when it goes
+  std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);  // null until it goes
+  Status why_left ABSL_GUARDED_BY(mutex);   // of the latest generation that has ended here
+  int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
+  // The watcher has reported a wait, at this time.
+  std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
+  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last said
+  // The operation in which the communicator waits, and since when. 0: it does not wait.
+  int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
+  Duration timed_since ABSL_GUARDED_BY(mutex){0};
+  // When the communicator is aborted, because its task must end.
+  std::optional<Duration> abort_at ABSL_GUARDED_BY(mutex);
+
+  // Exchanges the outputs of the state machines until there are none, and carries them out. Called
+  // after every event.
+  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Passes an event to the sink of the group. Must be called without the lock.
+  void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
+           const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
+  // Sets the sink; null: there is no group.
+  void SetSink(state::PeerEventSink sink) ABSL_LOCKS_EXCLUDED(sink_mutex);
+  // The communicator of the generation has failed. Ends the generation. Returns the error that its
+  // user gets: `why` with the names of the ranks or, if that is Unavailable, the leader's reason.
+  Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex);
+  // Returns the on_change function for the watch of a peer. `suspected` is guarded by `mutex`.
+  std::function<void(rpc::Health, Duration)> OnHealth(int number,
+                                                      std::function<void(bool)> suspected);
+
+ private:
+  void Tick() ABSL_LOCKS_EXCLUDED(mutex);
+  void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Ends an operation that takes longer than options.exchange_timeout.
+  void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Aborts the communicator at abort_at.
+  void EndAtDeadline(Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
+  void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  bool PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  bool PassOnOfLeader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  Mutex sink_mutex;  // held while an event is passed on
+  state::PeerEventSink sink ABSL_GUARDED_BY(sink_mutex);
+
+ public:
+  rpc::PeerWatch watch;  // last, because its thread uses all of the above
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,344 @@
+// Tests groups whose tasks run in one process, with real servers and sockets on loopback.
+#include "runtime/collectives/endpoint/endpoint.h"
+
+#include "runtime/collectives/endpoint/test_tasks.h"
+#include "runtime/state/run_failure.h"
+
+namespace tfjob::collectives {
+namespace {
+
+TEST_F(EndpointTest, FormsAGenerationOfAllTasks) {
+  EXPECT_EQ(All([&](TestTask& task) { return task.Join(&task == &At(0) ? -1 : 5); }),
+            std::vector<Status>(3));
+  for (size_t i = 0; i < 3; ++i) {
+    const Generation& generation = At(i).generation();
+    EXPECT_EQ(generation.number, 1);
+    EXPECT_EQ(generation.rank, static_cast<int>(i));
+    EXPECT_EQ(generation.source, 1);
+    ASSERT_EQ(generation.members.size(), 3u);
+    EXPECT_EQ(generation.members[2].task, "worker 1");
+    EXPECT_EQ(generation.members[2].address, tasks_[2].address);
+    EXPECT_EQ(generation.members[2].step, 5);
+  }
+  ExpectBarrier();
+  for (const state::PeerState& peer : At(1).group().Peers()) {
+    EXPECT_EQ(peer.health, state::PeerHealth::kConnected) << peer.task;
+  }
+}
+
+TEST_F(EndpointTest, ALostMemberAbortsTheOthersAndItsReplacementJoins) {
+  JoinAll();
+  ExpectBarrier();
+  running_[2].reset();
+  const auto results =
+      All([](TestTask& task) { return task.generation().communicator->Barrier(); });
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    EXPECT_EQ(results[i].code(), StatusCode::kUnavailable);
+    EXPECT_NE(Message(results[i]).find(StrCat("worker 1 (", tasks_[2].address, ")")),
+              std::string::npos)
+        << results[i];
+  }
+  Start(2);
+  JoinAll();
+  EXPECT_EQ(At(0).generation().number, 2);
+  ExpectBarrier();
+}
+
+TEST_F(EndpointTest, TheOthersWaitForALostLeaderAndItsReplacementCountsOn) {
+  JoinAll();
+  running_[0].reset();
+  EXPECT_NE(At(1).Await(Kind::kLost).find(StrCat("chief 0 (", tasks_[0].address, ")")),
+            std::string::npos);
+  const auto results =
+      All([](TestTask& task) { return task.generation().communicator->Barrier(); });
+  EXPECT_EQ(results[1].code(), StatusCode::kUnavailable);
+  EXPECT_EQ(results[2].code(), StatusCode::kUnavailable);
+  Start(0);
+  JoinAll();
+  EXPECT_EQ(At(2).generation().number, 2);
+  ExpectBarrier();
+}
+
+TEST_F(EndpointTest, RefusesATaskThatDoesNotFit) {
+  std::thread others(
+      [&] { EXPECT_EQ(At(0).Join(-1, "model: a\nbatch: 8\n").code(), StatusCode::kCancelled); });
+  EXPECT_EQ(At(1).Join(-1, "model: a\nbatch: 9\n"),
+            FailedPrecondition("this task does not fit the group: chief 0 (", tasks_[0].address,
+                               ") has 'batch: 8', worker 0 (", tasks_[1].address,
+                               ") has 'batch: 9': give all tasks the same program and training "
+                               "file"));
+  At(0).Stop();
+  others.join();
+}
+
+TEST_F(EndpointTest, AStopEndsTheWait) {
+  std::thread stopper([&] {
+    EXPECT_NE(At(0).Await(Kind::kConnected), "");
+    At(0).Stop();
+  });
+  EXPECT_EQ(At(0).Join().code(), StatusCode::kCancelled);
+  stopper.join();
+}
+
+TEST_F(EndpointTest, TheEndReachesThoseWhoAreThereAndThoseWhoComeLater) {
+  JoinAll();
+  running_[2].reset();
+  const auto began = SteadyNow();
+  std::thread end(
+      [&] { EXPECT_EQ(At(0).group().Fail(state::RunFailure("the loss is NaN")), OkStatus()); });
+  EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
+  Start(2);
+  EXPECT_EQ(At(2).Join(), state::RunFailure("the loss is NaN"));
+  end.join();
+  EXPECT_LT(SteadyNow() - began, 5s);  // it did not wait for longer than it had to
+  EXPECT_EQ(At(1).group().Finish().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(EndpointTest, TheOthersDoNotWaitForATaskThatHasLeft) {
+  JoinAll();
+  EXPECT_EQ(At(2).group().Leave(), OkStatus());
+  const std::unique_ptr<TestTask> left = std::move(running_[2]);
+  const auto results =
+      All([](TestTask& task) { return task.generation().communicator->Barrier(); });
+  EXPECT_EQ(results[0].code(), StatusCode::kUnavailable);
+  EXPECT_EQ(results[1].code(), StatusCode::kUnavailable);
+  JoinAll();
+  EXPECT_EQ(At(1).generation().members.size(), 2u);
+  ExpectBarrier();
+}
+
+TEST_F(EndpointTest, TheOthersWaitForTheReplacementOfATaskThatHasDeparted) {
+  JoinAll();
+  EXPECT_EQ(At(2).group().Depart(), OkStatus());
+  running_[2].reset();
+  std::vector<std::thread> others;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    others.emplace_back([this, i] { EXPECT_EQ(At(i).Join(7), OkStatus()); });
+  }
+  EXPECT_NE(At(0).Await(Kind::kLost), "");
+  Start(2);
+  EXPECT_EQ(At(2).Join(), OkStatus());
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(At(0).generation().members.size(), 3u);
+  ExpectBarrier();
+}
+
+TEST_F(EndpointTest, ATaskThatIsStoppedInAWaitDepartsAndMayThenLeave) {
+  std::thread leader([&] { EXPECT_EQ(At(0).Join(7), OkStatus()); });
+  EXPECT_NE(At(2).Await(Kind::kConnected), "");
+  At(2).Stop();
+  EXPECT_EQ(At(2).Join().code(), StatusCode::kCancelled);
+  EXPECT_EQ(At(2).group().Leave(), OkStatus());
+  EXPECT_EQ(At(1).Join(7), OkStatus());
+  leader.join();
+  EXPECT_EQ(At(0).generation().members.size(), 2u);
+}
+
+TEST_F(EndpointTest, AnyTaskCanEndTheJobWithAFailure) {
+  JoinAll();
+  EXPECT_EQ(At(2).group().Fail(state::RunFailure("the loss is NaN")), OkStatus());
+  EXPECT_EQ(At(0).Join(), state::RunFailure("the loss is NaN"));
+  EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
+}
+
+TEST_F(EndpointTest, ALastExchangeHasALimit) {
+  JoinAll();
+  At(1).group().AbortAfter(300ms);
+  EXPECT_EQ(At(1).generation().communicator->Barrier().code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(EndpointTest, TakesOneDataSocketPerMemberAndNoneOfStrangers) {
+  JoinAll();
+  const auto dial = [&](const rpc::Identity& as, const std::string& channel) {
+    return rpc::DialData(tasks_[2].address, channel, as, TestKey(), 10s).status();
+  };
+  const std::string channel = StrCat("group-", At(0).identity().incarnation, "-1");
+  EXPECT_EQ(dial(At(1).identity(), channel),
+            FailedPrecondition(tasks_[2].address,
+                               ": refused: worker 0 is already connected to worker 1 in "
+                               "generation 1"));
+  rpc::Identity earlier = At(1).identity();
+  earlier.incarnation = 1;
+  EXPECT_EQ(dial(earlier, channel).code(), StatusCode::kFailedPrecondition);
+  rpc::Identity stranger = At(1).identity();
+  stranger.task_index = 5;
+  EXPECT_EQ(dial(stranger, channel).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(dial(At(1).identity(), "other").code(), StatusCode::kInvalidArgument);
+  ExpectBarrier();  // the generation goes on
+}
+
+class StuckTest : public EndpointTest {
+ protected:
+  void SetUp() override {
+    liveness_ = {.suspect_after = 200ms, .lease = 10s};
+    EndpointTest::SetUp();
+  }
+};
+
+TEST_F(StuckTest, NamesTheRankThatTheOthersWaitFor) {
+  JoinAll();
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    waiting.emplace_back(
+        [this, i] { EXPECT_EQ(At(i).generation().communicator->Barrier(), OkStatus()); });
+  }
+  const std::string text = At(1).Await(Kind::kStuck);
+  EXPECT_NE(text.find(StrCat("worker 1 (", tasks_[2].address,
+                             ") in operation 1 (Barrier) of generation 1")),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(At(1).group().Peers()[1].health, state::PeerHealth::kStuck);
+  EXPECT_EQ(At(2).generation().communicator->Barrier(), OkStatus());
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_NE(At(1).Await(Kind::kReturned), "");
+}
+
+// With the communicator with which tasks train.
+class SocketGroupTest : public EndpointTest {
+ protected:
+  static constexpr int64_t kValues = 300'000;  // more than sockets buffer
+
+  void SetUp() override {
+    make_communicator_ = MakeSockets;
+    EndpointTest::SetUp();
+  }
+
+  // Sums rank + 1 over all ranks.
+  static Status Sum(TestTask& task) {
+    std::vector<float> values(kValues, static_cast<float>(task.generation().rank + 1));
+    RETURN_IF_ERROR(task.generation().communicator->AllReduce(
+        std::as_writable_bytes(std::span(values)), DType::kFloat32, Reduction::kSum));
+    const auto ranks = static_cast<float>(task.generation().members.size());
+    const float sum = ranks * (ranks + 1) / 2;
+    if (values == std::vector<float>(kValues, sum)) return OkStatus();
+    return Internal("expected ", sum, " everywhere, got ", values.front(), " … ", values.back());
+  }
+  void ExpectSum() { EXPECT_EQ(All(Sum), std::vector<Status>(running_.size())); }
+};
+
+TEST_F(SocketGroupTest, SumsBeforeAndAfterAMemberIsReplaced) {
+  JoinAll();
+  ExpectSum();
+  running_[1].reset();
+  const std::vector<Status> results = All(Sum);
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    EXPECT_EQ(results[i].code(), StatusCode::kUnavailable) << results[i];
+    EXPECT_NE(Message(results[i]).find(StrCat("worker 0 (", tasks_[1].address, ")")),
+              std::string::npos)
+        << results[i];
+  }
+  Start(1);
+  JoinAll();
+  ExpectSum();
+}
+
+TEST_F(SocketGroupTest, SumsAfterTheLeaderIsReplaced) {
+  JoinAll();
+  running_[0].reset();
+  for (const Status& result : All(Sum)) {  // that of the lost leader is OK
+    EXPECT_TRUE(result.ok() || absl::IsUnavailable(result)) << result;
+  }
+  Start(0);
+  JoinAll();
+  ExpectSum();
+}
+
+TEST_F(SocketGroupTest, ARankThatDropsItsCommunicatorEndsNoOperationOfTheOthers) {
+  for (int round = 0; round < 10; ++round) {
+    JoinAll();
+    EXPECT_EQ(All([](TestTask& task) {
+                const Status sum = Sum(task);
+                task.generation().communicator.reset();
+                return sum;
+              }),
+              std::vector<Status>(running_.size()));
+  }
+}
+
+class ShrinkingGroupTest : public SocketGroupTest {
+ protected:
+  void SetUp() override {
+    shrinks_ = true;
+    SocketGroupTest::SetUp();
+  }
+};
+
+TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
+  JoinAll();
+  ExpectSum();
+  running_[1].reset();
+  (void)All(Sum);
+  JoinAll();
+  EXPECT_EQ(At(2).generation().members.size(), 2u);
+  EXPECT_EQ(At(2).generation().rank, 1);
+  ExpectSum();
+  Start(1);
+  std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
+  // The generation goes on until its members end it.
+  const auto deadline = SteadyNow() + 20s;
+  while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
+    std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });
+    EXPECT_EQ(Sum(At(0)), OkStatus());
+    other.join();
+  }
+  std::thread other([this] { EXPECT_EQ(At(2).Join(7), OkStatus()); });
+  EXPECT_EQ(At(0).Join(7), OkStatus());
+  other.join();
+  replacement.join();
+  EXPECT_EQ(At(1).generation().members.size(), 3u);
+  ExpectSum();
+}
+
+class StuckSocketTest : public SocketGroupTest {
+ protected:
+  void SetUp() override {
+    liveness_ = {.suspect_after = 200ms, .lease = 10s};
+    SocketGroupTest::SetUp();
+  }
+};
+
+// Every rank of a large AllReduce waits for others that wait themselves.
+TEST_F(StuckSocketTest, NamesTheRankThatHasNotBegunALargeExchange) {
+  JoinAll();
+  ExpectSum();
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    waiting.emplace_back([this, i] { EXPECT_EQ(Sum(At(i)), OkStatus()); });
+  }
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    const std::string text = At(i).Await(Kind::kStuck);
+    EXPECT_NE(text.find(StrCat("worker 0 (", tasks_[1].address, ") in operation 2 (AllReduce)")),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(Sum(At(1)), OkStatus());
+  for (std::thread& thread : waiting) thread.join();
+}
+
+class ExchangeTimeoutTest : public SocketGroupTest {
+ protected:
+  void SetUp() override {
+    liveness_ = {.suspect_after = 200ms, .lease = 10s};
+    exchange_timeout_ = 1s;
+    SocketGroupTest::SetUp();
+  }
+};
+
+TEST_F(ExchangeTimeoutTest, EndsAnExchangeAndNamesTheTaskThatIsWaitedFor) {
+  JoinAll();
+  ExpectSum();
+  std::vector<Status> results(2);
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    waiting.emplace_back([&, i] { results[i] = Sum(At(i)); });
+  }
+  for (std::thread& thread : waiting) thread.join();
+  for (const Status& result : results) {
+    EXPECT_EQ(result.code(), StatusCode::kDeadlineExceeded) << result;
+    EXPECT_NE(Message(result).find(StrCat("worker 1 (", tasks_[2].address, ")")), std::string::npos)
+        << result;
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::collectives

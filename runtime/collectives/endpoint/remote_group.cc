@@ -1,0 +1,270 @@
+#include "runtime/collectives/endpoint/remote_group.h"
+
+#include "runtime/collectives/endpoint/dialler.h"
+#include "runtime/collectives/endpoint/endpoint_state.h"
+#include "runtime/collectives/endpoint/leader_link.h"
+#include "runtime/collectives/endpoint/watched_communicator.h"
+
+namespace tfjob::collectives {
+namespace {
+
+constexpr Duration kReportInterval{10s};
+// How often a wait asks whether the task was asked to stop.
+constexpr Duration kPoll{100ms};
+// How long Leave and Finish wait until the others know.
+constexpr Duration kFarewell{5s};
+
+class RemoteGroup : public Group {
+ public:
+  RemoteGroup(std::shared_ptr<Endpoint::State> state, GroupOptions options)
+      : state_(std::move(state)),
+        stop_requested_(std::move(options.stop_requested)),
+        dialler_(state_) {
+    state_->SetSink(std::move(options.on_event));
+    if (!state_->leads()) link_ = std::make_unique<LeaderLink>(state_);
+  }
+
+  ~RemoteGroup() override {
+    link_.reset();
+    {
+      MutexLock lock(state_->mutex);
+      if (state_->communicator != nullptr) state_->communicator->Abort(Cancelled("the task ends"));
+      state_->communicator = nullptr;
+    }
+    state_->SetSink(nullptr);
+  }
+
+  StatusOr<Generation> Join(const Joining& joining) override;
+  bool TaskWaits() override;
+  void AbortAfter(Duration time) override;
+  Status Leave() override;
+  Status Depart() override;
+  Status Finish() override;
+  Status Fail(const Status& failure) override;
+  std::vector<state::PeerState> Peers() override;
+
+ private:
+  bool Stopped() const { return stop_requested_ && stop_requested_(); }
+  // A generation that has begun, without its communicator.
+  struct Begun {
+    Generation generation;
+    std::vector<wire::UniqueFd> sockets;
+  };
+  // Waits until a generation begins. Returns Unavailable if it has already ended.
+  StatusOr<Begun> AwaitGeneration() ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Makes the communicator and hands it over. Returns Unavailable if the generation has ended.
+  StatusOr<Generation> Begin(Begun begun) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Hands the communicator of a generation over, unless the generation has ended.
+  std::unique_ptr<Communicator> Adopt(const Generation& generation,
+                                      std::unique_ptr<Communicator> made)
+      ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Ends the job, on the leader.
+  Status End(const Status& failure) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  void ReportWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
+
+  const std::shared_ptr<Endpoint::State> state_;
+  const std::function<bool()> stop_requested_;
+  Dialler dialler_;
+  std::unique_ptr<LeaderLink> link_;  // null if this task leads
+  Duration next_report_{0};
+};
+
+StatusOr<Generation> RemoteGroup::Join(const Joining& joining) {
+  if (joining.agreement.size() > kMostAgreementBytes) {
+    return InvalidArgument("the agreement of this task has ", joining.agreement.size(),
+                           " bytes, more than ", kMostAgreementBytes);
+  }
+  next_report_ = RealClock().Monotonic() + kReportInterval;
+  for (;;) {
+    AskToJoin(joining);
+    StatusOr<Begun> begun = AwaitGeneration();
+    StatusOr<Generation> generation =
+        begun.ok() ? Begin(*std::move(begun)) : StatusOr<Generation>(begun.status());
+    // The generation has ended before the caller could use it.
+    if (absl::IsUnavailable(generation.status())) continue;
+    return generation;
+  }
+}
+
+void RemoteGroup::AskToJoin(const Joining& joining) {
+  MutexLock lock(state_->mutex);
+  state_->member.Join(joining);
+  state_->Pump();
+}
+
+StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
+  using Phase = GroupMember::Phase;
+  for (;;) {
+    dialler_.Dial();
+    {
+      MutexLock lock(state_->mutex);
+      if (state_->member.phase() == Phase::kEnded) return state_->member.end();
+      if (state_->member.phase() == Phase::kIdle) return Unavailable("the generation has ended");
+      if (state_->member.phase() == Phase::kGoing) {
+        Begun begun{.generation = {}, .sockets = std::move(state_->sockets)};
+        begun.generation.number = state_->member.formation().generation;
+        begun.generation.members = state_->member.formation().members;
+        begun.generation.rank = state_->member.rank();
+        begun.generation.source = state_->member.formation().source;
+        return begun;
+      }
+      state_->changed.WaitFor(state_->mutex, kPoll);
+    }
+    if (Stopped()) {
+      MutexLock lock(state_->mutex);
+      state_->member.Depart();
+      state_->Pump();
+      return Cancelled("this task was asked to stop while it waited for its group");
+    }
+    ReportWait();
+  }
+}
+
+StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
+  Generation& generation = begun.generation;
+  StatusOr<std::unique_ptr<Communicator>> made =
+      state_->options.make_communicator(generation.rank, std::move(begun.sockets));
+  if (!made.ok()) return state_->Failed(generation.number, generation.members, made.status());
+  generation.communicator = Adopt(generation, *std::move(made));
+  if (generation.communicator == nullptr) return Unavailable("the generation has ended");
+  return std::move(generation);
+}
+
+std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
+                                                 std::unique_ptr<Communicator> made) {
+  std::shared_ptr<Communicator> communicator = std::move(made);
+  MutexLock lock(state_->mutex);
+  const bool goes = state_->member.phase() == GroupMember::Phase::kGoing &&
+                    state_->channel.generation == generation.number;
+  if (!goes) return nullptr;
+  state_->communicator = communicator;
+  auto on_failure = [state = state_, number = generation.number, members = generation.members](
+                        const Status& why) { return state->Failed(number, members, why); };
+  auto on_drop = [state = state_, inner = communicator.get()] {
+    MutexLock lock(state->mutex);
+    if (state->communicator.get() == inner) state->communicator = nullptr;
+  };
+  return std::make_unique<WatchedCommunicator>(std::move(communicator), std::move(on_failure),
+                                               std::move(on_drop));
+}
+
+void RemoteGroup::ReportWait() {
+  const Duration now = RealClock().Monotonic();
+  if (now < next_report_) return;
+  next_report_ = now + kReportInterval;
+  AwaitedNotice awaited;
+  {
+    MutexLock lock(state_->mutex);
+    awaited = state_->member.Awaited();
+  }
+  if (awaited.text.empty()) return;
+  state_->Say(state::PeerEvent::Kind::kWaiting, awaited.peers, awaited.address, awaited.text);
+}
+
+bool RemoteGroup::TaskWaits() {
+  MutexLock lock(state_->mutex);
+  return state_->machine != nullptr && state_->machine->TaskWaits();
+}
+
+void RemoteGroup::AbortAfter(Duration time) {
+  MutexLock lock(state_->mutex);
+  state_->abort_at = RealClock().Monotonic() + time;
+}
+
+// A task that is gone without having said so would be waited for, so this waits for the leader.
+Status RemoteGroup::Leave() {
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->member.Leave();
+  state_->Pump();
+  while (!state_->member.farewell_heard() && state_->member.phase() != GroupMember::Phase::kEnded) {
+    if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
+    return Unavailable(state_->leader, ", which leads the group, did not answer within ",
+                       FormatDuration(kFarewell), ", and may wait for this task");
+  }
+  return OkStatus();
+}
+
+// The end of the session tells the leader the same.
+Status RemoteGroup::Depart() {
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->member.Depart();
+  state_->Pump();
+  while (state_->member.connected() && !state_->member.farewell_heard() &&
+         state_->member.phase() != GroupMember::Phase::kEnded) {
+    if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
+  }
+  return OkStatus();
+}
+
+Status RemoteGroup::End(const Status& failure) {
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->machine->Finish(failure);
+  state_->Pump();
+  while (!state_->machine->EndIsKnown()) {
+    if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
+  }
+  return OkStatus();
+}
+
+Status RemoteGroup::Finish() {
+  if (state_->leads()) return End(OkStatus());
+  return FailedPrecondition("only the leader of a group, ", state_->leader, ", ends the job");
+}
+
+Status RemoteGroup::Fail(const Status& failure) {
+  if (state_->leads()) return End(failure);
+  const auto deadline = SteadyNow() + kFarewell;
+  MutexLock lock(state_->mutex);
+  state_->member.FailRun(failure);
+  state_->Pump();
+  while (state_->member.phase() != GroupMember::Phase::kEnded) {
+    if (state_->changed.WaitUntil(state_->mutex, deadline)) continue;
+    return Unavailable(state_->leader, ", which leads the group, did not answer within ",
+                       FormatDuration(kFarewell), ", and may not know that the run has failed");
+  }
+  return OkStatus();
+}
+
+std::vector<state::PeerState> RemoteGroup::Peers() {
+  using state::PeerHealth;
+  const auto health = [](const rpc::Connection* connection, bool suspected) {
+    if (connection == nullptr) return PeerHealth::kUnknown;
+    return suspected ? PeerHealth::kSuspected : PeerHealth::kConnected;
+  };
+  std::vector<state::PeerState> peers;
+  MutexLock lock(state_->mutex);
+  for (size_t i = 0; i < state_->options.tasks.size(); ++i) {
+    const GroupTask& task = state_->options.tasks[i];
+    if (static_cast<int>(i) == state_->task) continue;
+    state::PeerState peer = state::PeerOf(task.type, task.index);
+    peer.address = task.address;
+    const rpc::Connection* connection = i == 0 ? state_->to_leader : nullptr;
+    bool suspected = state_->leader_suspected;
+    for (const auto& [id, session] : state_->sessions) {
+      if (session.task != static_cast<int>(i)) continue;
+      connection = session.connection;
+      suspected = session.suspected;
+    }
+    peer.health = health(connection, suspected);
+    if (connection != nullptr) peer.silence = connection->Silence();
+    // Members have no stream to each other, only sockets, while they are in a generation.
+    const bool others = !state_->leads() && i != 0;
+    if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
+    if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;
+    peers.push_back(std::move(peer));
+  }
+  return peers;
+}
+
+}  // namespace
+
+std::unique_ptr<Group> MakeRemoteGroup(std::shared_ptr<Endpoint::State> state,
+                                       GroupOptions options) {
+  return std::make_unique<RemoteGroup>(std::move(state), std::move(options));
+}
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,252 @@
+// Runs the tasks of a group in one process, with real servers and sockets on loopback, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/collectives/endpoint/endpoint.h"
+#include "runtime/collectives/socket/socket_communicator.h"
+#include "runtime/rpc/server.h"
+
+namespace tfjob::collectives {
+
+using Kind = state::PeerEvent::Kind;
+
+// Exchanges one byte with each other rank. Has no other operation.
+class BarrierCommunicator : public Communicator {
+ public:
+  BarrierCommunicator(int rank, std::vector<wire::UniqueFd> sockets)
+      : rank_(rank), sockets_(std::move(sockets)) {}
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(sockets_.size()); }
+  std::string_view transport() const override { return "test"; }
+  StatusOr<std::unique_ptr<Memory>> Allocate(size_t) override { return None(); }
+  Status AllReduce(std::span<std::byte>, DType, Reduction) override { return None(); }
+  Status ReduceScatter(std::span<std::byte>, DType, Reduction) override { return None(); }
+  Status AllGather(std::span<std::byte>, size_t) override { return None(); }
+  Status AllGatherVariable(std::span<const std::byte>, size_t, std::vector<std::byte>&,
+                           std::vector<size_t>&) override {
+    return None();
+  }
+  Status Broadcast(std::span<std::byte>, int) override { return None(); }
+  Status Reduce(std::span<std::byte>, DType, Reduction, int) override { return None(); }
+  Status AllToAll(std::span<std::byte>, size_t) override { return None(); }
+
+  Status Barrier() override {
+    ++operation_;
+    for (const wire::UniqueFd& socket : sockets_) {
+      if (socket.valid()) (void)send(socket.get(), "x", 1, MSG_NOSIGNAL);
+    }
+    for (int other = 0; other < size(); ++other) {
+      if (other == rank_) continue;
+      RETURN_IF_ERROR(Hear(other));
+    }
+    Note(-1);
+    return OkStatus();
+  }
+
+  void Abort(const Status& why) override {
+    MutexLock lock(mutex_);
+    if (why_.ok()) why_ = why;
+    for (const wire::UniqueFd& socket : sockets_) {
+      if (socket.valid()) shutdown(socket.get(), SHUT_RDWR);
+    }
+  }
+  Waiting CurrentWait() const override {
+    MutexLock lock(mutex_);
+    return {.operation = operation_, .name = "Barrier", .on = on_, .since = since_};
+  }
+
+ private:
+  static Status None() { return Unimplemented("not in this test"); }
+  void Note(int on) {
+    MutexLock lock(mutex_);
+    on_ = on;
+    since_ = RealClock().Monotonic();
+  }
+  Status Hear(int other) {
+    Note(other);
+    const int fd = sockets_[static_cast<size_t>(other)].get();
+    for (;;) {
+      {
+        MutexLock lock(mutex_);
+        if (!why_.ok()) return why_;
+      }
+      if (!wire::AwaitSocket(fd, POLLIN, RealClock().Monotonic() + 10ms)) continue;
+      char byte = 0;
+      const ssize_t got = recv(fd, &byte, 1, 0);
+      if (got == 1) return OkStatus();
+      if (got == 0 || errno != EAGAIN) return Closed(other);
+    }
+  }
+
+  Status Closed(int other) {
+    MutexLock lock(mutex_);
+    return why_.ok() ? Unavailable("rank ", other, " closed its socket") : why_;
+  }
+
+  const int rank_;
+  const std::vector<wire::UniqueFd> sockets_;
+  mutable Mutex mutex_;
+  std::atomic<int64_t> operation_ = 0;
+  int on_ ABSL_GUARDED_BY(mutex_) = -1;
+  Duration since_ ABSL_GUARDED_BY(mutex_){0};
+  Status why_ ABSL_GUARDED_BY(mutex_);
+};
+
+inline StatusOr<std::unique_ptr<Communicator>> MakeBarriers(int rank,
+                                                            std::vector<wire::UniqueFd> sockets) {
+  return std::make_unique<BarrierCommunicator>(rank, std::move(sockets));
+}
+
+inline StatusOr<std::unique_ptr<Communicator>> MakeSockets(int rank,
+                                                           std::vector<wire::UniqueFd> sockets) {
+  return MakeSocketCommunicator({.rank = rank, .sockets = std::move(sockets)});
+}
+
+inline rpc::Credentials TestKey() {
+  return {.key = *wire::JobKey::Parse(std::string(64, 'a'))};
+}
+
+inline int FreePort() {
+  const wire::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
+
+// A process of a task.
+class TestTask {
+ public:
+  TestTask(std::vector<GroupTask> tasks, size_t index, int64_t incarnation,
+           const CommunicatorFactory& make_communicator = MakeBarriers,
+           rpc::LivenessRules liveness = {}, Duration exchange_timeout = {}, bool shrinks = false)
+      : identity_{.job_uid = "job-a",
+                  .attempt = 1,
+                  .task_type = tasks[index].type,
+                  .task_index = tasks[index].index,
+                  .incarnation = incarnation} {
+    const std::string address = tasks[index].address;
+    endpoint_ = std::make_unique<Endpoint>(EndpointOptions{.identity = identity_,
+                                                           .tasks = std::move(tasks),
+                                                           .credentials = TestKey(),
+                                                           .make_communicator = make_communicator,
+                                                           .liveness = liveness,
+                                                           .exchange_timeout = exchange_timeout,
+                                                           .shrinks = shrinks});
+    server_ = *rpc::Server::Start({.host = "127.0.0.1",
+                                   .port = std::stoi(address.substr(address.find(':') + 1)),
+                                   .identity = identity_,
+                                   .credentials = TestKey(),
+                                   .streams = {{Endpoint::kService, endpoint_.get()}},
+                                   .on_data = endpoint_.get()});
+    group_ = endpoint_->MakeGroup({.on_event = [this](const auto& event) { Note(event); },
+                                   .stop_requested = [this] { return stop_.load(); }});
+  }
+  ~TestTask() {
+    generation_ = {};
+    group_.reset();
+    server_.reset();
+  }
+
+  Group& group() { return *group_; }
+  const rpc::Identity& identity() const { return identity_; }
+  Generation& generation() { return generation_; }
+  void Stop() { stop_ = true; }
+
+  Status Join(int64_t step = -1, const std::string& agreement = "model: a\n") {
+    StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
+    if (!generation.ok()) return generation.status();
+    generation_ = *std::move(generation);
+    return OkStatus();
+  }
+  // Waits up to 20 s for an event of this kind. Returns its message.
+  std::string Await(Kind kind) {
+    const auto deadline = SteadyNow() + 20s;
+    MutexLock lock(mutex_);
+    for (;;) {
+      for (const auto& event : events_) {
+        if (event.kind == kind) return event.message;
+      }
+      if (!changed_.WaitUntil(mutex_, deadline)) return "";
+    }
+  }
+
+ private:
+  void Note(const state::PeerEvent& event) {
+    MutexLock lock(mutex_);
+    events_.push_back(event);
+    changed_.NotifyAll();
+  }
+
+  const rpc::Identity identity_;
+  std::atomic<bool> stop_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<state::PeerEvent> events_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<Group> group_;
+  Generation generation_;
+};
+
+class EndpointTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    tasks_ = {{"chief", 0, Address()}, {"worker", 0, Address()}, {"worker", 1, Address()}};
+    for (size_t i = 0; i < tasks_.size(); ++i) Start(i);
+  }
+
+  static std::string Address() { return StrCat("127.0.0.1:", FreePort()); }
+  void Start(size_t i) {
+    running_.resize(tasks_.size());
+    running_[i].reset();
+    running_[i] = std::make_unique<TestTask>(tasks_, i, ++incarnation_, make_communicator_,
+                                             liveness_, exchange_timeout_, shrinks_);
+  }
+  TestTask& At(size_t i) { return *running_[i]; }
+
+  // Runs the function for each task that runs, in parallel. Returns its results.
+  template <typename Function>
+  std::vector<Status> All(Function function) {
+    std::vector<Status> results(running_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < running_.size(); ++i) {
+      if (running_[i]) threads.emplace_back([&, i] { results[i] = function(*running_[i]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return results;
+  }
+  void JoinAll() {
+    EXPECT_EQ(All([](TestTask& task) { return task.Join(7); }),
+              std::vector<Status>(running_.size()));
+  }
+  void ExpectBarrier() {
+    EXPECT_EQ(All([](TestTask& task) { return task.generation().communicator->Barrier(); }),
+              std::vector<Status>(running_.size()));
+  }
+
+  CommunicatorFactory make_communicator_ = MakeBarriers;
+  rpc::LivenessRules liveness_;
+  Duration exchange_timeout_{0};  // 0: no limit
+  bool shrinks_ = false;
+  std::vector<GroupTask> tasks_;
+  std::vector<std::unique_ptr<TestTask>> running_;
+  int64_t incarnation_ = 100;
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,437 @@
+#include "runtime/collectives/membership/leader.h"
+
+#include <algorithm>
+#include <sstream>
+#include <tuple>
+#include <type_traits>
+
+#include "runtime/base/check.h"
+#include "runtime/state/run_failure.h"
+
+namespace tfjob::collectives {
+namespace {
+
+// Joins texts: "a", "a and b", "a, b and c". Leaves some out if there are very many.
+std::string Enumerate(std::vector<std::string> texts) {
+  constexpr size_t kMost = 16;
+  if (texts.size() > kMost) {
+    const size_t others = texts.size() - (kMost - 1);
+    texts.resize(kMost - 1);
+    texts.push_back(StrCat(others, " others"));
+  }
+  std::string all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) all += i + 1 == texts.size() ? " and " : ", ";
+    all += texts[i];
+  }
+  return all;
+}
+
+// Returns whether the state that a task has brought is newer than that of another.
+bool IsNewer(const Member& member, const Member& other) {
+  if (member.step < 0 || other.step < 0) return member.step > other.step;
+  return std::tie(member.state_generation, member.step) >
+         std::tie(other.state_generation, other.step);
+}
+
+std::string Quoted(const std::optional<std::string>& line) {
+  constexpr size_t kMost = 200;
+  if (!line) return "no such line";
+  return line->size() <= kMost ? StrCat("'", *line, "'")
+                               : StrCat("'", line->substr(0, kMost), "…'");
+}
+
+std::optional<std::string> NextLine(std::istringstream& text) {
+  std::string line;
+  if (!std::getline(text, line)) return std::nullopt;
+  return line;
+}
+
+}  // namespace
+
+std::string FirstDifference(const std::string& left_name, const std::string& left,
+                            const std::string& right_name, const std::string& right) {
+  if (left == right) return "";
+  std::istringstream left_lines(left), right_lines(right);
+  for (;;) {
+    const auto left_line = NextLine(left_lines), right_line = NextLine(right_lines);
+    if (left_line == right_line && left_line) continue;
+    return StrCat(left_name, " has ", Quoted(left_line), ", ", right_name, " has ",
+                  Quoted(right_line));
+  }
+}
+
+Leader::Leader(std::vector<Member> tasks, LeaderRules rules) : rules_(rules) {
+  ENFORCE(!tasks.empty(), "a group has tasks");
+  for (Member& task : tasks) seats_.push_back({.member = std::move(task)});
+  NoteMissing(Duration(0));
+}
+
+Leader::Seat* Leader::SeatOf(SessionId session) {
+  if (session == 0) return nullptr;
+  const auto found = std::ranges::find(seats_, session, &Seat::session);
+  return found == seats_.end() ? nullptr : &*found;
+}
+
+void Leader::Send(const Seat& seat, ToMember message) {
+  if (seat.session != 0) output_.messages.emplace_back(seat.session, std::move(message));
+}
+
+void Leader::SendToAll(const ToMember& message) {
+  for (const Seat& seat : seats_) Send(seat, message);
+}
+
+// ---- events
+
+Status Leader::Admit(int task, int64_t incarnation) const {
+  const Seat& seat = seats_[static_cast<size_t>(task)];
+  if (seat.replaced.contains(incarnation)) {
+    return PermissionDenied("refused: another process of ", Describe(seat.member),
+                            " has taken the place of this one, which must exit");
+  }
+  if (!has_begun_ && seat.session != 0 && seat.member.incarnation != incarnation) {
+    return Unavailable("refused for now: another process of ", Describe(seat.member),
+                       " is connected");
+  }
+  return OkStatus();
+}
+
+Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId session) {
+  RETURN_IF_ERROR(Admit(task, incarnation));
+  Seat& seat = seats_[static_cast<size_t>(task)];
+  const bool restarted = seat.member.incarnation != 0 && seat.member.incarnation != incarnation;
+  if (restarted) {
+    seat.rivals.insert(seat.member.incarnation);
+    seat.left = seat.departed = seat.survives = false;
+  }
+  if (seat.session != 0) {
+    output_.closed.push_back(seat.session);
+    Lose(now, seat, restarted ? "it was restarted" : "it has connected again");
+  }
+  seat.member.incarnation = incarnation;
+  seat.session = session;
+  if (has_begun_) NoteRivals(seat);
+  if (end_) {
+    Send(seat, *end_);
+    return OkStatus();
+  }
+  Send(seat, awaited_);
+  Proceed(now);
+  return OkStatus();
+}
+
+void Leader::Disconnect(Duration now, SessionId session, const std::string& why) {
+  if (Seat* seat = SeatOf(session)) {
+    Lose(now, *seat, why);
+    Proceed(now);
+  }
+}
+
+void Leader::Lose(Duration now, Seat& seat, const std::string& why) {
+  seat.session = 0;
+  seat.lost = now;
+  seat.join.reset();
+  if (seat.rank >= 0 && !seat.left) {
+    Withdraw(StrCat(Describe(seat.member), " was lost: ", why));
+  }
+}
+
+void Leader::OnMessage(Duration now, SessionId session, const ToLeader& message) {
+  Seat* const seat = SeatOf(session);
+  if (seat == nullptr) return;
+  if (std::holds_alternative<LeaveNotice>(message)) OnLeave(*seat);
+  if (std::holds_alternative<DepartNotice>(message)) OnDepart(*seat);
+  if (end_) return;
+  if (const auto* join = std::get_if<JoinRequest>(&message)) {
+    OnJoin(now, *seat, *join);
+  } else if (const auto* ready = std::get_if<ReadyReport>(&message)) {
+    OnReady(*seat, ready->generation);
+  } else if (const auto* wait = std::get_if<WaitReport>(&message)) {
+    OnWait(now, *seat, *wait);
+  } else if (const auto* failure = std::get_if<FailureReport>(&message)) {
+    if (seat->rank >= 0 && failure->generation == number_) {
+      Withdraw(StrCat(Describe(seat->member), " reports: ", failure->why));
+    }
+  } else if (const auto* run_failure = std::get_if<RunFailureReport>(&message)) {
+    Finish(state::RunFailure(run_failure->words));
+  }
+  Proceed(now);
+}
+
+void Leader::NoteReplaced(Seat& seat, int64_t incarnation) {
+  constexpr size_t kMost = 1024;
+  if (seat.replaced.size() >= kMost) seat.replaced.erase(seat.replaced.begin());
+  seat.replaced.insert(incarnation);
+}
+
+void Leader::NoteRivals(Seat& seat) {
+  for (const int64_t rival : std::exchange(seat.rivals, {})) {
+    if (rival != seat.member.incarnation) NoteReplaced(seat, rival);
+  }
+}
+
+std::vector<KnownProcess> Leader::Replaced() const {
+  std::vector<KnownProcess> replaced;
+  for (const Seat& seat : seats_) {
+    for (const int64_t incarnation : seat.replaced) {
+      if (replaced.size() >= kMostKnown) return replaced;
+      replaced.push_back({seat.member.task, incarnation, true});
+    }
+  }
+  return replaced;
+}
+
+void Leader::Hear(Duration now, const KnownProcess& process) {
+  const auto found = std::ranges::find_if(
+      seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
+  if (found == seats_.end()) return;
+  if (!process.replaced) {
+    found->rivals.insert(process.incarnation);
+    if (has_begun_) NoteRivals(*found);
+    return;
+  }
+  NoteReplaced(*found, process.incarnation);
+  if (found->session == 0 || found->member.incarnation != process.incarnation) return;
+  // The members know better than this leader, which has let it in.
+  output_.closed.push_back(found->session);
+  Lose(now, *found, "another process had replaced this one");
+  found->member.incarnation = 0;
+}
+
+void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
+  for (const KnownProcess& process : join.known) Hear(now, process);
+  if (seat.session == 0) return;  // its own process was reported
+  if (seat.rank >= 0) {
+    Withdraw(StrCat(Describe(seat.member), " joins again"));
+  } else if (!rules_.shrinks) {
+    Withdraw(StrCat(Describe(seat.member), " joins"));
+  }
+  number_ = std::max(number_, join.last_generation);
+  seat.left = seat.departed = false;
+  seat.join = join;
+  seat.member.step = join.step;
+  seat.member.state_generation = join.state_generation;
+}
+
+void Leader::OnReady(Seat& seat, int64_t generation) {
+  if (phase_ != Phase::kConnecting || seat.rank < 0 || generation != number_) return;
+  seat.ready = true;
+  seat.wait.reset();
+}
+
+void Leader::OnWait(Duration now, Seat& seat, const WaitReport& wait) {
+  if (seat.rank < 0 || wait.generation != number_) return;
+  seat.wait.reset();
+  seat.reported = now;
+  if (wait.on < 0 || wait.on >= static_cast<int>(ranks_.size())) return;
+  seat.wait = RankWait{.operation = wait.operation,
+                       .name = wait.name,
+                       .on = wait.on,
+                       .waited = Duration(wait.microseconds)};
+}
+
+void Leader::OnLeave(Seat& seat) {
+  seat.left = true;
+  seat.was_member = seat.survives = false;
+  seat.join.reset();
+  Send(seat, FarewellReceipt());
+  // In a generation that goes, the others may still finish the operation that this task has
+  // finished. Whoever needs it in a further operation notices that its sockets are closed.
+  if (phase_ == Phase::kConnecting && seat.rank >= 0) {
+    Withdraw(StrCat(Describe(seat.member), " has left"));
+  }
+}
+
+void Leader::OnDepart(Seat& seat) {
+  seat.departed = true;
+  seat.was_member = seat.survives = false;
+  seat.join.reset();
+  Send(seat, FarewellReceipt{.departs = true});
+  if (seat.rank >= 0) Withdraw(StrCat(Describe(seat.member), " was asked to end"));
+}
+
+void Leader::Finish(const Status& failure) {
+  if (end_) return;
+  end_ = EndOrder{.failed = !failure.ok(), .words = std::string(Message(failure))};
+  SendToAll(*end_);
+}
+
+bool Leader::EndIsKnown() const {
+  return end_ && std::all_of(seats_.begin() + 1, seats_.end(), [](const Seat& seat) {
+           return seat.left || seat.departed || (seat.session == 0 && !seat.was_member);
+         });
+}
+
+bool Leader::TaskWaits() const {
+  return phase_ == Phase::kGoing &&
+         std::ranges::any_of(seats_, [](const Seat& seat) { return seat.join.has_value(); });
+}
+
+// ---- generations
+
+void Leader::Withdraw(const std::string& why) {
+  if (phase_ == Phase::kGathering) return;
+  for (const size_t index : ranks_) {
+    Seat& seat = seats_[index];
+    Send(seat, WithdrawOrder{.generation = number_, .why = why});
+    seat.rank = -1;
+    seat.ready = false;
+    seat.wait.reset();
+  }
+  ranks_.clear();
+  phase_ = Phase::kGathering;
+}
+
+void Leader::RefuseMisfits() {
+  const Seat& leader = seats_[0];
+  if (!leader.join) return;
+  for (Seat& seat : seats_) {
+    if (!seat.join) continue;
+    const std::string difference = FirstDifference(Describe(leader.member), leader.join->agreement,
+                                                   Describe(seat.member), seat.join->agreement);
+    if (difference.empty()) continue;
+    seat.join.reset();
+    Send(seat, RefusalOrder{StrCat("this task does not fit the group: ", difference,
+                                   ": give all tasks the same program and training file")});
+  }
+}
+
+void Leader::Proceed(Duration now) {
+  if (end_) return;
+  if (phase_ == Phase::kGathering) {
+    RefuseMisfits();
+    if (Missing(now).empty()) Form(now);
+  }
+  if (phase_ == Phase::kConnecting && Missing(now).empty()) {
+    phase_ = Phase::kGoing;
+    has_begun_ = true;
+    source_ = formed_source_;
+    for (Seat& seat : seats_) {
+      seat.was_member = seat.survives = seat.rank >= 0;
+      if (seat.was_member) NoteRivals(seat);
+      if (seat.was_member) Send(seat, GoOrder{number_});
+    }
+  }
+  NoteMissing(now);
+  NoteStuck();
+}
+
+void Leader::Form(Duration now) {
+  phase_ = Phase::kConnecting;
+  formed_ = now;
+  FormOrder order{.generation = ++number_, .members = {}, .replaced = Replaced()};
+  std::vector<int64_t> requests;
+  for (size_t index = 0; index < seats_.size(); ++index) {
+    Seat& seat = seats_[index];
+    if (!seat.join) continue;
+    seat.rank = static_cast<int>(order.members.size());
+    seat.ready = false;
+    requests.push_back(seat.join->request);
+    seat.join.reset();
+    ranks_.push_back(index);
+    order.members.push_back(seat.member);
+    if (IsNewer(seat.member, order.members[static_cast<size_t>(order.source)])) {
+      order.source = seat.rank;
+    }
+  }
+  formed_source_ = order.members[static_cast<size_t>(order.source)];
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    order.request = requests[rank];
+    Send(seats_[ranks_[rank]], order);
+  }
+}
+
+void Leader::Tick(Duration now) {
+  if (end_) return;
+  for (Seat& seat : seats_) {
+    if (seat.wait && now - seat.reported >= rules_.report_lasts) seat.wait.reset();
+  }
+  if (phase_ == Phase::kConnecting && now - formed_ >= rules_.connect_patience) {
+    Withdraw(StrCat("the members did not connect with each other within ",
+                    FormatDuration(rules_.connect_patience), "; missing: ", awaited_.text));
+  }
+  Proceed(now);
+}
+
+// ---- what the group waits for
+
+bool Leader::HasLatestState() const {
+  return std::ranges::any_of(
+      seats_, [&](const Seat& seat) { return seat.join && !IsNewer(source_, seat.member); });
+}
+
+bool Leader::MayShrink() const {
+  if (!rules_.shrinks || !has_begun_ || !HasLatestState()) return false;
+  int members = 0, present = 0;
+  for (const Seat& seat : seats_) {
+    if (!seat.was_member) continue;
+    ++members;
+    present += seat.join || (seat.survives && seat.session != 0) ? 1 : 0;
+  }
+  return 2 * present >= members;
+}
+
+bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
+  if (seat.join) return false;
+  if (&seat == &seats_[0]) return true;
+  if (seat.left) return false;
+  if (!may_shrink) return true;
+  // Another process of a task that was lost takes part once it has joined.
+  if (!seat.survives) return false;
+  return seat.session != 0 || now - seat.lost < rules_.lost_patience;
+}
+
+std::vector<const Leader::Seat*> Leader::Missing(Duration now) const {
+  std::vector<const Seat*> missing;
+  const bool may_shrink = MayShrink();
+  for (const Seat& seat : seats_) {
+    const bool awaited = phase_ == Phase::kGathering    ? IsAwaited(now, seat, may_shrink)
+                         : phase_ == Phase::kConnecting ? seat.rank >= 0 && !seat.ready
+                                                        : false;
+    if (awaited) missing.push_back(&seat);
+  }
+  return missing;
+}
+
+void Leader::NoteMissing(Duration now) {
+  std::vector<std::string> names, descriptions;
+  const std::vector<const Seat*> missing = Missing(now);
+  for (const Seat* seat : missing) {
+    names.push_back(seat->member.task);
+    descriptions.push_back(Describe(seat->member));
+  }
+  AwaitedNotice notice;
+  constexpr size_t kMostPeers = 16;
+  names.resize(std::min(names.size(), kMostPeers));
+  for (const std::string& name : names) notice.peers += (notice.peers.empty() ? "" : ", ") + name;
+  if (missing.size() == 1) notice.address = missing[0]->member.address;
+  notice.text = Enumerate(descriptions);
+  if (notice == awaited_) return;
+  awaited_ = std::move(notice);
+  SendToAll(awaited_);
+}
+
+void Leader::NoteStuck() {
+  std::vector<std::optional<RankWait>> waits;
+  if (phase_ == Phase::kGoing) {
+    for (const size_t index : ranks_) waits.push_back(seats_[index].wait);
+  }
+  StuckNotice notice;
+  if (const std::optional<Culprit> culprit = FindCulprit(waits)) {
+    const Member& member = seats_[ranks_[static_cast<size_t>(culprit->rank)]].member;
+    std::vector<std::string> waiters;
+    for (const int rank : culprit->waiters) {
+      waiters.push_back(seats_[ranks_[static_cast<size_t>(rank)]].member.task);
+    }
+    notice.peer = member.task;
+    notice.address = member.address;
+    notice.text = StrCat(Enumerate(waiters), waiters.size() == 1 ? " waits for " : " wait for ",
+                         Describe(member), " in operation ", culprit->operation, " (",
+                         culprit->name, ") of generation ", number_);
+  }
+  if (notice == stuck_) return;
+  stuck_ = std::move(notice);
+  SendToAll(stuck_);
+}
+
+}  // namespace tfjob::collectives

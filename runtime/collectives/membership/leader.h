@@ -1,0 +1,156 @@
+// Decides who belongs to a group's generation: collects the tasks that join, forms a generation
+// when all expected tasks have joined, lets it go when all of its members are connected with each
+// other, and withdraws it when a member is lost. A task that was withdrawn from a generation must
+// join again, so no task is in two generations.
+//
+// The first generation of a leader's process has all tasks that have not left. If the rules let the
+// group shrink, it later goes on with those that are there, provided that they are more than half
+// of the last generation, or exactly half: the leader is always one of them. Members that have said
+// that they end do not count. A task that comes back waits until the others join again.
+//
+// Pure: the caller passes in every event and the time, and sends what Take returns. Not
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/collectives/membership/culprit.h"
+#include "runtime/collectives/membership/membership_messages.h"
+
+namespace tfjob::collectives {
+
+struct LeaderRules {
+  // A generation whose members have not connected with each other by then is withdrawn, so that
+  // they try again: one of them may rely on a socket that its peer has lost.
+  Duration connect_patience{20s};
+  // Members repeat their reports of a wait, so an older report no longer counts.
+  Duration report_lasts{6s};
+  // Lets the group go on without members that were lost, or whose process ends. Otherwise, it waits
+  // for their replacements.
+  bool shrinks = false;
+  // How long a group that shrinks waits for a member whose session was lost to connect again.
+  Duration lost_patience{1s};
+};
+
+// A stream of a member to the leader. The caller chooses the numbers, which it never reuses.
+using SessionId = uint64_t;
+
+struct LeaderOutput {
+  std::vector<std::pair<SessionId, ToMember>> messages;
+  std::vector<SessionId> closed;  // another session of the same task has replaced these
+};
+
+class Leader {
+ public:
+  // `tasks` has the names and addresses of all tasks that train; the first one is the leader's.
+  explicit Leader(std::vector<Member> tasks, LeaderRules rules = {});
+
+  // Decides whether this process may open a session. Returns PermissionDenied if another process of
+  // its task has taken its place. Returns Unavailable if another process of its task has a session
+  // and no generation has begun: a new leader does not know which of them has replaced the other.
+  Status Admit(int task, int64_t incarnation) const;
+  // A task has opened a session, which replaces its earlier one. Returns the errors of Admit.
+  Status Connect(Duration now, int task, int64_t incarnation, SessionId session);
+  // Events of sessions that were replaced or closed have no effect.
+  void Disconnect(Duration now, SessionId session, const std::string& why);
+  void OnMessage(Duration now, SessionId session, const ToLeader& message);
+  // Call several times per second.
+  void Tick(Duration now);
+  // Ends the job: for all who are connected, and for all who connect later. `failure` is OK or
+  // state::RunFailure.
+  void Finish(const Status& failure);
+
+  LeaderOutput Take() { return std::exchange(output_, {}); }
+
+  // Returns whether the end of the job has reached every task but the first that is connected, or
+  // was a member of the latest generation and will connect again.
+  bool EndIsKnown() const;
+  // Returns whether a generation goes and another task waits to join the next one.
+  bool TaskWaits() const;
+  // Names the tasks that the group waits for, as the members were told.
+  const AwaitedNotice& awaited() const { return awaited_; }
+  const StuckNotice& stuck() const { return stuck_; }
+  int64_t generation() const { return number_; }
+  // Returns whether the task has an open session.
+  bool IsConnected(int task) const { return seats_[static_cast<size_t>(task)].session != 0; }
+  bool HasLeft(int task) const { return seats_[static_cast<size_t>(task)].left; }
+
+ private:
+  enum class Phase { kGathering, kConnecting, kGoing };
+  struct Seat {
+    Member member;
+    SessionId session = 0;       // 0: none
+    std::set<int64_t> replaced;  // earlier incarnations
+    // Processes of the task that are known so far. Once a generation begins, all but the one that
+    // takes part count as replaced.
+    std::set<int64_t> rivals;
+    std::optional<JoinRequest> join;
+    bool left = false;
+    bool departed = false;  // its process ends, or has ended, and has said so
+    // The task was in the latest generation that has begun, and has not left or departed since.
+    bool was_member = false;
+    bool survives = false;  // was_member, and it is still the same process
+    Duration lost{0};       // when the session was lost
+    int rank = -1;          // in the generation; -1: not a member
+    bool ready = false;
+    std::optional<RankWait> wait;
+    Duration reported{0};
+  };
+
+  Seat* SeatOf(SessionId session);
+  void Send(const Seat& seat, ToMember message);
+  void SendToAll(const ToMember& message);
+  static void NoteReplaced(Seat& seat, int64_t incarnation);
+  static void NoteRivals(Seat& seat);
+  std::vector<KnownProcess> Replaced() const;
+  // Takes over what a member knows from the time of an earlier leader.
+  void Hear(Duration now, const KnownProcess& process);
+  void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
+  void OnReady(Seat& seat, int64_t generation);
+  void OnWait(Duration now, Seat& seat, const WaitReport& wait);
+  void OnLeave(Seat& seat);
+  void OnDepart(Seat& seat);
+  // Gives up the seat's session.
+  void Lose(Duration now, Seat& seat, const std::string& why);
+  void Withdraw(const std::string& why);
+  // Takes the next step for which everything is there.
+  void Proceed(Duration now);
+  void RefuseMisfits();
+  void Form(Duration now);
+  // Returns whether the tasks that are there, or will soon join, may go on without the others.
+  bool MayShrink() const;
+  // Returns whether a task that has joined has the state with which the last generation began, or a
+  // newer one.
+  bool HasLatestState() const;
+  // Returns whether the next generation waits for this task.
+  bool IsAwaited(Duration now, const Seat& seat, bool may_shrink) const;
+  std::vector<const Seat*> Missing(Duration now) const;
+  void NoteMissing(Duration now);
+  void NoteStuck();
+
+  const LeaderRules rules_;
+  std::vector<Seat> seats_;  // by task
+  Phase phase_ = Phase::kGathering;
+  bool has_begun_ = false;     // a generation has begun
+  Member source_;              // of the latest generation that has begun
+  int64_t number_ = 0;         // of the latest generation that any member knows of
+  std::vector<size_t> ranks_;  // the seats of the generation, by rank
+  Duration formed_{0};
+  Member formed_source_;  // of the latest generation
+  std::optional<EndOrder> end_;
+  AwaitedNotice awaited_;
+  StuckNotice stuck_;
+  LeaderOutput output_;
+};
+
+// Returns "" if both texts are equal. Otherwise describes the first line that differs.
+std::string FirstDifference(const std::string& left_name, const std::string& left,
+                            const std::string& right_name, const std::string& right);
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,152 @@
+// Decides what a task does to take part in a group: joins, connects with the other members of the
+// generation that the leader forms, and goes when the leader says so. When the generation is
+// withdrawn, or the leader is lost, the task leaves the generation and must join again.
+//
+// Pure: the caller passes in every event, and carries out what the functions return. Not
+// thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/collectives/membership/membership_messages.h"
+
+namespace tfjob::collectives {
+
+class GroupMember {
+ public:
+  enum class Phase {
+    kIdle,        // takes part in no generation, and does not ask to
+    kJoining,     // has asked the leader to join, or will as soon as it is connected
+    kConnecting,  // connects with the other members of formation()
+    kReady,       // is connected with all of them; the leader waits for the others
+    kGoing,       // the generation has begun
+    kEnded,       // see end()
+  };
+
+  // `self` has the task's name, address and incarnation; `leader` the leader's name and address.
+  GroupMember(Member self, Member leader);
+
+  // ---- what the task wants
+
+  // Leaves the generation, if the task is in one, and joins the next. Has no effect after the end.
+  void Join(const Joining& joining);
+  // Announces that the task makes no further steps.
+  void Leave();
+  // Announces that the process ends, and that another one will go on in its place. The task takes
+  // part in no generation until the next Join.
+  void Depart();
+  // Asks the leader to end the job with this error (state::RunFailure). The phase is kEnded when it
+  // has done so.
+  void FailRun(const Status& failure);
+
+  // ---- events
+
+  // A session with the leader has begun.
+  void Connected();
+  // There is no session: it has ended, or an attempt to open one has failed.
+  void Disconnected(const Status& why);
+  // The leader does not accept this task.
+  void Refused(const Status& why);
+  void OnMessage(const ToMember& message);
+  // There is now a socket to this rank of the generation.
+  void SocketConnected(int64_t generation, int rank);
+  // An attempt to connect with this rank has failed. It will be repeated.
+  void SocketFailed(int64_t generation, int rank, const Status& why);
+  // Tells the leader why the generation cannot go on. The leader withdraws it, for the first reason
+  // that it has heard.
+  void ReportFailure(int64_t generation, const Status& why);
+  // Does the same, and leaves the generation at once.
+  void Failed(int64_t generation, const Status& why);
+  // Reports what this task has been waiting for in an operation of its generation.
+  void Report(const WaitReport& report);
+
+  // ---- state
+
+  Phase phase() const { return phase_; }
+  // Returns whether the phase is kConnecting, kReady or kGoing.
+  bool InGeneration() const {
+    return phase_ == Phase::kConnecting || phase_ == Phase::kReady || phase_ == Phase::kGoing;
+  }
+  // The generation, while InGeneration().
+  const FormOrder& formation() const { return formation_; }
+  int rank() const { return rank_; }
+  // The ranks to which there is no socket yet.
+  std::vector<int> MissingSockets() const;
+  // Why the task ends. Cancelled: the job has ended.
+  const Status& end() const { return end_; }
+  bool connected() const { return connected_; }
+  // Returns whether the leader knows of the last Leave or Depart.
+  bool farewell_heard() const { return farewell_heard_; }
+  // Returns whether this task knows that another process has taken the place of this one.
+  bool WasReplaced(const std::string& task, int64_t incarnation) const {
+    const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
+    return std::ranges::find(replaced_, process) != replaced_.end();
+  }
+  // The member of the generation that the others wait for; the text is "" if there is none.
+  const StuckNotice& stuck() const { return stuck_; }
+  // Names the tasks without which this one cannot go on, and says what they have to do. The text is
+  // "" if the task does not wait.
+  AwaitedNotice Awaited() const;
+
+  // ---- output
+
+  // Returns the messages to the leader. They are lost unless there is a session.
+  std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
+  // Returns the generation that this task has left, and why; nullopt: none since the last call. Its
+  // communicator must be aborted and its sockets closed.
+  struct Left {
+    int64_t generation = 0;
+    Status why;
+  };
+  std::optional<Left> TakeLeft() { return std::exchange(left_, std::nullopt); }
+
+ private:
+  bool IsCurrent(int64_t generation) const {
+    return InGeneration() && formation_.generation == generation;
+  }
+  enum class Farewell { kNone, kLeaves, kDeparts, kFails };
+
+  void LeaveGeneration(const Status& why);
+  void Say(Farewell farewell, const Status& why);
+  void AnnounceFarewell();
+  void AskToJoin();
+  void OnForm(const FormOrder& order);
+  void NoteProcesses(const FormOrder& order);
+  void NoteReplaced(const KnownProcess& process);
+  std::vector<KnownProcess> KnownProcesses() const;
+  void BeReadyIfConnected();
+  void End(const Status& why);
+
+  const Member self_, leader_;
+  Phase phase_ = Phase::kIdle;
+  bool connected_ = false;
+  bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
+  Farewell farewell_ = Farewell::kNone;
+  bool farewell_heard_ = false;
+  Status failure_;  // of the run, if farewell_ is kFails
+  Status why_disconnected_;
+  Joining joining_;
+  int64_t requests_ = 0;  // the number of JoinRequests
+  int64_t last_generation_ = 0;
+  FormOrder formation_;
+  int rank_ = -1;
+  std::map<std::string, int64_t> incarnations_;  // the latest, by task
+  std::vector<KnownProcess> replaced_;           // the latest, in their order
+  bool told_known_ = false;                      // in this session
+  std::vector<bool> sockets_;                    // by rank
+  Status socket_failure_;                        // of the last failed attempt
+  AwaitedNotice awaited_;                        // from the leader
+  StuckNotice stuck_;
+  Status end_;
+  std::vector<ToLeader> messages_;
+  std::optional<Left> left_;
+};
+
+}  // namespace tfjob::collectives

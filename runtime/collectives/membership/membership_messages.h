@@ -1,0 +1,133 @@
+// Defines the messages between the leader of a group and its members. They travel on one stream per
+// member, which keeps their order until it breaks. A broken stream ends the session: the next one
+// begins with a JoinRequest.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/collectives/membership/group.h"
+
+namespace tfjob::collectives {
+
+// Limits on what a peer may send.
+inline constexpr size_t kMostAgreementBytes = size_t{1} << 20;
+inline constexpr size_t kMostMessageBytes = size_t{8} << 20;
+inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
+inline constexpr size_t kMostKnown = 2 * kMostMembers;   // processes in one message
+
+// A process that has been a member of a generation. Leaders and members tell each other which ones
+// they know, so that none of them comes back after another one has taken its place, even if the
+// leader has been replaced as well.
+struct KnownProcess {
+  std::string task;
+  int64_t incarnation = 0;
+  bool replaced = false;  // another process of the task has taken its place
+  bool operator==(const KnownProcess&) const = default;
+};
+
+// Member → leader.
+struct JoinRequest {    // the member belongs to no generation
+  int64_t request = 0;  // counts the requests of this process; the FormOrder repeats it
+  int64_t step = -1;    // see Joining
+  int64_t state_generation = 0;
+  std::string agreement;
+  int64_t last_generation = 0;      // the highest number that this process has seen
+  std::vector<KnownProcess> known;  // set in the first request of a session
+  bool operator==(const JoinRequest&) const = default;
+};
+struct ReadyReport {  // all sockets of the generation are connected
+  int64_t generation = 0;
+  bool operator==(const ReadyReport&) const = default;
+};
+struct FailureReport {  // an operation of the generation has failed
+  int64_t generation = 0;
+  std::string why;
+  bool operator==(const FailureReport&) const = default;
+};
+// Tells the leader for which rank a member has been waiting. Sent during a long wait, and once more
+// when it is over; `on` is then -1.
+struct WaitReport {
+  int64_t generation = 0;
+  int64_t operation = 0;
+  std::string name;
+  int on = -1;
+  int64_t microseconds = 0;
+  bool operator==(const WaitReport&) const = default;
+};
+struct LeaveNotice {  // the member makes no further steps
+  bool operator==(const LeaveNotice&) const = default;
+};
+struct DepartNotice {  // the member belongs to no generation, and its process ends soon
+  bool operator==(const DepartNotice&) const = default;
+};
+struct RunFailureReport {  // the run has failed; the leader ends the job
+  std::string words;       // of state::RunFailure
+  bool operator==(const RunFailureReport&) const = default;
+};
+using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, LeaveNotice,
+                              DepartNotice, RunFailureReport>;
+
+// Leader → member.
+struct FormOrder {      // connect to the other members of this generation
+  int64_t request = 0;  // the JoinRequest that it answers
+  int64_t generation = 0;
+  int source = 0;
+  std::vector<Member> members;         // by rank
+  std::vector<KnownProcess> replaced;  // all that the leader knows
+  bool operator==(const FormOrder&) const;
+};
+struct GoOrder {  // all members are connected
+  int64_t generation = 0;
+  bool operator==(const GoOrder&) const = default;
+};
+struct WithdrawOrder {  // the generation is void, whether or not it has begun
+  int64_t generation = 0;
+  std::string why;
+  bool operator==(const WithdrawOrder&) const = default;
+};
+struct RefusalOrder {  // this process does not belong to the group
+  std::string why;
+  bool operator==(const RefusalOrder&) const = default;
+};
+struct AwaitedNotice {  // names the tasks without which no generation forms; "": none are missing
+  std::string peers;    // "worker 1, worker 2"
+  std::string address;  // of the only missing peer; "" if there are several
+  std::string text;     // "worker 1 (10.0.0.1:2222) and worker 2 (10.0.0.2:2222)"
+  bool operator==(const AwaitedNotice&) const = default;
+};
+struct StuckNotice {  // names the member that the others wait for in an operation; "": none
+  std::string peer, address;
+  std::string text;  // a complete sentence
+  bool operator==(const StuckNotice&) const = default;
+};
+struct FarewellReceipt {  // answers a DepartNotice, or else a LeaveNotice
+  bool departs = false;
+  bool operator==(const FarewellReceipt&) const = default;
+};
+struct EndOrder {  // the job has ended
+  bool failed = false;
+  std::string words;  // of state::RunFailure
+  bool operator==(const EndOrder&) const = default;
+};
+using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
+                              StuckNotice, FarewellReceipt, EndOrder>;
+
+// These convert a message to JSON, and back. Decoding returns DataLoss for anything that is not a
+// message within the limits above. Texts that are shown to users pass through state::PlainWords,
+// which shortens them to one line of printable characters.
+std::string Encode(const ToLeader& message);
+std::string Encode(const ToMember& message);
+StatusOr<ToLeader> DecodeToLeader(std::string_view text);
+StatusOr<ToMember> DecodeToMember(std::string_view text);
+
+// Names a task in messages: "worker 1 (10.0.0.1:2222)".
+std::string Describe(const Member& member);
+// Appends the names of all ranks that the message mentions: "… (rank 2 is worker 1 (host:port))".
+std::string NameRanks(const std::string& message, const std::vector<Member>& members);
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,291 @@
+// Runs leader, members and socket intakes of a group on a simulated network, by seeds, while the
+// members train: streams break and lose what was under way, processes crash, pause and restart (the
+// leader's, too), depart, leave and come back, replaced processes wake up again, data connections
+// are lost unnoticed or opened twice, and steps or states reach only some members. No two
+// generations may train at the same time, and no step is lost. After the faults, all tasks must
+// train together.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/base/env.h"
+#include "runtime/collectives/membership/simulated_group.h"
+#include "runtime/state/run_failure.h"
+#include "tests/sanitized.h"
+
+namespace tfjob::collectives {
+namespace {
+
+constexpr Duration kFaultsEnd{60s}, kTick{250ms}, kStep{200ms};
+
+class GroupSimulation : private SimulatedGroup {
+ public:
+  explicit GroupSimulation(uint64_t seed) : SimulatedGroup(seed) {
+    const int tasks = static_cast<int>(Number(1, 5));
+    rules_.shrinks = Chance(0.5);
+    for (int task = 0; task < tasks; ++task) {
+      tasks_.push_back({.task = StrCat("worker ", task), .address = StrCat("w", task, ":2222")});
+      names_.push_back(tasks_.back().task);
+      processes_.emplace_back();
+      After(Time(0s, 3s), [this, task] { Start(task); });
+    }
+    const int64_t faults = Number(0, 12);
+    for (int64_t i = 0; i < faults; ++i) After(Time(0s, kFaultsEnd), [this] { Fault(); });
+    Repeat(kTick, [this] { TickAll(); });
+    Repeat(kStep, [this] { Train(); });
+  }
+
+  // Returns "" if all went well.
+  std::string Run() {
+    RunUntil(kEnd - 30s, [this] { return !wrong_.empty(); });
+    if (wrong_.empty()) CheckAllTrain();
+    if (wrong_.empty() && Chance(0.5)) {
+      failed_ = Chance(0.5);
+      finished_ = true;
+      Process& leader = *processes_[0];
+      leader.leader->Finish(failed_ ? state::RunFailure("the loss is NaN") : OkStatus());
+      Pump(leader);
+      // One that starts later hears of the end, too.
+      if (tasks_.size() > 1) Restart(1, Time(0s, 5s));
+      RunUntil(kEnd, [this] { return !wrong_.empty(); });
+      if (wrong_.empty()) CheckAllEnded();
+    }
+    return wrong_;
+  }
+
+ private:
+  // Takes the process out of the group in a way that the leader hears of.
+  void Retire(Process& process, bool departs, Duration back) {
+    const int64_t incarnation = process.incarnation;
+    In(incarnation, [this, departs, back](Process& p) {
+      p.trains = false;
+      departs ? p.member->Depart() : p.member->Leave();
+      After(back, [this, incarnation = p.incarnation] {
+        In(incarnation, [this](Process& again) { JoinAgain(again); });
+      });
+    });
+  }
+
+  // A leader goes on alone if no other task is left or, if the group shrinks, when it has lost its
+  // only peer. Only the platform can then prevent that a second process of its task trains, too, as
+  // it does for a job with a single task.
+  bool MayWake(const Process& process) const {
+    const size_t alone = rules_.shrinks ? 2 : 1;
+    return process.task != 0 ||
+           (process.member->InGeneration() && process.member->formation().members.size() > alone);
+  }
+
+  void Fault() {
+    const int task = static_cast<int>(Number(0, static_cast<int64_t>(tasks_.size()) - 1));
+    std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
+    switch (Number(0, 7)) {
+      case 0:
+        return Restart(task, Time(0s, 15s));
+      case 1:
+        if (process) Pause(*process, Time(1s, 25s));
+        return;
+      case 2:
+        if (!streams_.empty())
+          Cut(streams_[static_cast<size_t>(Number(0, static_cast<int64_t>(streams_.size()) - 1))],
+              Duration(0));
+        return;
+      case 3:  // an operation fails
+        if (process) Fail(*process, Unavailable("a socket broke"));
+        return;
+      case 4:
+        if (process && process->trains) Retire(*process, Chance(0.7), Time(0s, 10s));
+        return;
+      case 5:  // is asked to end, and is replaced
+        if (process) {
+          Retire(*process, true, kEnd);
+          Restart(task, Time(0s, 15s));
+        }
+        return;
+      case 6:
+        if (process && MayWake(*process)) Restart(task, Time(0s, 15s), /*wakes=*/true);
+        return;
+      default:
+        lose_sockets_until_ = now_ + 3s;
+    }
+  }
+
+  void TickAll() {
+    for (auto& process : processes_) {
+      if (process && process->paused_until <= now_) Tick(*process);
+    }
+    for (auto& process : replaced_) {
+      if (process->paused_until <= now_) Tick(*process);
+    }
+    CheckGenerations();
+  }
+
+  // ---- what must hold
+
+  // Returns the processes of the generation if all of them are in it, and can train.
+  std::vector<Process*> CompleteGroup(const Process& process) {
+    std::vector<Process*> group;
+    if (process.member->phase() != GroupMember::Phase::kGoing) return {};
+    for (const Member& member : process.member->formation().members) {
+      Process* const other = Alive(member.incarnation);
+      if (other == nullptr || other->channel != process.channel || other->paused_until > now_ ||
+          other->member->phase() != GroupMember::Phase::kGoing) {
+        return {};
+      }
+      group.push_back(other);
+    }
+    return group;
+  }
+
+  void Train() {
+    std::set<DataChannel> seen;
+    std::vector<std::vector<Process*>> groups;
+    const auto add = [&](const std::unique_ptr<Process>& process) {
+      if (!process || seen.contains(process->channel)) return;
+      std::vector<Process*> group = CompleteGroup(*process);
+      if (group.empty()) return;
+      seen.insert(process->channel);
+      groups.push_back(std::move(group));
+    };
+    std::ranges::for_each(processes_, add);
+    std::ranges::for_each(replaced_, add);
+    Expect(groups.size() <= 1, "two generations train at the same time");
+    for (const auto& group : groups) TrainOnce(group);
+  }
+
+  void TrainOnce(const std::vector<Process*>& group) {
+    if (shared_.insert(group[0]->channel).second) return ShareState(group);
+    const std::unique_ptr<Leader>& leader = group[0]->leader;
+    if (leader != nullptr && leader->TaskWaits()) {
+      for (const Process* process : group) {
+        In(process->incarnation, [this](Process& p) { JoinAgain(p); });
+      }
+      return;
+    }
+    TakeStep(group);
+  }
+
+  // All take over the newest state. With some chance, only some do, and others lose theirs.
+  void ShareState(const std::vector<Process*>& group) {
+    const FormOrder& order = group[0]->member->formation();
+    const Member& newest = order.members[static_cast<size_t>(order.source)];
+    Variables source = group[static_cast<size_t>(order.source)]->variables;
+    source.step = std::max<int64_t>(source.step, 0);
+    CheckNoneWasReplaced(group);
+    CheckNothingIsLost(source);
+    source.generation = order.generation;
+    const bool breaks = now_ < kFaultsEnd && Chance(0.1);
+    for (size_t rank = 0; rank < group.size(); ++rank) {
+      if (breaks && Chance(0.5)) {
+        if (!HasStateOf(order.members[rank], newest)) group[rank]->variables = {};
+        continue;
+      }
+      Expect(newest.step < 0 || !HasStateOf(order.members[rank], newest) ||
+                 group[rank]->variables.id == source.id,
+             "a task keeps a state that is not that of the others");
+      group[rank]->variables = source;
+    }
+    if (breaks) Fail(*group[0], Unavailable("a socket broke"));
+  }
+
+  // A process that was replaced can only come back if no task that is there knows this, because the
+  // leader has been replaced, too. The steps of its replacement are then lost until that is back.
+  void CheckNoneWasReplaced(const std::vector<Process*>& group) {
+    for (const Process* process : group) {
+      const std::string& task = tasks_[static_cast<size_t>(process->task)].task;
+      for (const Process* other : group) {
+        Expect(!other->member->WasReplaced(task, process->incarnation),
+               "a process takes part that was replaced");
+      }
+      if (IsReplaced(process->incarnation)) committed_ = {};
+    }
+  }
+
+  // As long as a process has the state of the last step, no later generation begins with another.
+  void CheckNothingIsLost(const Variables& source) {
+    bool known = false;
+    for (const auto& process : processes_) {
+      known = known ||
+              (process && process->trains && process->variables.version() >= committed_.version());
+    }
+    Expect(!known || source.version() >= committed_.version(), "a step is lost");
+    if (!known) committed_ = {};
+  }
+
+  // Applies one step on all members. With some chance, only on some.
+  void TakeStep(const std::vector<Process*>& group) {
+    Variables next = group[0]->variables;
+    Expect(next.version() >= committed_.version(), "an earlier generation trains");
+    const int64_t before = next.id;
+    next.id = ++last_id_;
+    ++next.step;
+    const bool breaks = now_ < kFaultsEnd && Chance(0.02);
+    bool all = true;
+    for (Process* process : group) {
+      Expect(process->variables.id == before, "members have different states");
+      if (breaks && Chance(0.5)) {
+        all = false;
+      } else {
+        process->variables = next;
+      }
+    }
+    if (all) committed_ = next;
+    if (breaks) Fail(*group[0], Unavailable("a socket broke"));
+  }
+
+  void CheckGenerations() {
+    std::set<DataChannel> going;
+    for (const auto& process : processes_) {
+      if (process && process->member->phase() == GroupMember::Phase::kGoing) {
+        going.insert(process->channel);
+      }
+    }
+    if (now_ <= kFaultsEnd + 3 * kLease) return;
+    Expect(going.size() <= 1, "a task still goes in an earlier generation");
+  }
+
+  void CheckAllTrain() {
+    for (const auto& process : processes_) {
+      Expect(process != nullptr, "a process is missing");
+      if (process == nullptr) return;
+      Expect(
+          process->member->phase() == GroupMember::Phase::kGoing,
+          StrCat(tasks_[static_cast<size_t>(process->task)].task,
+                 " does not go in the end, in phase ", static_cast<int>(process->member->phase()),
+                 ": ", process->member->Awaited().text, Message(process->member->end())));
+      Expect(process->channel == processes_[0]->channel, "tasks go in several generations");
+      Expect(process->member->formation().members.size() == tasks_.size(), "a task is left out");
+    }
+  }
+
+  void CheckAllEnded() {
+    for (const auto& process : processes_) {
+      const Status& end = process->member->end();
+      Expect(process->member->phase() == GroupMember::Phase::kEnded,
+             "a task does not hear of the end");
+      Expect(failed_ ? state::IsRunFailure(end) : absl::IsCancelled(end),
+             StrCat("a task ends with ", end.ToString()));
+    }
+    Expect(processes_[0]->leader->EndIsKnown(),
+           "the leader waits for a task that knows of the end");
+  }
+
+  std::set<DataChannel> shared_;  // generations whose members have shared a state
+  Variables committed_;           // the last step that all members have applied
+  int64_t last_id_ = 0;
+};
+
+// TFJOB_SEED=n runs only the simulation with seed n.
+TEST(GroupSimulation, EverySeedEndsWithAllTasksInOneGeneration) {
+  const std::string one = GetEnv("TFJOB_SEED").value_or("");
+  if (!one.empty()) {
+    EXPECT_EQ(GroupSimulation(std::stoull(one)).Run(), "");
+    return;
+  }
+  constexpr uint64_t kSeeds = kSanitized ? 50 : 1000;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    ASSERT_EQ(GroupSimulation(seed).Run(), "") << "TFJOB_SEED=" << seed;
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::collectives

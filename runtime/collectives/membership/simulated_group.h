@@ -1,0 +1,418 @@
+// Runs the processes of a group on a simulated network: leader, members and socket intakes, with
+// streams that break and lose what was under way, and processes that crash, pause, are replaced and
+// wake up again. The test decides when.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "runtime/collectives/membership/leader.h"
+#include "runtime/collectives/membership/member.h"
+#include "runtime/collectives/membership/simulated_time.h"
+#include "runtime/collectives/membership/socket_intake.h"
+
+namespace tfjob::collectives {
+
+// A stream between a member's process and the leader's. A frame in a direction arrives after all
+// frames that were sent before it.
+struct Stream {
+  int task = 0;
+  int64_t member_process = 0, leader_process = 0;
+  SessionId session = 0;
+  bool cut = false;                // nothing arrives any more
+  bool ended[2] = {false, false};  // the member, the leader knows that it is cut
+  Duration last[2] = {};           // the time at which the latest frame arrives there
+};
+
+// The variables of a process. Two processes with the same id have the same bits.
+struct Variables {
+  int64_t step = -1;
+  int64_t generation = 0;
+  int64_t id = 0;
+  auto version() const { return std::make_pair(generation, step); }
+};
+
+struct Process {
+  int64_t incarnation = 0;
+  int task = 0;
+  bool trains = false;  // joins again when its generation ends
+  Duration paused_until{0};
+  std::unique_ptr<Leader> leader;  // of task 0 only
+  std::unique_ptr<GroupMember> member;
+  std::unique_ptr<SocketIntake> intake;
+  std::shared_ptr<Stream> stream;  // to the leader; null: none
+  bool dialling = false;
+  std::set<int> dialling_data;  // ranks
+  Variables variables;
+  DataChannel channel;  // of the generation that the member is in
+};
+
+class SimulatedGroup : protected SimulatedTime {
+ protected:
+  static constexpr Duration kEnd{160s}, kLease{10s};
+
+  explicit SimulatedGroup(uint64_t seed) : SimulatedTime(seed) {}
+
+  Duration Delay() { return Chance(0.02) ? Time(0ms, 2s) : Time(50us, 20ms); }
+  void Expect(bool condition, const std::string& what) {
+    if (!condition && wrong_.empty()) wrong_ = StrCat("at ", FormatDuration(now_), ": ", what);
+  }
+
+  // ---- processes
+
+  Process* Alive(int64_t incarnation) {
+    for (auto& process : processes_) {
+      if (process && process->incarnation == incarnation) return process.get();
+    }
+    for (auto& process : replaced_) {
+      if (process->incarnation == incarnation) return process.get();
+    }
+    return nullptr;
+  }
+  bool IsReplaced(int64_t incarnation) const {
+    return std::ranges::any_of(replaced_,
+                               [&](const auto& p) { return p->incarnation == incarnation; });
+  }
+  // Runs the event in the process, once it is not paused; never if it has ended by then.
+  void In(int64_t incarnation, std::function<void(Process&)> event) {
+    Process* const process = Alive(incarnation);
+    if (process == nullptr) return;
+    if (process->paused_until > now_) {
+      After(process->paused_until - now_, [this, incarnation, event] { In(incarnation, event); });
+      return;
+    }
+    event(*process);
+    if (Process* still = Alive(incarnation)) Pump(*still);
+  }
+
+  void Start(int task) {
+    if (processes_[static_cast<size_t>(task)]) return;
+    auto process = std::make_unique<Process>();
+    process->incarnation = next_incarnation_++;
+    process->task = task;
+    Member self = tasks_[static_cast<size_t>(task)];
+    self.incarnation = process->incarnation;
+    process->member = std::make_unique<GroupMember>(self, tasks_[0]);
+    process->intake = std::make_unique<SocketIntake>(names_, self.task);
+    if (task == 0) {
+      process->leader = std::make_unique<Leader>(tasks_, rules_);
+      EXPECT_EQ(process->leader->Connect(now_, 0, self.incarnation, kOwnSession), OkStatus());
+      process->member->Connected();
+    }
+    const int64_t incarnation = process->incarnation;
+    processes_[static_cast<size_t>(task)] = std::move(process);
+    // It joins when it has loaded its data.
+    After(Time(0s, 2s),
+          [this, incarnation] { In(incarnation, [this](Process& p) { JoinAgain(p); }); });
+    In(incarnation, [](Process&) {});
+  }
+
+  void JoinAgain(Process& process) {
+    process.trains = true;
+    process.member->Join({.step = process.variables.step,
+                          .state_generation = process.variables.generation,
+                          .agreement = "model: a\n"});
+  }
+
+  // `wakes`: the process lives on, cut off from the others, and wakes up when another one has taken
+  // its place.
+  void Restart(int task, Duration after, bool wakes = false) {
+    std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
+    if (process) {
+      const Duration later = wakes || Chance(0.2) ? kLease : Duration(0);
+      for (const auto& stream : std::vector(streams_)) {
+        if (stream->member_process == process->incarnation ||
+            stream->leader_process == process->incarnation) {
+          Cut(stream, later);
+        }
+      }
+      CloseSockets(*process, later);
+      if (wakes) {
+        process->paused_until = now_ + later + after + Time(0s, 20s);
+        replaced_.push_back(std::move(process));
+      }
+      process.reset();
+    }
+    After(after, [this, task] { Start(task); });
+  }
+
+  // The others lose a process that is silent for as long as the lease.
+  void Pause(Process& process, Duration time) {
+    process.paused_until = std::max(process.paused_until, now_ + time);
+    if (time < kLease) return;
+    for (const auto& stream : std::vector(streams_)) {
+      if (stream->member_process == process.incarnation ||
+          stream->leader_process == process.incarnation) {
+        Cut(stream, kLease);
+      }
+    }
+  }
+
+  void Fail(Process& process, const Status& why) {
+    if (process.member->phase() != GroupMember::Phase::kGoing) return;
+    In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
+  }
+
+  // The other members notice later that a process has closed its sockets.
+  void CloseSockets(const Process& process, Duration later) {
+    const DataChannel channel = process.channel;
+    if (channel.generation == 0) return;
+    for (const auto& other : processes_) {
+      if (!other || other->channel != channel || other->incarnation == process.incarnation) {
+        continue;
+      }
+      const int64_t incarnation = other->incarnation;
+      After(later + Delay(), [this, incarnation, channel] {
+        In(incarnation, [channel](Process& p) {
+          if (p.channel == channel && p.member->phase() == GroupMember::Phase::kGoing) {
+            p.member->Failed(channel.generation, Unavailable("a socket was closed"));
+          }
+        });
+      });
+    }
+  }
+
+  void Tick(Process& process) {
+    if (process.leader) process.leader->Tick(now_);
+    const bool ended = process.member->phase() == GroupMember::Phase::kEnded && !finished_;
+    if (process.task != 0 && process.stream == nullptr && !process.dialling && !ended) {
+      Dial(process);
+    }
+    DialData(process);
+    CheckWait(process);
+    Pump(process);
+  }
+
+  // Carries out what the state machines of a process ask for.
+  void Pump(Process& process) {
+    GroupMember& member = *process.member;
+    if (const auto left = member.TakeLeft()) {
+      process.intake->End();
+      CloseSockets(process, Duration(0));
+      process.channel = {};
+    }
+    if (member.InGeneration() && process.channel.generation != member.formation().generation) {
+      const Process* leader = processes_[0].get();
+      const int64_t led_by = process.task == 0           ? process.incarnation
+                             : process.stream != nullptr ? process.stream->leader_process
+                                                         : leader->incarnation;
+      process.channel = {led_by, member.formation().generation};
+      process.dialling_data.clear();
+      process.intake->Begin(process.channel, member.formation().members, member.rank());
+    }
+    for (auto& [rank, socket] : process.intake->Take()) {
+      member.SocketConnected(process.channel.generation, rank);
+    }
+    const bool goes = member.phase() == GroupMember::Phase::kGoing;
+    if (goes && gone_.insert({process.channel, process.incarnation}).second) {
+      Expect(told_to_go_.contains(process.channel), "a task goes although it was not told to");
+    }
+    if (member.phase() == GroupMember::Phase::kIdle && process.trains) JoinAgain(process);
+    if (member.phase() == GroupMember::Phase::kEnded && !failed_ && !finished_) {
+      // The leader does not know that this process had replaced the one that has woken up.
+      Expect(IsReplaced(process.incarnation) || woke_up_, "a live process is refused");
+      const int64_t incarnation = process.incarnation;
+      const int task = process.task;
+      After(0s, [this, incarnation, task] {
+        const auto& ended = processes_[static_cast<size_t>(task)];
+        if (ended && ended->incarnation == incarnation) Restart(task, 1s);
+      });
+    }
+    SendToLeader(process);
+    if (process.leader) SendToMembers(process);
+  }
+
+  // ---- streams
+
+  void Dial(Process& process) {
+    process.dialling = true;
+    const int64_t incarnation = process.incarnation;
+    After(Delay() + Delay(), [this, incarnation] {
+      Process* const process = Alive(incarnation);
+      if (process == nullptr) return;
+      process->dialling = false;
+      Process* const leader = processes_[0].get();
+      if (leader == nullptr || leader->paused_until > now_) {
+        process->member->Disconnected(Unavailable("connection refused"));
+        return;
+      }
+      auto stream = std::make_shared<Stream>();
+      stream->task = process->task;
+      stream->member_process = incarnation;
+      stream->leader_process = leader->incarnation;
+      stream->session = next_session_++;
+      if (process->member->WasReplaced(tasks_[0].task, leader->incarnation)) return;
+      const Status accepted =
+          leader->leader->Connect(now_, process->task, incarnation, stream->session);
+      if (!accepted.ok()) {
+        absl::IsPermissionDenied(accepted) ? process->member->Refused(accepted)
+                                           : process->member->Disconnected(accepted);
+        Pump(*process);
+        return;
+      }
+      woke_up_ = woke_up_ || IsReplaced(incarnation);
+      streams_.push_back(stream);
+      process->stream = stream;
+      process->member->Connected();
+      Pump(*process);
+      Pump(*leader);
+    });
+  }
+
+  // Breaks a stream. What is under way is lost. Each end hears of it later.
+  void Cut(std::shared_ptr<Stream> stream, Duration later) {
+    stream->cut = true;
+    After(later + Delay(), [this, stream] { EndForMember(stream); });
+    After(later + Delay(), [this, stream] { EndForLeader(stream); });
+    std::erase(streams_, stream);
+  }
+  void EndForMember(const std::shared_ptr<Stream>& stream) {
+    if (std::exchange(stream->ended[0], true)) return;
+    In(stream->member_process, [stream](Process& process) {
+      if (process.stream != stream) return;
+      process.stream = nullptr;
+      process.member->Disconnected(Unavailable("the connection broke"));
+    });
+  }
+  void EndForLeader(const std::shared_ptr<Stream>& stream) {
+    if (std::exchange(stream->ended[1], true)) return;
+    In(stream->leader_process, [this, stream](Process& process) {
+      process.leader->Disconnect(now_, stream->session, "the connection broke");
+    });
+  }
+
+  // `to`: 0 the member, 1 the leader.
+  void Deliver(const std::shared_ptr<Stream>& stream, int to, std::function<void(Process&)> event) {
+    stream->last[to] = std::max(stream->last[to], now_ + Delay());
+    After(stream->last[to] - now_, [this, stream, to, event = std::move(event)] {
+      if (stream->cut) return;
+      In(to == 0 ? stream->member_process : stream->leader_process,
+         [stream, to, event](Process& process) {
+           if (!stream->cut || to == 1) event(process);
+         });
+    });
+  }
+
+  void SendToLeader(Process& process) {
+    for (const ToLeader& message : process.member->TakeMessages()) {
+      if (process.task == 0) {
+        process.leader->OnMessage(now_, kOwnSession, message);
+      } else if (process.stream != nullptr) {
+        const auto stream = process.stream;
+        Deliver(stream, 1, [this, stream, message](Process& leader) {
+          leader.leader->OnMessage(now_, stream->session, message);
+        });
+      }
+    }
+  }
+
+  void SendToMembers(Process& process) {
+    LeaderOutput output = process.leader->Take();
+    for (const SessionId session : output.closed) {
+      for (const auto& stream : std::vector(streams_)) {
+        if (stream->session == session) Cut(stream, Duration(0));
+      }
+    }
+    bool own = false;
+    for (const auto& [session, message] : output.messages) {
+      Note(process, message);
+      if (session == kOwnSession) {
+        process.member->OnMessage(message);
+        own = true;
+        continue;
+      }
+      for (const auto& stream : streams_) {
+        if (stream->session != session) continue;
+        Deliver(stream, 0, [stream, message = message](Process& member) {
+          if (member.stream == stream) member.member->OnMessage(message);
+        });
+      }
+    }
+    if (own) Pump(process);
+  }
+
+  void Note(const Process& leader, const ToMember& message) {
+    if (const auto* go = std::get_if<GoOrder>(&message)) {
+      const DataChannel channel{leader.incarnation, go->generation};
+      Expect(!withdrawn_.contains(channel),
+             "the leader lets a generation go that it has withdrawn");
+      told_to_go_.insert(channel);
+    } else if (const auto* withdraw = std::get_if<WithdrawOrder>(&message)) {
+      withdrawn_.insert({leader.incarnation, withdraw->generation});
+      Expect(!withdraw->why.empty(), "a generation is withdrawn without a reason");
+    }
+  }
+
+  // ---- data connections
+
+  void DialData(Process& process) {
+    GroupMember& member = *process.member;
+    if (member.phase() != GroupMember::Phase::kConnecting) return;
+    for (const int rank : member.MissingSockets()) {
+      if (rank < member.rank() || !process.dialling_data.insert(rank).second) continue;
+      const Member target = member.formation().members[static_cast<size_t>(rank)];
+      const int64_t incarnation = process.incarnation;
+      const DataChannel channel = process.channel;
+      After(Delay(), [this, incarnation, target, channel, rank] {
+        ArriveAt(target, incarnation, channel, rank);
+      });
+    }
+  }
+
+  void ArriveAt(const Member& target, int64_t caller, const DataChannel& channel, int rank) {
+    Process* const from = Alive(caller);
+    if (from == nullptr) return;
+    Status verdict = Unavailable("connection refused");
+    Process* const to = Alive(target.incarnation);
+    if (to != nullptr && to->paused_until <= now_) {
+      const DataPeer peer{tasks_[static_cast<size_t>(from->task)].task, caller};
+      verdict = to->intake->Admit(peer, channel);
+      if (verdict.ok() && lose_sockets_until_ <= now_) {
+        to->intake->Accept(peer, channel, wire::UniqueFd());
+        Expect(!to->intake->Admit(peer, channel).ok(), "two sockets for one place");
+        Pump(*to);
+      }
+    }
+    In(caller, [channel, rank, verdict](Process& process) {
+      process.dialling_data.erase(rank);
+      if (process.channel != channel) return;
+      if (verdict.ok()) {
+        process.member->SocketConnected(channel.generation, rank);
+      } else {
+        process.member->SocketFailed(channel.generation, rank, verdict);
+      }
+    });
+  }
+
+  void CheckWait(const Process& process) {
+    const GroupMember::Phase phase = process.member->phase();
+    if (phase == GroupMember::Phase::kIdle || phase == GroupMember::Phase::kGoing ||
+        phase == GroupMember::Phase::kEnded) {
+      return;
+    }
+    const AwaitedNotice awaited = process.member->Awaited();
+    Expect(!awaited.peers.empty() && !awaited.text.empty(), "a wait names no task");
+  }
+
+  static constexpr SessionId kOwnSession = 1;
+  int64_t next_incarnation_ = 1000;
+  SessionId next_session_ = 2;
+  std::vector<Member> tasks_;
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
+  std::vector<std::shared_ptr<Stream>> streams_;     // not cut
+  Duration lose_sockets_until_{0};
+  std::set<std::pair<DataChannel, int64_t>> gone_;  // generation and process
+  LeaderRules rules_;
+  std::vector<std::unique_ptr<Process>> replaced_;  // live, although others have their places
+  bool woke_up_ = false;                            // one of them has reached a leader
+  std::set<DataChannel> told_to_go_, withdrawn_;
+  bool failed_ = false, finished_ = false;
+  std::string wrong_;
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,74 @@
+// Decides which data connections a task takes for its generations, and keeps those that arrive
+// before the leader's order to form the generation: another member may receive it earlier.
+//
+// Members of lower rank dial those of higher rank. A caller's rank follows from its identity, which
+// it has proven, so it can take no other member's place. At most one socket is kept per task.
+//
+// Pure, except that it owns sockets. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/collectives/membership/membership_messages.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+// Names the generation that a data connection is for.
+struct DataChannel {
+  int64_t leader_incarnation = 0;
+  int64_t generation = 0;
+  auto operator<=>(const DataChannel&) const = default;
+};
+std::string Print(const DataChannel& channel);  // "group-1700000000000000-12"
+// Returns nullopt for anything that Print does not return.
+std::optional<DataChannel> ParseDataChannel(const std::string& text);
+
+// The process at the other end of a connection.
+struct DataPeer {
+  std::string task;  // "worker 1"
+  int64_t incarnation = 0;
+};
+
+class SocketIntake {
+ public:
+  // `tasks` are the names of all tasks that train.
+  SocketIntake(std::vector<std::string> tasks, std::string self);
+
+  // Decides whether to take a connection. Returns FailedPrecondition, with the reason, if not.
+  Status Admit(const DataPeer& peer, const DataChannel& channel) const;
+  // Takes a connection that Admit accepts.
+  void Accept(const DataPeer& peer, const DataChannel& channel, wire::UniqueFd socket);
+
+  // Begins a generation, in which this task has this rank.
+  void Begin(const DataChannel& channel, const std::vector<Member>& members, int rank);
+  // Ends it. Connections for it are refused from now on.
+  void End() { expected_.clear(); }
+  // Returns the sockets of the generation that have arrived since the last call, by rank.
+  std::vector<std::pair<int, wire::UniqueFd>> Take();
+
+ private:
+  struct Kept {
+    int64_t incarnation = 0;
+    DataChannel channel;
+    wire::UniqueFd socket;
+  };
+  struct Expected {
+    int rank = 0;
+    int64_t incarnation = 0;
+    bool arrived = false;
+  };
+
+  const std::vector<std::string> tasks_;
+  const std::string self_;
+  DataChannel channel_;                       // of the latest generation
+  std::map<std::string, Expected> expected_;  // by task: the members of lower rank
+  std::map<std::string, Kept> kept_;          // by task
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,64 @@
+// Collects the steps of a plan. Private to this package.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+
+#include "runtime/collectives/plan/plan.h"
+
+namespace tfjob::collectives {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(Plan& plan, const Costs& costs) : plan_(plan), costs_(costs) {}
+
+  // Each returns the index of the step. An index of −1 in `after` stands for no step.
+  int Send(int peer, Slice slice, std::span<const int> after = {});
+  int Send(int peer, Slice slice, std::initializer_list<int> after) {
+    return Send(peer, slice, std::span(after.begin(), after.size()));
+  }
+  // Receives the slice into its place, or into scratch memory.
+  int Receive(int peer, Slice slice, std::initializer_list<int> after = {});
+  int ReceiveAside(int peer, Slice slice, int64_t scratch, std::initializer_list<int> after);
+  // Sets the slice to the reduction of the operands, which all have its size.
+  int Reduce(Slice target, std::span<const PlanRange> operands, std::span<const int> after);
+
+  PlanRange Values(Slice slice) const;
+  PlanRange Scratch(int64_t begin, Slice slice) const;
+  // Reserves scratch memory for as many slots of at most `elements`, and returns a slot's bytes.
+  int64_t ReserveScratch(int64_t slots, int64_t elements);
+
+  int rank() const { return plan_.rank; }
+  int ranks() const { return plan_.ranks; }
+  int root() const { return plan_.call.root; }
+  // The number of elements of the span.
+  int64_t count() const { return plan_.call.bytes / plan_.call.element_bytes; }
+  // The other ranks in the order in which this rank serves them, so that not all begin with rank 0.
+  int Peer(int i) const { return (plan_.rank + i) % plan_.ranks; }  // i in [1, ranks)
+  // The number of pieces that a slice of so many elements is cut into.
+  int Pieces(int64_t elements) const;
+
+ private:
+  int Add(Step step, std::span<const int> after);
+
+  Plan& plan_;
+  const Costs& costs_;
+};
+
+// Returns piece k of so many pieces of a slice.
+Slice PieceOf(Slice slice, int piece, int pieces);
+
+// Each adds the steps of its algorithm.
+void AddExchange(PlanBuilder& builder);                     // AllReduce
+void AddDoubling(PlanBuilder& builder);                     // AllReduce
+void AddHalving(PlanBuilder& builder);                      // AllReduce of a power of two of ranks
+void AddDirect(PlanBuilder& builder, Operation operation);  // AllReduce, ReduceScatter, Reduce
+void AddReduceAtRoot(PlanBuilder& builder);                 // Reduce: the root receives all values
+void AddGather(PlanBuilder& builder);                       // AllGather
+void AddBroadcastTree(PlanBuilder& builder);  // Broadcast: every rank receives all from its parent
+void AddBroadcastSlices(PlanBuilder& builder);  // Broadcast: the ranks pass slices on to each other
+void AddAllToAll(PlanBuilder& builder);
+void AddBarrier(PlanBuilder& builder);
+
+}  // namespace tfjob::collectives

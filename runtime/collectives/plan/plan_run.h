@@ -1,0 +1,76 @@
+// Executes a plan on behalf of one rank. Decides which sends and receives may begin, and reduces as
+// soon as all operands are there. A transport, or the simulation, moves the bytes. Start and what
+// follows it do not allocate. Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/collectives/plan/plan.h"
+
+namespace tfjob::collectives {
+
+class PlanRun {
+ public:
+  PlanRun() = default;
+  explicit PlanRun(Plan plan);
+  // Replaces the plan by MakeVariableGather. Allocates only if this gather is larger than all
+  // before.
+  void PlanVariableGather(std::span<const size_t> sizes, int rank);
+
+  const Plan& plan() const { return plan_; }
+
+  // Begins an execution. The spans have the plan's sizes and outlive it. `scratch` is aligned to
+  // 64.
+  void Start(std::span<std::byte> values, std::span<std::byte> scratch);
+
+  // A send or a receive that is not complete. `number` counts the frames of its link and direction
+  // in this execution, from 0.
+  struct Transfer {
+    const Step* step = nullptr;  // null: nothing may begin now
+    int number = 0;
+  };
+  Transfer NextSend(int peer) const { return Next(links_[static_cast<size_t>(peer)].sends); }
+  Transfer NextReceive(int peer) const { return Next(links_[static_cast<size_t>(peer)].receives); }
+  // Returns whether any send to, or receive from, the rank is left.
+  bool sends_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].sends); }
+  bool receives_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].receives); }
+
+  std::span<std::byte> Bytes(const PlanRange& range) const;
+  // Says that the next send or receive of the peer is complete.
+  void SendDone(int peer) { Complete(links_[static_cast<size_t>(peer)].sends); }
+  void ReceiveDone(int peer) { Complete(links_[static_cast<size_t>(peer)].receives); }
+  bool done() const { return left_ == 0; }
+
+ private:
+  // The transfers of one direction of a link: indices of steps in order_[begin, end).
+  struct Queue {
+    int begin = 0, next = 0, end = 0;
+  };
+  struct Link {
+    Queue sends, receives;
+  };
+
+  Transfer Next(const Queue& queue) const;
+  static bool Left(const Queue& queue) { return queue.next < queue.end; }
+  void Complete(Queue& queue);
+  void Finish(int index);
+  void Reduce(const Step& step);
+  void Prepare();
+  void CollectQueues();
+  void CollectDependents();
+
+  Plan plan_;
+  std::vector<Link> links_;     // by rank
+  std::vector<int> order_;      // the steps of all queues
+  std::vector<int> waits_for_;  // by step: the number of steps that it waits for at the start
+  std::vector<int> first_dependent_, dependents_;  // by step: who waits for it
+  std::vector<int> pending_;                       // as waits_for_, now
+  std::vector<int> finished_;                      // steps whose dependents have not been told
+  std::vector<std::span<const std::byte>> operands_;
+  std::span<std::byte> values_, scratch_;
+  size_t left_ = 0;
+};
+
+}  // namespace tfjob::collectives

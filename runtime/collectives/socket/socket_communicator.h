@@ -1,0 +1,37 @@
+// Implements a communicator over one connected stream socket per other rank. The thread that calls
+// an operation moves the bytes itself and sleeps in poll: there is no other thread, no spinning,
+// and no allocation once an operation's plan has been made (plan.h).
+//
+// A closed connection fails the operation at once if the operation still needs that rank. A rank
+// that fails tells the others why, unless it is in the middle of sending a frame; then they see
+// only that it closed its connection. Ranks that call different operations get an error that names
+// both calls: every frame repeats its sender's call, and a rank that waits for long tells the
+// others in which call it waits.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/plan/plan.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+struct SocketCommunicatorOptions {
+  int rank = 0;
+  // One per rank, connected to that rank; that of this rank is not used.
+  std::vector<wire::UniqueFd> sockets;
+  // One per rank ("worker 1"), for errors; or none.
+  std::vector<std::string> tasks;
+  Costs costs;  // equal on all ranks
+  // A rank that has waited for so long in an operation tells the others in which call it waits.
+  Duration announce_after{1s};
+};
+
+// Returns an error if the system cannot provide an eventfd.
+StatusOr<std::unique_ptr<Communicator>> MakeSocketCommunicator(SocketCommunicatorOptions options);
+
+}  // namespace tfjob::collectives

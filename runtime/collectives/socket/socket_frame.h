@@ -1,0 +1,44 @@
+// Defines the header of the frames between the ranks of a SocketCommunicator: 64 bytes, all numbers
+// little-endian. Private to this package.
+//
+//   0 magic   4 kind   5 operation's kind   6 dtype   7 reduction   8 root   12 number
+//   16 operation's number   24 bytes of the span   32 bytes of an element
+//   40 fingerprint of the plan   48 offset   56 length of the payload
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/plan/plan.h"
+
+namespace tfjob::collectives {
+
+enum class FrameKind : uint8_t {
+  kData = 1,   // one transfer of a plan
+  kCall = 2,   // says what the sender waits in; sent once to every rank after a long wait
+  kAbort = 3,  // the operation fails; `number` is the status code, and the payload its message
+  kLeave = 4,  // as kAbort, but concerns only ranks that still need the sender
+};
+
+struct FrameHeader {
+  FrameKind kind = FrameKind::kData;
+  Call call;
+  int64_t operation = 0;
+  uint64_t fingerprint = 0;
+  uint32_t number = 0;  // of the frame, on its link and in its operation, from 0
+  int64_t offset = 0;   // of the payload in the operation's values
+  int64_t length = 0;   // of the payload
+};
+
+inline constexpr size_t kFrameHeaderBytes = 64;
+inline constexpr int64_t kMostReasonBytes = 512;  // of the payload of kAbort and kLeave
+using FrameBytes = std::array<std::byte, kFrameHeaderBytes>;
+
+FrameBytes EncodeFrame(const FrameHeader& header);
+// Returns DataLoss, with what is wrong, if the bytes are no header or contain an impossible value.
+StatusOr<FrameHeader> DecodeFrame(std::span<const std::byte, kFrameHeaderBytes> bytes);
+
+}  // namespace tfjob::collectives

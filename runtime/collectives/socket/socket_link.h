@@ -1,0 +1,91 @@
+// One connected socket of a SocketCommunicator, with the frames that are under way in both
+// directions. Never waits. Used by one thread at a time. Private to this package.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/socket/socket_frame.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+class SocketLink {
+ public:
+  explicit SocketLink(wire::UniqueFd socket) : socket_(std::move(socket)) {}
+
+  int fd() const { return socket_.get(); }
+
+  // Sending. One frame of data is under way at a time, and at most one other frame, which goes
+  // before the next frame of data.
+  bool sending() const { return sent_ < size(); }
+  bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
+  // Begins a frame. The payload must stay as it is until the frame is sent.
+  void Begin(const FrameHeader& header, std::span<const std::byte> payload);
+  // Queues a frame that is not data; drops it if the last one has not been sent yet.
+  void Queue(FrameHeader header, std::string_view text);
+  // Sends what the socket takes. Returns whether it took anything.
+  StatusOr<bool> Send();
+  bool writable() const { return writable_; }
+  // The peer receives no more data. What it has sent before can still be received.
+  bool broken() const { return broken_; }
+
+  // Receiving. `header` is that of the frame under way, if its header has arrived.
+  const std::optional<FrameHeader>& header() const { return header_; }
+  bool receiving() const { return receiving_; }  // the payload has a place
+  // Says where the payload goes; its size is that of the header.
+  void ReceiveInto(std::span<std::byte> place);
+  bool received() const { return receiving_ && filled_ == place_.size(); }
+  // Forgets the frame, whose payload has been received.
+  void Next();
+  // Forgets the frame; its payload, or the rest of it, is not stored.
+  void Skip();
+  // Reads what is there of the header, or of the payload if it has a place. Returns whether there
+  // was anything. Returns DataLoss for a header that is none.
+  StatusOr<bool> Receive();
+  bool readable() const { return readable_; }
+
+  // The peer has closed its end, or the connection is broken.
+  bool ended() const { return ended_; }
+  // Tells that poll found the socket ready.
+  void Ready(bool to_read, bool to_write);
+  // Sends the queued frame if no other is under way, and ends the outgoing direction.
+  void Part();
+  // Discards what has arrived, so that closing does not reset the connection while the peer has
+  // still to read what was sent.
+  void Drain();
+
+ private:
+  static constexpr size_t kReadAhead = 8192;
+
+  size_t size() const { return header_bytes_.size() * (begun_ ? 1 : 0) + payload_.size(); }
+  StatusOr<bool> SendNotice();
+  StatusOr<bool> SendData();
+  StatusOr<bool> Sent(ssize_t count);
+  StatusOr<bool> TakeBuffered();
+  StatusOr<bool> Fill();
+
+  wire::UniqueFd socket_;
+  bool writable_ = true, readable_ = true, ended_ = false, broken_ = false;
+
+  bool begun_ = false;
+  FrameBytes header_bytes_{};
+  std::span<const std::byte> payload_;
+  size_t sent_ = 0;  // of the header and the payload
+  std::array<std::byte, kFrameHeaderBytes + kMostReasonBytes> notice_{};
+  size_t notice_size_ = 0, notice_sent_ = 0;
+
+  std::optional<FrameHeader> header_;
+  bool receiving_ = false;
+  std::span<std::byte> place_;
+  size_t filled_ = 0;
+  size_t skip_ = 0;  // bytes that come before the next header, and are not stored
+  std::array<std::byte, kReadAhead> buffer_{};  // bytes [begin_, end_) have not been used
+  size_t begin_ = 0, end_ = 0;
+};
+
+}  // namespace tfjob::collectives

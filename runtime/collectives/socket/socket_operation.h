@@ -1,0 +1,111 @@
+// Moves the frames of one operation at a time between the ranks, and sleeps in poll while there is
+// nothing to move. Private to this package.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/plan/plan_run.h"
+#include "runtime/collectives/socket/socket_link.h"
+
+namespace tfjob::collectives {
+
+class SocketOperations {
+ public:
+  SocketOperations(int rank, std::vector<wire::UniqueFd> sockets, std::vector<std::string> tasks,
+                   wire::UniqueFd wake, Duration announce_after);
+
+  int rank() const { return rank_; }
+  int ranks() const { return static_cast<int>(peers_.size()); }
+
+  // Begins an operation; returns the first error of the communicator, if there was one. If it
+  // returns OK, End must follow on the same thread.
+  Status Begin(const Call& call);
+  // Executes the plan of the operation. `run` has been started.
+  Status Drive(PlanRun& run);
+  // Ends the operation, and returns the communicator's first error, or `status` if that is none.
+  // An error is sent to the other ranks.
+  Status End(const Status& status);
+
+  // See Communicator.
+  void Abort(const Status& why);
+  Waiting CurrentWait() const;
+  // Tells the ranks that this one has left, for the destructor.
+  void Leave();
+
+ private:
+  struct Peer {
+    std::unique_ptr<SocketLink> link;           // null for this rank
+    bool sending = false;                       // a transfer of the plan is under way
+    std::array<char, kMostReasonBytes> reason;  // the payload of kAbort and kLeave
+    Status left;                                // why it has left
+    // Where it waits, as it has said last; possibly an operation that this rank has not reached.
+    int64_t announced = 0;
+    Call announced_call;
+    int64_t heard = 0;   // the latest operation of which it has sent a frame
+    bool moved = false;  // data have moved since this rank last waited for it
+  };
+  // The last calls of this rank, to be compared with those that others announce.
+  static constexpr size_t kRemembered = 8;
+
+  Status CheckWhatHasArrived();
+  StatusOr<bool> Move(int rank);
+  Status LastWords(int rank);
+  StatusOr<bool> SendTo(int rank);
+  StatusOr<bool> ReceiveFrom(int rank);
+  StatusOr<bool> ReceiveData(int rank);
+  StatusOr<bool> ReceiveReason(int rank);
+  Status CheckHeader(int rank, const FrameHeader& header) const;
+  Status TakeAnnouncement(int rank, const FrameHeader& header);
+  Status CheckAnnounced(int rank, int64_t operation, const Call& call) const;
+  const Call* PastCall(int64_t operation) const;
+  Status CheckTransfer(int rank, const FrameHeader& header,
+                       const PlanRun::Transfer& expected) const;
+  Status Mismatch(int rank, int64_t operation, const Call& call, int64_t own_operation,
+                  const Call& own) const;
+  Status Lost(int rank) const;
+  Status Wait();
+  void NoteWait(int rank, Duration now);
+  void PreparePoll();
+  int RankToWaitFor() const;
+  int PollTimeoutMs(Duration now);
+  void Announce();
+  FrameHeader Header(FrameKind kind) const;
+  void Part(FrameKind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string NameOf(int rank) const;
+
+  const int rank_;
+  const std::vector<std::string> tasks_;
+  const wire::UniqueFd wake_;
+  const Duration announce_after_;
+  std::atomic<bool> aborted_{false};
+
+  // Used by the thread of the operation; by other threads only with the lock while busy_ is false.
+  std::vector<Peer> peers_;     // by rank
+  std::vector<pollfd> polled_;  // by rank, and the eventfd
+  PlanRun* run_ = nullptr;
+  int64_t operation_ = 0;
+  Call call_;
+  std::array<Call, kRemembered> calls_;  // by the number of the operation
+  std::optional<Duration> announce_at_;  // set in the first wait of an operation
+  bool announced_ = false;
+  int waits_for_ = -1;  // the rank of the last wait in this operation
+  Duration waits_since_{0};
+
+  mutable Mutex mutex_;
+  Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool parted_ ABSL_GUARDED_BY(mutex_) = false;
+  Waiting waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::collectives

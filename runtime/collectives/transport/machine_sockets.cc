@@ -1,0 +1,278 @@
+#include "runtime/collectives/transport/machine_sockets.h"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <list>
+#include <string>
+#include <utility>
+
+namespace tfjob::collectives {
+namespace {
+
+// Connections that have proven nothing yet. Beyond this number, the oldest is closed.
+constexpr size_t kMostStrangers = 64;
+
+StatusOr<MachineNumber> RandomNumber() {
+  MachineNumber number;
+  if (getentropy(number.data(), number.size()) != 0) return ErrnoStatus(errno, "getentropy");
+  return number;
+}
+
+struct UnixAddress {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t length = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+// A name that begins with a zero byte is abstract: it belongs to the network namespace, not to the
+// file system.
+UnixAddress AddressOf(const MachineNumber& name) {
+  std::string text(1, '\0');
+  text += "tfjob-";
+  for (const std::byte byte : name) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[static_cast<unsigned>(byte) >> 4];
+    text += kDigits[static_cast<unsigned>(byte) & 15];
+  }
+  UnixAddress address;
+  std::memcpy(address.address.sun_path, text.data(), text.size());
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
+  return address;
+}
+
+StatusOr<wire::UniqueFd> UnixSocket() {
+  wire::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "a unix socket");
+  return fd;
+}
+
+bool IsOwnUser(int fd) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+// Reads a proof as far as it has arrived, and not beyond.
+class ProofReader {
+ public:
+  // Returns whether the proof is complete. Unavailable if the connection has ended.
+  StatusOr<bool> Read(int fd) {
+    while (have_ < bytes_.size()) {
+      const ssize_t got = recv(fd, bytes_.data() + have_, bytes_.size() - have_, MSG_DONTWAIT);
+      if (got > 0) {
+        have_ += static_cast<size_t>(got);
+      } else if (got == 0) {
+        return Unavailable("the connection has ended");
+      } else if (errno == EAGAIN) {
+        return false;
+      } else if (errno != EINTR) {
+        return ErrnoStatus(errno, "recv");
+      }
+    }
+    return true;
+  }
+  MachineProof proof() const { return std::bit_cast<MachineProof>(bytes_); }
+
+ private:
+  std::array<std::byte, sizeof(MachineProof)> bytes_{};
+  size_t have_ = 0;
+};
+
+class Meeting {
+ public:
+  Meeting(RankRounds& rounds, Duration patience)
+      : rounds_(rounds),
+        patience_(patience),
+        given_(static_cast<size_t>(rounds.ranks())),
+        sockets_(given_.size()) {}
+
+  StatusOr<MachineSockets> Run() {
+    ASSIGN_OR_RETURN(auto verdict, rounds_.Agree(Listen(), patience_));
+    if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
+    ASSIGN_OR_RETURN(taken_, rounds_.Exchange(given_, patience_));
+    ASSIGN_OR_RETURN(verdict, rounds_.Agree(DialHigherRanks(), patience_));
+    if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
+    // A rank may need all of its patience, so the others wait for longer.
+    ASSIGN_OR_RETURN(verdict, rounds_.Agree(Prove(), 2 * patience_));
+    if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
+    return MachineSockets{.apart = OkStatus(), .sockets = std::move(sockets_)};
+  }
+
+ private:
+  struct Stranger {
+    wire::UniqueFd socket;
+    ProofReader reader;
+  };
+
+  int rank() const { return rounds_.rank(); }
+  wire::UniqueFd& SocketOf(int rank) { return sockets_[static_cast<size_t>(rank)]; }
+
+  // Makes the offers and the socket on which this rank listens.
+  Status Listen() {
+    ASSIGN_OR_RETURN(const MachineNumber name, RandomNumber());
+    for (MachineOffer& offer : given_) {
+      offer.name = name;
+      ASSIGN_OR_RETURN(offer.number, RandomNumber());
+    }
+    ASSIGN_OR_RETURN(listener_, UnixSocket());
+    const UnixAddress address = AddressOf(name);
+    if (bind(listener_.get(), address.get(), address.length) != 0 ||
+        listen(listener_.get(), SOMAXCONN) != 0) {
+      return ErrnoStatus(errno, "listening on a unix socket");
+    }
+    return OkStatus();
+  }
+
+  // The connections wait in the queues of the higher ranks, so this does not block.
+  Status DialHigherRanks() {
+    for (int other = rank() + 1; other < rounds_.ranks(); ++other) {
+      const MachineOffer& offer = taken_[static_cast<size_t>(other)];
+      auto dialled = DialOnMachine(offer.name);
+      if (!dialled.ok()) return Annotate(dialled.status(), StrCat("dialling rank ", other));
+      SocketOf(other) = *std::move(dialled);
+      RETURN_IF_ERROR(SendProof(other));
+    }
+    return OkStatus();
+  }
+
+  Status SendProof(int other) {
+    const MachineProof proof{.rank = static_cast<uint32_t>(rank()),
+                             .number = taken_[static_cast<size_t>(other)].number};
+    if (send(SocketOf(other).get(), &proof, sizeof proof, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+        static_cast<ssize_t>(sizeof proof)) {
+      return OkStatus();
+    }
+    return Unavailable("rank ", other, " has closed its unix socket");
+  }
+
+  bool IsProof(const MachineProof& proof, int other) const {
+    return proof.rank == static_cast<uint32_t>(other) &&
+           proof.number == given_[static_cast<size_t>(other)].number;
+  }
+
+  Status Prove() {
+    const Duration deadline = RealClock().Monotonic() + patience_;
+    RETURN_IF_ERROR(AwaitLowerRanks(deadline));
+    for (int other = rank() + 1; other < rounds_.ranks(); ++other) {
+      RETURN_IF_ERROR(Annotate(AwaitAnswer(other, deadline), StrCat("the answer of rank ", other)));
+    }
+    return OkStatus();
+  }
+
+  Status AwaitAnswer(int other, Duration deadline) {
+    ProofReader reader;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool complete, reader.Read(SocketOf(other).get()));
+      if (complete) break;
+      if (!wire::AwaitSocket(SocketOf(other).get(), POLLIN, deadline)) {
+        return DeadlineExceeded("it did not come in time");
+      }
+    }
+    if (IsProof(reader.proof(), other)) return OkStatus();
+    return PermissionDenied("it does not contain the number that was sent to it");
+  }
+
+  Status AwaitLowerRanks(Duration deadline) {
+    const auto missing = [this] {
+      const auto end = sockets_.begin() + rank();
+      return std::ranges::find_if(sockets_.begin(), end,
+                                  [](const wire::UniqueFd& fd) { return !fd.valid(); }) -
+             sockets_.begin();
+    };
+    while (missing() < rank()) {
+      if (RealClock().Monotonic() >= deadline) {
+        return DeadlineExceeded("rank ", missing(), " did not prove itself in time");
+      }
+      RETURN_IF_ERROR(AwaitAny(deadline));
+      RETURN_IF_ERROR(AcceptAll());
+      std::erase_if(strangers_, [this](Stranger& stranger) { return !IsUndecided(stranger); });
+    }
+    return OkStatus();
+  }
+
+  // Waits until a stranger has come or has sent something. Returns Unavailable if a rank has gone.
+  Status AwaitAny(Duration deadline) {
+    std::vector<pollfd> entries;
+    for (int other = 0; other < rounds_.ranks(); ++other) {
+      entries.push_back({.fd = other == rank() ? listener_.get() : rounds_.of(other),
+                         .events = static_cast<short>(other == rank() ? POLLIN : POLLRDHUP),
+                         .revents = 0});
+    }
+    for (const Stranger& stranger : strangers_) {
+      entries.push_back({.fd = stranger.socket.get(), .events = POLLIN, .revents = 0});
+    }
+    const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    (void)poll(entries.data(), entries.size(), static_cast<int>(std::min<int64_t>(ms, 60'000)));
+    for (int other = 0; other < rounds_.ranks(); ++other) {
+      if (other == rank() || entries[static_cast<size_t>(other)].revents == 0) continue;
+      return Unavailable("rank ", other, " has closed its connection");
+    }
+    return OkStatus();
+  }
+
+  Status AcceptAll() {
+    for (size_t i = 0; i < kMostStrangers; ++i) {
+      wire::UniqueFd socket(
+          accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket.valid()) {
+        if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return OkStatus();
+        return ErrnoStatus(errno, "accepting connections of ranks");
+      }
+      if (!IsOwnUser(socket.get())) continue;
+      if (strangers_.size() == kMostStrangers) strangers_.pop_front();
+      strangers_.push_back({.socket = std::move(socket), .reader = {}});
+    }
+    return OkStatus();
+  }
+
+  // Takes the connection of a lower rank. Returns false if the stranger needs no more attention.
+  bool IsUndecided(Stranger& stranger) {
+    const StatusOr<bool> complete = stranger.reader.Read(stranger.socket.get());
+    if (!complete.ok()) return false;
+    if (!*complete) return true;
+    const MachineProof proof = stranger.reader.proof();
+    if (proof.rank >= static_cast<uint32_t>(rank())) return false;
+    const auto other = static_cast<int>(proof.rank);
+    if (!IsProof(proof, other) || SocketOf(other).valid()) return false;
+    SocketOf(other) = std::move(stranger.socket);
+    // If it has gone, the verdict tells.
+    (void)SendProof(other);
+    return false;
+  }
+
+  RankRounds& rounds_;
+  const Duration patience_;
+  std::vector<MachineOffer> given_, taken_;  // by rank
+  std::vector<wire::UniqueFd> sockets_;      // by rank
+  wire::UniqueFd listener_;
+  std::list<Stranger> strangers_;
+};
+
+}  // namespace
+
+StatusOr<wire::UniqueFd> DialOnMachine(const MachineNumber& name) {
+  ASSIGN_OR_RETURN(wire::UniqueFd fd, UnixSocket());
+  const UnixAddress address = AddressOf(name);
+  if (connect(fd.get(), address.get(), address.length) != 0) {
+    if (errno != ECONNREFUSED) return ErrnoStatus(errno, "connecting a unix socket");
+    return FailedPrecondition("its unix socket is not in this network namespace");
+  }
+  if (!IsOwnUser(fd.get())) return PermissionDenied("its unix socket belongs to another user");
+  return fd;
+}
+
+StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience) {
+  return Meeting(rounds, patience).Run();
+}
+
+}  // namespace tfjob::collectives
