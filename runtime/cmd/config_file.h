@@ -1,5 +1,5 @@
-// Reads a training file, the settings that override its keys, and those that it leaves to the Keras
-// model that it names.
+// Reads a training file, the settings that override its keys, and the settings that the file leaves
+// to the Keras model that it names.
 #pragma once
 
 #include <string>

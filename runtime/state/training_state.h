@@ -48,8 +48,7 @@ std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
 // Returns InvalidArgument if two variables have the same name, if a dimension is negative, if a
 // variable's dtype does not allow its update (kGradient needs float32 or float64, and kAssignAdd
 // excludes bool and uint8), if a constraint does not fit its variable, or if the optimizer is
-// invalid. The message names the variable or the
-// option.
+// invalid. The message names the variable or the option.
 Status Validate(const TrainingState& state);
 
 }  // namespace tfjob::state

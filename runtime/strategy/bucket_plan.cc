@@ -22,7 +22,7 @@ void Append(BucketPlan& plan, BucketItem& item) {
   ++plan.buckets.back().count;
 }
 
-// Splits the last items that are small together from the last bucket.
+// Moves the last items, as many as fit into a small bucket but at least one, to a new last bucket.
 void SplitLast(BucketPlan& plan) {
   Bucket& last = plan.buckets.back();
   if (last.bytes <= static_cast<size_t>(kSmallBucketBytes) || last.count < 2) return;

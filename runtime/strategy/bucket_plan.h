@@ -1,6 +1,6 @@
-// Decides which contributions of a step travel together: large buckets use the network well, small
-// ones can travel while the backward pass still runs. The plan depends on the model alone, so it is
-// the same on all ranks, whatever their batch sizes and schedules.
+// Decides which contributions of a step travel together: large buckets use the network well,
+// whereas small ones can travel while the backward pass still runs. The plan depends only on the
+// model, so it is the same on all ranks, whatever their batch sizes and schedules.
 #pragma once
 
 #include <cstddef>
@@ -42,23 +42,24 @@ struct BucketPlan {
 
 inline constexpr size_t kBucketAlignment = 64;
 // The size of the first bucket, so that the exchange begins early, and of the last one, which
-// travels when the backward pass has ended.
+// travels after the backward pass has ended.
 inline constexpr int64_t kSmallBucketBytes = 1 << 20;
 inline constexpr int64_t kDefaultBucketBytes = 4 << 20;
 inline constexpr int64_t kMostBucketBytes = 25 << 20;
 
 // Returns the contributions of a training step, in the order of BuiltGraph::contributions. Returns
-// Unimplemented, with a message that names the variable, if a contribution is not dense, or cannot
+// Unimplemented, with a message that names the variable, if a contribution is not dense or cannot
 // be averaged.
 StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition);
 
-// Packs the items in their order. Each bucket has one dtype. A bucket holds at most
-// `bytes_per_pack` bytes (at most kMostBucketBytes; 0: kDefaultBucketBytes), or a single item; the
-// first and the last bucket hold at most kSmallBucketBytes, or a single item.
+// Packs the items in their order. All items of a bucket have the same dtype. A bucket contains at
+// most `bytes_per_pack` bytes (at most kMostBucketBytes; 0: kDefaultBucketBytes), or a single
+// larger item; the first and the last bucket contain at most kSmallBucketBytes, or a single larger
+// item.
 BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack);
 
-// Returns the plan as one line, which all ranks must have in common:
-// "3 in 1216 bytes of float32, 1 in 64 bytes of float64".
+// Returns the plan as one line, which must be the same on all ranks: "3 in 1216 bytes of float32, 1
+// in 64 bytes of float64".
 std::string Describe(const BucketPlan& plan);
 
 }  // namespace tfjob::strategy

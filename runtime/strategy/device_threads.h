@@ -1,4 +1,4 @@
-// Runs a function for every device of a task at once, each on a thread of its own.
+// Runs a function for all devices of a task at the same time, each on a separate thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Reduces the contributions of a step over the ranks of a communicator, while the backward pass
-// still computes others. Contributions are packed into buckets in the communicator's memory, scaled
-// by the weight of this rank, so that the sum over all ranks is the mean. A thread reduces bucket
-// after bucket, as soon as each is complete. The totals of loss and metrics follow last.
+// Reduces the contributions of a step over the ranks of a communicator, while the backward pass is
+// still computing others. Contributions are packed into buckets in the communicator's memory,
+// scaled by the weight of this rank, so that the sum over all ranks is the mean. A thread reduces
+// bucket after bucket, as soon as each is complete. The totals of loss and metrics follow last.
 //
 //   RETURN_IF_ERROR(buckets.Connect(communicator));            // once per generation
 //   buckets.Begin({.gradient = 0.25, .assign = 0.5});          // each step
@@ -24,7 +24,7 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread, besides its own. A step allocates nothing.
+// Used by one thread, besides the one that it starts. A step allocates nothing.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.
@@ -39,8 +39,8 @@ class GradientBuckets {
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  // An operation of all ranks of the communicator, which must outlive the connection: allocates the
-  // buckets. Replaces an earlier connection.
+  // Allocates the buckets in the communicator's memory. All ranks must call it. Replaces an earlier
+  // connection. The communicator must outlive the connection.
   Status Connect(collectives::Communicator& communicator);
   // Ends the connection. The communicator is no longer used.
   void Disconnect();

@@ -1,4 +1,4 @@
-// Holds the state of a training in this process: finds the variables and slots in the store in
+// Gives access to the training state of this process: finds the variables and slots in the store in
 // which programs update them, fills them from a snapshot, and takes snapshots of them.
 #pragma once
 

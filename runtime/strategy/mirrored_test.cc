@@ -181,7 +181,7 @@ TEST(Mirrored, MovingStatisticsAreTheMeanOverDevicesWithExamples) {
   }
 }
 
-// Returns a batch of which the last row, that of the last device, is not finite.
+// Returns a batch whose last row, which the last device gets, is not finite.
 data::Batch Damaged() {
   data::Batch batch = Rows(0, 7);
   batch.tensors[0].value.data<float>().back() = std::numeric_limits<float>::infinity();

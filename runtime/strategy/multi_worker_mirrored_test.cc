@@ -38,8 +38,8 @@ ModelDefinition Define() {
 
 constexpr int64_t kNone = -1;
 
-// Returns the part of a rank of the global batch with this number. The batch `bad` has a NaN on the
-// last rank.
+// Returns a rank's part of the global batch with this number. The batch `bad` has a NaN on the last
+// rank.
 data::Batch BatchOf(int64_t batch, int rank, int ranks, int64_t bad = kNone) {
   const auto [begin, size] = collectives::SliceOf(kGlobalBatch, rank, ranks);
   Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
@@ -83,8 +83,8 @@ void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0
 }
 
 // Trains from `first` until `last`. Returns the state, or the error of a step. Expects the task to
-// report every batch once, whether it has applied the step or has taken over the state of a task
-// that has.
+// report every batch once, whether it applied the step itself or took over the state of a task that
+// did.
 StatusOr<state::Snapshot> TrainOn(Task& task, StepOutcome first, int ranks, int64_t last,
                                   int64_t bad = kNone) {
   StepOutcome outcome = first;
@@ -173,7 +173,8 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
 }
 
 // The leader lacks a step that the worker has applied. It loses the worker while it takes over the
-// worker's state, and is asked to end before they meet again. It must not save such a state.
+// worker's state, and is asked to end before the two connect again. It must not save the incomplete
+// state.
 TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
   constexpr int64_t kTotalsOfTheSecondStep = 21, kFirstVariable = 3;
   TestJob* running = nullptr;
@@ -199,7 +200,7 @@ TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
   });
 }
 
-// Ends after some steps like a process that is killed.
+// Trains for some steps and then ends like a process that is killed.
 void TrainAndDie(TestJob& job, int ranks, int rank, int64_t steps) {
   Task task;
   Create(job, ranks, rank, task);
@@ -281,8 +282,8 @@ std::vector<double> LossesTo(Task& task, StepOutcome& outcome, int64_t last) {
   return losses;
 }
 
-// Three tasks train, then two, then three again. Every step has the loss that it has without the
-// fault, because it uses the same examples.
+// Three tasks train, then two, then three again. Every step has the same loss as without the fault,
+// because it uses the same examples.
 TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   constexpr int64_t kLost = 3, kAlone = 6, kSteps = 12;
   std::vector<double> expected, actual;
@@ -342,7 +343,7 @@ TEST(MultiWorkerMirrored, AFailureOfAWorkerEndsTheRunForAll) {
   });
 }
 
-// The replacement of a leader that is lost after the last step finds the last state.
+// If the leader is lost after the last step, its replacement gets the last state.
 TEST(MultiWorkerMirrored, WorkersKeepTheLastStateUntilTheJobHasEnded) {
   TestJob job(2);
   OnThreads(2, [&](int rank) {
@@ -360,7 +361,7 @@ TEST(MultiWorkerMirrored, WorkersKeepTheLastStateUntilTheJobHasEnded) {
   });
 }
 
-// Starts two tasks, of which the second one differs. Returns whether exactly one was refused.
+// Starts two tasks, the second one with changed options. Returns whether exactly one was refused.
 bool IsRefused(const std::function<void(MultiWorkerMirroredOptions&)>& change) {
   TestJob job(2);
   std::vector<Status> started(2);

@@ -17,7 +17,7 @@
 namespace tfjob::strategy {
 
 // The number of consecutive batches that may be skipped. More would mean that the variables are
-// damaged, and not the data, so the run would never end.
+// damaged rather than the data, so the run would never end.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates only for an error, or to copy variables from a device that is not

@@ -1,5 +1,5 @@
-// Creates the strategy that keeps everything in this process. The graph itself applies the
-// optimizer.
+// Creates the strategy that trains on one device and keeps all variables in this process. The graph
+// itself applies the optimizer.
 #pragma once
 
 #include <memory>

@@ -20,8 +20,8 @@ class Connector;
 
 namespace tfjob::strategy {
 
-// Returns the definition of the variables that the servers hold, and of their updates.
-// `training_tasks` is the number of tasks that compute gradients, or 0 if it is unknown.
+// Returns the definition of the variables on the servers, and of their updates. `training_tasks` is
+// the number of tasks that compute gradients, or 0 if it is unknown.
 ps::Definition DefineParameters(const config::StrategyConfig& config,
                                 const state::TrainingState& state, int training_tasks);
 
@@ -31,8 +31,8 @@ struct ParameterServerOptions {
   std::vector<std::string> servers;  // "host:port" by index
   rpc::Identity identity;            // identity of this task
   bool chief = false;
-  // Tables (SeparableTables) with more bytes than this stay on the servers: tasks read the rows of
-  // each batch. 0: every task holds every table.
+  // Tables (SeparableTables) with more bytes than this stay on the servers, and tasks read only the
+  // rows that a batch needs. 0: every task has a copy of every table.
   int64_t table_bytes = 0;
   std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;

@@ -16,7 +16,7 @@ namespace tfjob::strategy {
 std::string PositionRecord(const ps::TaskId& task, int64_t drawn);
 
 // Returns the position of the only task that the ledger names. Returns nullopt if the ledger names
-// no task, or several, in which case the examples were distributed differently.
+// no task or several; with several, the examples were distributed differently.
 std::optional<int64_t> OnlyPosition(const std::string& ledger);
 
 // Prepares the ledger of a job with one task for a job with several tasks, among which the examples

@@ -19,7 +19,7 @@ StrategyOptions WithDenseGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.gradient_rows = false;
   options.definition.build.replica = options.replica;
-  // A rank may have no examples at all. The graph then serves to find the contributions.
+  // A rank may have no examples at all. The graph is then used only to find the contributions.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
 }
@@ -98,7 +98,7 @@ Status Replica::CheckModel() const {
   return OkStatus();
 }
 
-// All ranks compile the same graph, apart from the batch size and the replica.
+// All ranks compile the same graph, except for the batch size and the replica.
 StatusOr<uint64_t> Replica::GraphDigest() const {
   ModelDefinition common = options_.definition;
   common.build.replica = 0;

@@ -1,6 +1,7 @@
 // Carries out one device's share of synchronous data-parallel steps: computes contributions on a
 // part of the global batch, reduces them over all ranks of a communicator, and applies the result
-// to variables of its own. All ranks have equal variables before and after every step, bit for bit.
+// to its copy of the variables. Before and after every step, the variables of all ranks are equal,
+// bit for bit.
 //
 //   RETURN_IF_ERROR(replica->Connect(*communicator));        // once per communicator
 //   RETURN_IF_ERROR(replica->Compute(batch, step, shares));  // forward, backward
@@ -47,8 +48,8 @@ class Replica {
   // Describes what must be equal on all ranks: lines of the form "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
 
-  // An operation of all ranks of the communicator, which must outlive the connection. Replaces an
-  // earlier connection.
+  // All ranks of the communicator must call it. Replaces an earlier connection. The communicator
+  // must outlive the connection.
   Status Connect(collectives::Communicator& communicator);
   void Disconnect() { buckets_->Disconnect(); }
 
@@ -56,18 +57,18 @@ class Replica {
   // error, the step may be repeated with another communicator.
   //
   // Computes the contributions of this rank's part of the batch, which may be empty. The exchange
-  // begins meanwhile. `step` is the number of updates before this one. If the program fails, aborts
-  // the communicator and returns the program's error.
+  // begins while they are computed. `step` is the number of updates before this one. If the program
+  // fails, aborts the communicator and returns the program's error.
   Status Compute(const data::Batch& batch, int64_t step, const Shares& shares);
   // Waits until the contributions of all ranks have been reduced. Returns the communicator's error.
   Status Reduce();
   // Applies the reduced contributions, and adds the loss and the metrics of all ranks to `totals`.
-  // Returns false if the batch is skipped because its numbers are not finite, and
-  // state::RunFailure if the run must end. All ranks decide the same.
+  // Returns false if the batch is skipped because its numbers are not finite, and state::RunFailure
+  // if the run must end. All ranks get the same result.
   StatusOr<bool> Apply(int64_t step, MetricTotals& totals);
 
-  // Returns whether variables and slots are those of one step. They are not before Load or
-  // Broadcast has filled them, nor after Load, Broadcast or Apply has failed half-way.
+  // Returns whether all variables and slots belong to the same step. This is false before Load or
+  // Broadcast has filled them, and after Load, Broadcast or Apply has failed half-way.
   bool has_state() const { return has_state_; }
   // Returns FailedPrecondition if there is no state.
   Status CheckState() const;
@@ -76,10 +77,10 @@ class Replica {
   state::Snapshot Memory() { return state_->Memory(); }
   // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.
   Status Load(const state::Snapshot& snapshot);
-  // An operation of all ranks, after Connect: sends the state of `root`, which consists of the
+  // All ranks must call it, after Connect. Sends the state of `root`, which consists of the
   // variables, the slots, the totals of the last applied step, and the number of batches that were
-  // skipped in a row. A rank takes it over if `receive` is set; otherwise its state must be equal
-  // to that of `root` already. After an error, a receiving rank has no state.
+  // skipped in a row. A rank takes the state over if `receive` is set; otherwise its state must
+  // already equal that of `root`. After an error, a receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
   // Adds the loss and the metrics of all ranks in the last applied step, as Apply has done.
   void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }
@@ -108,8 +109,8 @@ class Replica {
   std::unique_ptr<GradientBuckets> buckets_;
   const ModelProgram* program_ = nullptr;  // of the step in progress; null: no examples
   MetricTotals own_;                       // of this rank's part
-  // Examples, sum of the losses, sums of the metrics, of all ranks: in the step in progress, and in
-  // the last one that was applied.
+  // The number of examples, the sum of the losses, and the sums of the metrics, over all ranks: for
+  // the step in progress, and for the last one that was applied.
   std::vector<double> words_, last_words_;
   bool has_state_ = false;
 };

@@ -137,7 +137,7 @@ TEST(Replica, FourRanksEqualOneDevice) {
   ExpectEqualUpdates(kTwoLayers, {3, 3, 3, 2});
 }
 
-// Trains without corrections for as long, so that differences may add up.
+// Trains for the same number of steps without resetting the state, so differences may add up.
 void ExpectEqualLosses(const char* layers, const Parts& parts) {
   constexpr int64_t kSteps = 100;
   const int64_t size = std::accumulate(parts.begin(), parts.end(), int64_t{0});
@@ -262,7 +262,7 @@ TEST(Replica, ThePaddingOfBucketsIsZeroAfterABroadcast) {
   ASSERT_EQ(Step(*replica, {2}, 0, 1, totals), OkStatus());
 }
 
-// A rank that takes over a state goes on counting where the other one is.
+// A rank that takes over a state continues the other rank's count.
 TEST(Replica, BroadcastsHowManyBatchesWereSkippedInARow) {
   const ModelDefinition definition = Define(kTwoLayers, 2);
   OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {

@@ -13,13 +13,13 @@ namespace tfjob::strategy {
 StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
                                       const cluster::TfConfig& tf_config);
 
-// Returns whether the tasks of this strategy make every batch together
+// Returns whether each task of this strategy contributes a part of every batch
 // (data::PipelineOptions::global_batch).
 bool MakesGlobalBatches(config::StrategyKind kind);
 
-// Creates the endpoint of the selected strategy, which must exist before the task's server, whose
-// handler it becomes. Reads the configuration, the cluster, the identity and the credentials of
-// the task. Returns null if the tasks form no group, and the errors of Select.
+// Creates the endpoint of the selected strategy. Create it before the task's server, because it
+// becomes the server's handler. Of the task, only the configuration, the cluster, the identity and
+// the credentials are used. Returns null if the tasks form no group. Returns the errors of Select.
 StatusOr<std::unique_ptr<collectives::Endpoint>> MakeEndpoint(const TrainingTask& task);
 
 // Creates the selected strategy. Does not wait for any other task.

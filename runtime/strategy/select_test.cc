@@ -117,7 +117,7 @@ TEST(AllStrategies, HasOneEntryPerWord) {
 }
 
 // The sparse form of TF_CONFIG does not specify the number of tasks. The strategy one_device must
-// still be refused to a task that cannot be the only one.
+// still be refused for a task that cannot be the only one.
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
   EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);

@@ -90,7 +90,7 @@ std::vector<float> OnOneDevice(const Training& training) {
   return ValuesOf(*strategy);
 }
 
-// Two servers, and three tasks. The first layer's kernel is cut into six shards of one row.
+// Two servers and three tasks. The first layer's kernel is split into six shards of one row.
 class Job {
  public:
   explicit Job(const Training& training) : definition_(TwoLayers(training, kBatch)) {

@@ -83,7 +83,7 @@ Status TableRows::Collect(Table& table) const {
   return OkStatus();
 }
 
-// Lists the distinct ids, and writes the place of each in this list.
+// Lists the distinct ids, and writes the position of each id in this list to `places`.
 void TableRows::Number(Table& table) {
   std::ranges::sort(table.sorted);
   std::ranges::fill(table.indices, -1);

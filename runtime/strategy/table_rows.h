@@ -25,17 +25,18 @@ class TableRows {
                                                       const exec::Device& device);
 
   // Finds the rows that the batch reads. `step` and `seed` are those of the run. Returns
-  // InvalidArgument for a number of a row that the table does not have, with the words of Gather.
-  // Allocates nothing.
+  // InvalidArgument, with the same message as Gather, for the number of a row that the table does
+  // not have. Allocates nothing.
   Status Find(const data::Batch& batch, int64_t step, int64_t seed);
 
   // Returns the numbers of the rows of variable `v` that Find has found: distinct and ascending,
-  // followed by -1. Empty if the variable is no table. The length and the address stay the same.
+  // followed by -1. Empty if the variable is not a table. The length and the address stay the same.
   std::span<const int64_t> Indices(int v) const;
   // Returns the memory of the values of these rows, which the caller fills before the run.
   std::span<std::byte> Values(int v);
 
-  // Feeds the values, and where in them each row is, to a program. Their addresses stay the same.
+  // Feeds to a program the values, and the position of each row in them. Their addresses stay the
+  // same.
   void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
 
  private:

@@ -28,8 +28,8 @@ inline data::Batch Rows(int64_t first, int64_t size) {
 
 enum class Slots { kWithout, kWith };
 
-// Returns the float32 values of all variables, each followed by those of its slots if `slots` says
-// so.
+// Returns the float32 values of all variables; with Slots::kWith, each is followed by the values of
+// its slots.
 inline std::vector<float> ValuesOf(const state::Snapshot& snapshot, Slots slots) {
   std::vector<float> values;
   const auto add = [&](const Tensor& tensor) {

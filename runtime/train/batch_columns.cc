@@ -18,7 +18,7 @@ StatusOr<const data::Array*> FindArray(const data::Dataset& dataset, Split split
                          "data of the formats npz and synthetic");
 }
 
-// Returns InvalidArgument if an input has the name of another feed of a graph.
+// Returns InvalidArgument if an input has the same name as another feed of a graph.
 Status CheckInputName(const std::string& name) {
   for (const std::string_view reserved :
        {model::kLabels, model::kSampleWeights, model::kStep, model::kSeed}) {
@@ -30,7 +30,7 @@ Status CheckInputName(const std::string& name) {
   return OkStatus();
 }
 
-// Returns InvalidArgument if the labels name classes, but the output has no axis of classes.
+// Returns InvalidArgument if the labels are classes, but the output has no axis of classes.
 Status CheckClasses(const config::TrainingConfig& config, const std::string& name,
                     const Shape& output) {
   if (output.rank() > 0 || config::ResolvedLabels(config) == config::LabelKind::kValue)
@@ -75,7 +75,7 @@ Status CheckLabels(const config::TrainingConfig& config, Split split, const data
                          array.file, " has labels of shape ", array.example_shape().ToString());
 }
 
-// Returns whether `longer` is the shape with another axis of 1 at its end.
+// Returns whether `longer` is `shape` followed by one more axis, of size 1.
 bool IsFollowedByOne(const Shape& shape, const Shape& longer) {
   std::vector<int64_t> dims = shape.dims();
   dims.push_back(1);

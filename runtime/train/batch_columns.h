@@ -20,7 +20,8 @@ const config::SourceConfig& SourceOf(const config::TrainingConfig& config, Split
 std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 
 // Returns the config of each output of the model (config::ForOutput). Returns InvalidArgument if
-// the training file names an output that the model does not have, or gives no loss for one.
+// the training file names an output that the model does not have, or specifies no loss for one of
+// the outputs.
 StatusOr<std::vector<config::TrainingConfig>> OutputConfigs(const config::TrainingConfig& config,
                                                             const model::Model& model);
 

@@ -1,5 +1,5 @@
-// Saves to a disk that is full, hangs or fails. No test sleeps: where time must pass, the pauses of
-// the policy are milliseconds.
+// Saves to a disk that is full, hangs or fails. No test sleeps: where time must pass, the policy's
+// delays are milliseconds.
 #include "runtime/train/checkpoint_saver.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ class CheckpointSaverTest : public testing::Test {
             },
         .policy = policy};
   }
-  // Waits for a problem whose text contains `text`, or none if `text` is "".
+  // Waits for a problem whose text contains `text`; if `text` is "", waits until there is no
+  // problem.
   bool AwaitProblem(const std::string& text) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     MutexLock lock(mutex_);

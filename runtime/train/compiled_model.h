@@ -31,10 +31,10 @@ namespace tfjob::train {
 // messages name the file and the setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
-// Replaces slots and the step of the snapshot with those of Keras' optimizer in the file. `given`
-// are the variables whose values come from a file; the others keep their initial slots, and so do
-// slots that the file's optimizer lacks. Returns InvalidArgument if the file has no state, or that
-// of an optimizer of another kind or of another model.
+// Replaces the slots and the step of the snapshot with those of Keras' optimizer in the file.
+// `given` are the variables whose values come from a file; the slots of the others keep their
+// initial values, and so do slots that the file's optimizer lacks. Returns InvalidArgument if the
+// file has no state, or that of an optimizer of another kind or of another model.
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot);
 
@@ -46,7 +46,7 @@ struct CompiledRun {
 };
 
 // `weights` is a folder with checkpoints, the prefix of a checkpoint, or another file of weights.
-// Returns nullopt if Keras lacks the loss. Returns the errors of LoadCheckpoint.
+// Returns nullopt if Keras does not have the loss. Returns the errors of LoadCheckpoint.
 StatusOr<std::optional<CompiledRun>> CompileForKeras(const config::TrainingConfig& config,
                                                      const model::Model& model,
                                                      std::span<const model::TensorType> features,

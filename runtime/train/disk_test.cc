@@ -1,6 +1,6 @@
-// Runs individual roles over a disk that is full, damaged, or does not show all files: the chief
-// keeps training, the evaluator skips what it cannot read, and tasks learn of the end without a
-// mark.
+// Runs individual roles on a disk that is full, damaged, or does not show all files. The chief
+// keeps training, the evaluator skips what it cannot read, and tasks learn that the run has ended
+// although there is no mark.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ model_dir: )",
     EXPECT_TRUE(config.ok()) << config.status();
     return *std::move(config);
   }
-  // The cluster has a chief, an evaluator, a worker and a ps; only the chief's address counts.
+  // The cluster has a chief, an evaluator, a worker and a ps; only the chief's address is used.
   TaskOptions Options(const cluster::Task& task, const std::string& more = "") {
     TaskOptions options{.config = Config(more), .job = {"uid", 0}, .files = &disk_};
     options.tf_config.task = task;

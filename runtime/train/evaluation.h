@@ -49,7 +49,8 @@ class Evaluation {
   // one per table. Returns Cancelled if `stop` is requested, and the errors of reading `stored`.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});
-  // Returns the tables (strategy.table_bytes), by index of the variable, ascending.
+  // Returns the indices of the variables that are tables (strategy.table_bytes), in ascending
+  // order.
   const std::vector<int>& tables() const;
 
   const strategy::ModelDefinition& definition() const;

@@ -181,7 +181,7 @@ class Evaluator {
   }
 
   // The chief waits for the mark, or for the same report from this task's port. If the mark cannot
-  // be written, this task stays until the chief has had time to ask.
+  // be written, this task keeps running until the chief has had time to ask.
   Status Finish() {
     summaries_->Flush(5s);
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",

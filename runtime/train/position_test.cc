@@ -1,5 +1,5 @@
-// Tests that every run of a synchronous job gives the same result, and that the position in the
-// data survives whatever happens to the job's tasks.
+// Tests that every run of a synchronous job has the same result, and that the position in the data
+// is kept whatever happens to the job's tasks.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ class PositionTest : public testing::Test, public TestCluster {
     if (!value.ok()) return {};
     return {value->data<float>().begin(), value->data<float>().end()};
   }
-  // Returns the files of the newest checkpoint, one after the other.
+  // Returns the concatenated contents of the newest checkpoint's files.
   static std::string BytesOf(const std::string& folder) {
     const std::string prefix = Newest(folder);
     std::string bytes;

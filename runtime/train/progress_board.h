@@ -25,14 +25,14 @@ class ProgressBoard {
     if (refresh_) refresh_(progress);
     return progress;
   }
-  // Never waits for the refresh, which may hang.
+  // Does not call the refresh function, which may hang.
   progress::State state() const {
     MutexLock lock(mutex_);
     return progress_.state;
   }
 
-  // From now on, Get calls refresh(progress) to complete what it returns. With null, Get calls no
-  // function any more; once SetRefresh has returned, the earlier function is not running.
+  // From now on, Get calls refresh(progress) to complete what it returns. With null, Get no longer
+  // calls a function. Once SetRefresh has returned, the previous function is not running.
   void SetRefresh(std::function<void(progress::Progress&)> refresh) {
     MutexLock lock(refresh_mutex_);
     refresh_ = std::move(refresh);
@@ -45,7 +45,8 @@ class ProgressBoard {
     change(progress_);
   }
 
-  // Shows a problem that the task survives; "" removes it. `what` names what fails: "checkpoints".
+  // Shows a problem that does not end the task; "" removes it. `what` names what fails:
+  // "checkpoints".
   void ShowProblem(const std::string& what, const std::string& problem) {
     MutexLock lock(mutex_);
     if (problem.empty()) {

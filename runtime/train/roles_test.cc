@@ -1,4 +1,4 @@
-// Runs the roles of a job as threads of one process, connected over loopback. Chief, workers,
+// Runs the roles of a job as threads of one process, connected over loopback. The chief, workers,
 // servers and evaluator complete a run together, are stopped and restarted, and join and leave.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -10,7 +10,7 @@ namespace {
 constexpr Duration kAskEvery = 2s;
 constexpr Duration kChiefAnswerTime = 500ms;
 
-// Returns whether `every` has passed since `last`, and if so sets `last` to now.
+// Returns whether `every` has passed since `last`. If so, sets `last` to `now`.
 bool Again(Duration now, Duration every, std::optional<Duration>& last) {
   if (last && now - *last < every) return false;
   last = now;

@@ -2,10 +2,10 @@
 // request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
 // CheckpointSaver (checkpoint_saver.h) feeds and obeys it.
 //
-//   training   A save that is due starts a write. While a write is in progress, no other starts; a
-//              save that becomes due meanwhile starts afterwards. A failed write is repeated with
+//   training   A save that is due starts a write. While a write is in progress, no other one starts;
+//              a save that becomes due meanwhile starts afterwards. A failed write is repeated with
 //              the newest state after `retry`, which doubles up to `slowest_retry`; a save that
-//              becomes due earlier does not wait for the repetition.
+//              becomes due before then starts at once.
 //   stopping   After the write in progress, one attempt to save the last step.
 //   ending     The same, but repeated every `retry` until it succeeds or `final_patience` has
 //              elapsed; then the mark that the run is over (run_mark.h) is written in the same way.
@@ -49,7 +49,7 @@ class SaveSchedule {
 
   // A step has ended. Call between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // The write that the last actions asked for begins. It writes the state of `step`.
+  // The write that the last actions requested begins. It writes the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
   // The write in progress has ended. In the other phases, call OnTime next.
@@ -60,8 +60,8 @@ class SaveSchedule {
   // Makes the next OnStep start a write, as soon as no other is in progress.
   void Require() { required_ = true; }
 
-  // The task is asked to stop, or training has ended; `step` is the last one. A stop that comes
-  // after an end takes precedence.
+  // OnStop: the task was asked to stop. OnEnd: training has ended. `step` is the last step. A stop
+  // after the end takes precedence.
   SaveActions OnStop(int64_t step, Duration now);
   SaveActions OnEnd(int64_t step, Duration now);
   SaveActions OnTime(Duration now);

@@ -13,9 +13,9 @@ namespace tfjob::train {
 
 std::string RecordSlots(const optimizer::Optimizer& optimizer);
 
-// Returns the suffix under which a checkpoint with this record keeps the slot, or nullopt if it has
-// no slot of this meaning. If there is no record (""), as in checkpoints by TensorFlow, returns the
-// slot's own suffix. A damaged record yields nullopt or an arbitrary suffix.
+// Returns the suffix under which a checkpoint with this record stores the slot, or nullopt if it
+// has no slot with this meaning. If there is no record (""), as in checkpoints by TensorFlow,
+// returns the slot's own suffix. A damaged record yields nullopt or an arbitrary suffix.
 std::optional<std::string> RecordedSuffix(std::string_view record,
                                           const optimizer::Optimizer& optimizer,
                                           const optimizer::Slot& slot);

@@ -5,16 +5,16 @@
 
 namespace tfjob::train {
 
-// Each duration counts from the request to stop. `answer` ends first, then `serving`, then
-// `process`.
+// Each duration counts from the request to stop. `answer` is the shortest, and `process` is the
+// longest.
 struct StopBudget {
   Duration answer;   // the step in progress may still be answered
   Duration serving;  // a parameter server still serves
   Duration process;  // then the process ends, whatever it is doing
 };
-// With Kubernetes' default grace period of 30 s, the durations are 5 s, 20 s and 25 s. A longer
-// period leaves the same margins before its end, so that the chief has nearly all of it to save a
-// checkpoint; a shorter one is divided in the same proportion.
+// With Kubernetes' default grace period of 30 s, the durations are 5 s, 20 s and 25 s. With a
+// longer period, the margins before its end stay the same, so that the chief can use nearly all of
+// it to save a checkpoint. A shorter period is divided in the same proportions.
 StopBudget BudgetOf(Duration grace_period);
 
 }  // namespace tfjob::train

@@ -68,7 +68,8 @@ struct SummaryWriter::Shared {
   std::string problem ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;
-  // True if the writer has been destroyed; do not use anything that belongs to its owner.
+  // True if the writer has been destroyed; then the thread must not use anything that belongs to
+  // the writer's owner.
   bool abandoned ABSL_GUARDED_BY(mutex) = false;
 };
 

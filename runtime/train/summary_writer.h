@@ -1,6 +1,6 @@
 // Writes summaries (TensorBoard event files) in the background. A disk that is full, fails or hangs
-// never stops the caller: the failure is logged and shown, the write is repeated, and if too many
-// summaries pile up, further ones are lost.
+// never blocks the caller: the failure is logged and shown, the write is repeated, and if too many
+// summaries are waiting, further ones are dropped.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ class Trainer {
   // and state::RunFailure if the run has failed, here or in another task.
   // `observer` may be null. May be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
-  // Announces that this task makes no further steps. If the announcement fails, closing the
+  // Announces that this task takes no further steps. If the announcement fails, closing the
   // connection has the same effect.
   void Leave();
 
@@ -115,7 +115,7 @@ class Trainer {
   bool filled_ = false;                   // this task has provided a state
   bool job_over_ = false;                 // the chief ended the job
   // Set on any thread: training tasks, or servers, were asked to end, and the observer has not been
-  // told yet.
+  // notified yet.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
