@@ -7,8 +7,9 @@ namespace {
 
 using Types = std::vector<std::vector<TensorType>>;
 
-// Lengths to try. Pooling and strided layers divide the first ones, and windows fit into them. The
-// lengths that inputs state follow: a layer may need equal ones.
+// Lengths to try. The first ones are powers of 2, which pooling and strided layers can divide and
+// most windows fit into. The lengths that the inputs state come last, because a layer may need
+// equal lengths.
 std::vector<int64_t> LengthsToTry(const Model& model) {
   std::vector<int64_t> lengths = {64, 128, 512, 2048, 32, 16, 8, 4, 2, 1};
   for (const std::optional<TensorType>& stated : StatedInputs(model)) {
@@ -37,7 +38,7 @@ struct Trial {
   int64_t length = 0;
 };
 
-// Tries the lengths but `other`.
+// Tries all lengths except `other`.
 StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   Status first_error;
   for (int64_t length : LengthsToTry(model)) {
@@ -111,7 +112,7 @@ StatusOr<Types> StatedCallTypes(const Model& model) {
   if (!HasAnyLength(model)) return CallTypes(model, WithLength(model, 0));
   ASSIGN_OR_RETURN(Trial trial, FirstThatFits(model, 0));
   const StatusOr<Trial> other = FirstThatFits(model, trial.length);
-  // If only one length fits, it is not free.
+  // If only one length fits, the length is fixed.
   if (other.ok()) Compare(other->types, trial.types);
   return std::move(trial.types);
 }

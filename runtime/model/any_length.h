@@ -1,5 +1,5 @@
-// Handles lengths that a model does not state: Keras' null in `batch_shape: [null, null, 3]`. They
-// are those of the data, and may differ between runs of a model, but not within one.
+// Handles lengths that a model does not state: Keras' null in `batch_shape: [null, null, 3]`. The
+// data determine them. They may differ between runs of a model, but not within one.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ bool HasAnyLength(const Model& model);
 std::string StatedText(const Shape& stated);
 // Returns whether examples of this shape fit the stated one.
 bool FitsStated(const Shape& stated, const Shape& shape);
-// Returns the shape in which an input takes the examples of an array. As in Keras, a last axis of 1
-// may be missing in the data, or in the model. Returns `array` if it does not fit.
+// Returns the shape that the examples of an array have when they are fed to an input. As in Keras,
+// a last axis of 1 may be missing in the data or in the model. Returns `array` if it does not fit.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
 // Returns the types of the model's inputs, each unstated length replaced by an example, with which

@@ -101,7 +101,7 @@ TEST(AnyLength, IsWrittenAsNull) {
   EXPECT_EQ(WriteKerasJson(*ReadJson(written)), written);
 }
 
-// Reshape takes 50 steps only, which no example has.
+// Reshape requires 50 steps, which no example has.
 TEST(AnyLength, AModelThatFitsNoExampleIsReadAndWritten) {
   const StatusOr<Model> model = ReadJson(
       ModelOf({InputOf("i", {nullptr, nullptr}),

@@ -69,8 +69,8 @@ class ArgumentVisitor {
   // applies to all of them. A list has one element per axis: a pair, or one number for both sides.
   // For a single axis, the list may be the pair itself.
   virtual void Margins(std::string_view name, std::vector<int64_t>& value) = 0;
-  // A list of pairs [before, after] of numbers of at least 0, as many as there are: [before, after,
-  // before, …].
+  // A list of one or more pairs [before, after] of numbers of at least 0. They are stored as
+  // [before, after, before, …].
   virtual void Pairs(std::string_view name, std::vector<int64_t>& value) = 0;
   // One number, or a list of one number.
   virtual void Axis(std::string_view name, int64_t& value) = 0;

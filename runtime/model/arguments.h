@@ -1,5 +1,5 @@
 // Reads a class name with its arguments, the form in which Keras and the training file write layers
-// and initialisers.
+// and initializers.
 #pragma once
 
 #include <initializer_list>

@@ -30,7 +30,7 @@ struct CallForm {
   std::vector<History> inputs;
   // The masks of the inputs, if they are given: as many as there are inputs.
   std::vector<std::optional<History>> masks = {};
-  // The layer with the arguments of this call, if it takes others than its inputs.
+  // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config;
 };
 

@@ -91,7 +91,7 @@ class Product {
     for (char letter : letters) dims.push_back(sizes_.at(letter));
     return Shape(std::move(dims));
   }
-  // The sizes of the letters, at least one of them, before `last`.
+  // The sizes of the letters (or a single 1 if there are no letters), followed by `last`.
   Shape Dims(const std::string& letters, int64_t last) const {
     std::vector<int64_t> dims = Dims(letters).dims();
     if (dims.empty()) dims.push_back(1);

@@ -64,7 +64,7 @@ class ForwardPass {
     Collect(part, first);
   }
 
-  // Gives the call its layer's variables. Returns the index of the first one.
+  // Passes the layer's variables to the call. Returns the index of the first one.
   size_t VariablesOf(const Call& call, LayerCall& part) {
     const size_t count = ConfigOf(model_, call).Variables(part.ExampleTypes()).size();
     const auto [found, first_call] = first_variable_.try_emplace(call.layer, next_variable_);

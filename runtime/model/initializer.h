@@ -1,4 +1,4 @@
-// Computes the initial values of variables with Keras' initialisers
+// Computes the initial values of variables with Keras' initializers
 // (keras.io/api/layers/initializers). The random numbers differ from Keras': they come from Philox,
 // keyed by the seed and the variable's name, so every task computes the same values.
 #pragma once
@@ -75,13 +75,14 @@ Status CheckShape(const Initializer& initializer, const Shape& shape);
 //
 // Fans are computed as in Keras. The last two dimensions are fan in and fan out. If there are more
 // dimensions, both fans are multiplied by the receptive field, which is the product of the other
-// dimensions. Normal numbers are drawn by the Box-Muller method. A truncated normal number is
-// redrawn if it is more than two standard deviations from the mean. To make up for this, variance
-// scaling divides its standard deviation by 0.87962566103423978.
+// dimensions. Normally distributed numbers are drawn by the Box-Muller method. For a truncated
+// normal distribution, a number is redrawn if it is more than two standard deviations from the
+// mean. To make up for this, variance scaling divides its standard deviation by
+// 0.87962566103423978.
 //
-// Orthogonal takes the last axis as columns and all others together as rows. The columns are
-// orthonormal or, if there are fewer rows than columns, the rows. They are computed from a matrix
-// of normal numbers.
+// Orthogonal treats the last axis as columns, and all others together as rows. The columns are
+// orthonormal; if there are fewer rows than columns, the rows are. They are computed from a matrix
+// of normally distributed numbers.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -84,7 +84,7 @@ std::string_view Name(LossKind kind);
 // Returns InvalidArgument if an argument of the loss is out of range.
 Status ValidateLoss(const Loss& loss);
 
-// Says which labels a loss or a metric takes.
+// Specifies which labels a loss or a metric takes.
 enum class LabelForm {
   kClasses,  // class numbers: int64, like the output without its last axis
   kRows,     // float32, like the output: one-hot rows, or probabilities

@@ -53,7 +53,7 @@ std::string GiversOf(const Model& model, const Call& call) {
   return givers;
 }
 
-// Refuses masks that are no bool values with the first axes of their inputs.
+// Returns an error if a mask is not bool, or if its axes are not the first axes of its input.
 Status CheckMasks(const Model& model, const Types& types, const Call& call,
                   std::span<const TensorType> in) {
   for (size_t i = 0; i < call.masks.size(); ++i) {
@@ -127,7 +127,8 @@ Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
   return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));
 }
 
-// `first` says that this is the layer's first call: it has its variables, and may state its input.
+// `first` is true for the layer's first call, which alone checks the layer's variables and stated
+// input.
 StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);

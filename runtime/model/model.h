@@ -36,10 +36,11 @@ struct ValueRef {
 struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
-  // The masks that the file gives for the inputs, bool with the first axes of the inputs. An input
-  // without one, which has `call` -1, or beyond the list's end, has the mask of its value.
+  // The masks that the file specifies for the inputs: bool values whose axes are the first axes of
+  // the inputs. If the element for an input has `call` -1 or is missing at the end of the list, the
+  // input has the mask of its value.
   std::vector<ValueRef> masks = {};
-  // The layer with the arguments of this call, if it takes others than its inputs.
+  // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config = {};
 };
 

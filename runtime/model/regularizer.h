@@ -36,12 +36,12 @@ StatusOr<Regularizer> ReadRegularizer(const JsonField& field);
 // Writes Keras 3's form; null for kNone.
 Json WriteRegularizer(const Regularizer& regularizer);
 
-// Returns InvalidArgument if the regularizer cannot take a value of this shape: kOrthogonal needs a
-// matrix.
+// Returns InvalidArgument if the regularizer cannot be applied to a value of this shape:
+// kOrthogonal needs a matrix.
 Status CheckShape(const Regularizer& regularizer, const Shape& shape);
 
-// Returns the penalty, a scalar of x's type. Requires a kind but kNone, and a shape that CheckShape
-// accepts.
+// Returns the penalty, a scalar of x's type. Requires a kind other than kNone, and a shape that
+// CheckShape accepts.
 graph::Output Penalty(graph::Builder& b, const Regularizer& regularizer, graph::Output x);
 
 // Returns the penalty of a layer's output [batch, …], divided by the batch size, as Keras does.

@@ -11,12 +11,13 @@
 namespace tfjob::keras {
 
 // Returns the training file's name for a class, a function or an abbreviation of Keras:
-// "MeanSquaredError", "mean_squared_error" and "mse" give "mean_squared_error". Other names give
-// names that no training file accepts.
+// "mean_squared_error" for "MeanSquaredError", "mean_squared_error" and "mse". For any other name,
+// returns a name that no training file accepts.
 std::string TrainingName(std::string_view written);
 // Returns the optimizer's name in the training file: "adam".
 std::string OptimizerName(optimizer::Kind kind);
-// Returns Keras' class: "MeanSquaredError". `metric`: of the metric of this name.
+// Returns Keras' class: "MeanSquaredError". With `metric`, returns the class of the metric of this
+// name.
 std::string ClassName(std::string_view name, bool metric);
 
 // Erases the arguments of a metric that have Keras' default value.

@@ -34,7 +34,8 @@ std::vector<std::vector<std::string>> SlotGroups(const optimizer::Optimizer& opt
     }
     return groups;
   }
-  // All others make two slots together. A third one is that of amsgrad.
+  // All other optimizers make their first two slots together. A third slot, that of amsgrad,
+  // follows.
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, own.size()));
   groups.emplace_back(own.begin(), middle);
   groups.emplace_back(middle, own.end());

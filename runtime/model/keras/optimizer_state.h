@@ -56,8 +56,8 @@ struct OptimizerState {
 
 // Reads the state of `optimizer` from a .keras or .h5 file, or from weights of Keras 3
 // (NAME.weights.h5). `model` is the model in the file if that is a whole model, and otherwise the
-// model to which the weights belong. Returns InvalidArgument if the file has no such state, or that
-// of another optimizer or model, as far as their variables show it.
+// model to which the weights belong. Returns InvalidArgument if the file has no such state, or if
+// its variables show that it is the state of another optimizer or model.
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,
                                             std::span<const model::VariableSpec> variables,
                                             const optimizer::Optimizer& optimizer);

@@ -38,7 +38,7 @@ inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5"
 //   .h5            keras.models.load_model; the older format, as a whole model
 //   .safetensors   the weights by the names of the variables
 // The first and the third contain the settings of compile() and the state of the optimizer, if
-// `compiled` is set. Equal models give equal files. Replaces the file only once the new one is
+// `compiled` is set. Equal models result in equal files. Replaces the file only once the new one is
 // complete.
 //
 // Returns InvalidArgument for any other name, and the errors of Groups (layout.h).

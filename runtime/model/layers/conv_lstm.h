@@ -25,7 +25,8 @@ struct ConvLSTM {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // Drop elements of the inputs and of the state: others for each gate, the same in each step.
+  // Drop elements of the inputs and of the state: different ones for each gate, but the same ones
+  // in each step.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // the outputs of all steps, instead of the last one

@@ -24,7 +24,7 @@ struct WindowArguments {
   // Returns windows of one element, which fit any example of the right rank.
   static WindowArguments Ones(int rank);
 
-  // Returns those of some axes.
+  // Returns the windows of `count` axes, starting with axis `first`.
   WindowArguments Part(size_t first, size_t count) const;
 
   // Returns the windows over examples of shape [height,width,channels] or [steps,channels].

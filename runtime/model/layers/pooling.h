@@ -27,8 +27,8 @@ struct Pooling {
 };
 
 // Computes the maximum or the average of each channel over the whole example: [channels], or with
-// keepdims [1…,channels]. GlobalAveragePooling1D averages the steps that its mask counts, as in
-// Keras.
+// keepdims [1…,channels]. As in Keras, GlobalAveragePooling1D averages only the steps for which its
+// mask is true.
 template <PoolingKind kKind, int kRank>
 struct GlobalPooling {
   static constexpr std::string_view kClass = kKind == PoolingKind::kMax

@@ -65,7 +65,7 @@ void RecurrentArguments::Visit(ArgumentVisitor& visitor) {
   visitor.Only("stateful", "false");
   visitor.Flag("zero_output_for_mask", zero_output_for_mask);
   visitor.Retired("time_major", "false");
-  // How Keras computes the same.
+  // These only select how Keras computes the same result.
   for (const char* name : {"unroll", "use_cudnn"}) visitor.Ignored(name);
 }
 

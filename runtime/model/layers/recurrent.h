@@ -23,8 +23,8 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // Drop elements of the inputs and of the state, the same ones in each step. If
-  // recurrent_dropout is set, each gate drops others.
+  // Drop elements of the inputs and of the state, the same ones in each step. If recurrent_dropout
+  // is set, each gate drops different ones.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // the outputs of all steps, instead of the last one
@@ -35,7 +35,7 @@ struct RecurrentArguments {
 
   // Lists the arguments of the layer.
   void Visit(ArgumentVisitor& visitor);
-  // Lists only those of its cell.
+  // Lists only the arguments of its cell.
   void VisitCell(ArgumentVisitor& visitor);
   int gates() const;
   int states() const { return kind == CellKind::kLSTM ? 2 : 1; }

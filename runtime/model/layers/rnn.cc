@@ -14,7 +14,8 @@ Status NotCallable(std::string_view class_name) {
   return InvalidArgument(class_name, " computes a single step; pass it to an RNN layer");
 }
 
-// A cell as a recurrent layer of its own, which takes the sequences as input 0, then its states.
+// A cell that is run as a separate recurrent layer. Its inputs are the sequences and then its
+// states.
 struct CellPass {
   const Layer* cell = nullptr;
   RecurrentArguments arguments;

@@ -1,5 +1,5 @@
 // Defines windows over volumes [depth,height,width,channels], and convolutions that are computed
-// from those over their planes.
+// from convolutions over their planes.
 #pragma once
 
 #include "runtime/model/layers/padding.h"

@@ -31,11 +31,11 @@ struct OperationKind {
   std::vector<graph::Output> (*apply)(const OperationCall& call);
 };
 
-// Return those of logical.cc, activations.cc and arrays.cc.
+// Return the functions that logical.cc, activations.cc and arrays.cc define.
 std::span<const OperationKind> LogicalOperations();
 std::span<const OperationKind> ActivationOperations();
 std::span<const OperationKind> ArrayOperations();
-// Returns those of all files.
+// Returns the functions of all files.
 std::span<const OperationKind> AllOperations();
 
 // The most elements of a constant that an operation adds to the graph, so that a file cannot ask
