@@ -2,8 +2,8 @@
 // request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
 // CheckpointSaver (checkpoint_saver.h) feeds and obeys it.
 //
-//   training   A save that is due starts a write. While a write is in progress, no other one starts;
-//              a save that becomes due meanwhile starts afterwards. A failed write is repeated with
+//   training   A save that is due starts a write. While a write is in progress, no other starts; a
+//              save that becomes due meanwhile starts afterwards. A failed write is repeated with
 //              the newest state after `retry`, which doubles up to `slowest_retry`; a save that
 //              becomes due before then starts at once.
 //   stopping   After the write in progress, one attempt to save the last step.
