@@ -35,11 +35,11 @@ struct Slice {
   int64_t count = 0;
   bool operator==(const Slice&) const = default;
 };
-// Splits `count` elements into `ranks` slices whose sizes differ by one at most; the first
-// (count mod ranks) slices have one more element.
+// Splits `count` elements into `ranks` slices whose sizes differ by at most one; the first (count
+// mod ranks) slices have one more element.
 Slice SliceOf(int64_t count, int rank, int ranks);
 
-// Tells for which rank an operation waits. See Communicator::CurrentWait.
+// Describes what an operation is waiting for. See Communicator::CurrentWait.
 struct Waiting {
   int64_t operation = 0;  // number of the operation in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
@@ -64,9 +64,9 @@ class Communicator {
     virtual ~Memory() = default;
     virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
   };
-  // An operation of all ranks, which must allocate equal sizes. The memory is zero. It may outlive
-  // the communicator. All operations also take spans in other memory, at the price of a copy where
-  // the transport needs one.
+  // An operation of all ranks, which must allocate equal sizes. The memory is filled with zeros. It
+  // may outlive the communicator. All operations also accept spans in other memory, but if the
+  // transport needs it, they then copy.
   virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
 
   // Replaces `values` with the reduction of all ranks' values.
@@ -74,12 +74,12 @@ class Communicator {
   // Replaces this rank's slice (SliceOf) with the reduction of all ranks' values. The other slices
   // become undefined.
   virtual Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
-  // Replaces every other slice with the value that it has on its rank. Slices are counted in
-  // elements of `element_bytes`.
+  // Replaces every other slice with the values that it has on the rank to which it belongs. Slices
+  // are counted in elements of `element_bytes`.
   virtual Status AllGather(std::span<std::byte> values, size_t element_bytes) = 0;
-  // Sets `all` to the bytes of every rank, one after the other, and `sizes` to their numbers. Ranks
-  // may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank if
-  // `all` would exceed `most_bytes`. Reuses the capacity of both vectors.
+  // Sets `all` to the concatenated bytes of all ranks, and `sizes` to the number of bytes of each.
+  // Ranks may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank
+  // if `all` would exceed `most_bytes`. Reuses the capacity of both vectors.
   virtual Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
                                    std::vector<std::byte>& all, std::vector<size_t>& sizes) = 0;
   // Replaces the values with those of `root`.
@@ -95,14 +95,14 @@ class Communicator {
   virtual Status Barrier() = 0;
 
   // Makes the operation in progress and all later ones fail with `why`, an error, on this rank and
-  // on all others. Those fail with the same reason, unless it does not reach them: over sockets, a
-  // rank that aborts while it sends a frame can only close its connections, which is Unavailable.
-  // An operation that has begun may still succeed on a rank that needs no other any more. If
-  // several ranks abort, each one fails with the reason that it learns first. Does nothing after an
-  // error.
+  // on all others. The others fail with the same error, unless it does not reach them: over
+  // sockets, a rank that aborts while it sends a frame can only close its connections, so the
+  // others get Unavailable. An operation that has begun may still succeed on a rank that no longer
+  // needs any other. If several ranks abort, each rank fails with the first error that reaches it.
+  // Does nothing after an error.
   virtual void Abort(const Status& why) = 0;
-  // Returns for which rank the operation in progress waits, and since when it has not received
-  // anything from it. Between two waits, `on` is −1 for a moment.
+  // Returns which rank the operation in progress waits for, and since when it has received nothing
+  // from that rank. Between two waits, `on` is −1 for a moment.
   virtual Waiting CurrentWait() const = 0;
 };
 

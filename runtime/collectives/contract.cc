@@ -18,7 +18,8 @@ uint64_t Random(uint64_t seed) {  // SplitMix64
   return seed ^ (seed >> 31);
 }
 
-// Element i of a rank. Values of very different sizes: sums in another order have other bits.
+// Returns element i of a rank. The values differ so much in size that sums in another order have
+// other bits.
 template <typename T>
 T ValueOf(int rank, int64_t i) {
   const uint64_t random = Random(static_cast<uint64_t>(rank) << 32 ^ static_cast<uint64_t>(i));
@@ -43,7 +44,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// The rule of reduction.h, written once more.
+// A second implementation of the rule of reduction.h.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -226,7 +227,7 @@ std::string FirstDifference(Communicator& communicator, const std::vector<int64_
 
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts) {
   const std::string difference = FirstDifference(communicator, counts);
-  // The other ranks may have found no difference, and wait for this one.
+  // The other ranks may have found no difference, and may be waiting for this one.
   if (!difference.empty())
     communicator.Abort(Internal("rank ", communicator.rank(), ": ", difference));
   return difference;

@@ -1,4 +1,4 @@
-// Makes errors of reasons that other ranks report. Private to the rooms of collectives.
+// Makes errors from the reasons that other ranks report. Private to the rooms of collectives.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace tfjob::collectives {
 
-// Returns the error with this code, or with `otherwise` if it is the code of no error. The bytes
-// come from a peer and may be anything: control characters, and bytes beyond ASCII if the text is
-// not UTF-8, become '?'.
+// Returns the error with this code, or with `otherwise` if no error has this code. The text comes
+// from a peer and may contain any bytes: control characters become '?', and so do bytes beyond
+// ASCII if the text is not UTF-8.
 Status ReasonOfPeer(uint32_t code, std::string_view text, StatusCode otherwise);
 
 }  // namespace tfjob::collectives

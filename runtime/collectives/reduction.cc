@@ -19,7 +19,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// A block of every level of the tree stays in the first-level cache.
+// Small enough that one block for each level of the tree stays in the first-level cache.
 constexpr size_t kBlockBytes = 4096;
 
 struct Sum {

@@ -12,7 +12,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// The rule once more, written in the plainest way: the tree over one element of each rank.
+// A second implementation of the rule, as plain as possible: the tree over one element of each
+// rank.
 template <typename T, typename F>
 T TreeOf(const std::vector<std::vector<T>>& ranks, size_t first, size_t last, size_t at,
          F combine) {

@@ -19,8 +19,8 @@ namespace {
 
 constexpr Logger kMirroredLog("strategy");
 
-// Copies contiguous rows of batches. The parts have memory of their own, because the rows of a
-// batch need not begin at an address that kernels accept.
+// Copies contiguous rows of batches. The parts have separate memory, because the rows of a batch
+// need not begin at an address that kernels accept.
 class BatchPart {
  public:
   // Returns the rows. The result is valid until the next call. Allocates memory only for a number
@@ -74,7 +74,7 @@ class WithDevices : public Strategy {
         devices_(static_cast<size_t>(options.devices)),
         threads_(options.devices) {}
 
-  // Replicas that read the variables of device 0 go first.
+  // Replicas that read the variables of device 0 are destroyed first.
   ~WithDevices() override {
     while (!devices_.empty()) devices_.pop_back();
   }
@@ -106,7 +106,7 @@ class WithDevices : public Strategy {
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
-  // Nothing is applied before all devices have all reduced contributions.
+  // Nothing is applied before every device has received all reduced contributions.
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     RETURN_IF_ERROR(
         OnEveryDevice([&](TaskDevice& device) { return ComputeAndReduce(device, batch); }));
@@ -163,7 +163,7 @@ class WithDevices : public Strategy {
   }
 
   // Calls work(device) on the threads of all devices. Returns the error of the first device that
-  // has one: an error that aborts the step is that of all.
+  // has one. If an error aborts the step, all devices have the same one.
   template <typename Work>
   Status OnEveryDevice(const Work& work) {
     threads_.Run([&](int index) {

@@ -17,12 +17,11 @@ namespace tfjob::collectives {
 class Dialler {
  public:
   explicit Dialler(std::shared_ptr<Endpoint::State> state) : state_(std::move(state)) {}
-  // Waits for the attempts that are under way.
+  // Waits for the attempts in progress.
   ~Dialler();
 
-  // Dials the members to which a connection is missing. Returns at once. The caller repeats this
-  // call several times per second while there are such members; an attempt that has failed is
-  // repeated, too.
+  // Dials the members to which there is no connection yet, including those to which an attempt has
+  // failed. Returns at once. Call it several times per second while there are such members.
   void Dial() ABSL_LOCKS_EXCLUDED(state_->mutex);
 
  private:
@@ -37,7 +36,7 @@ class Dialler {
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Returns a member to dial, which no other thread dials; nullopt: there is none now.
+  // Returns a member to dial that no other thread is dialling; nullopt if there is none now.
   std::optional<Target> NextTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
   StatusOr<rpc::DataConnection> Open(const Target& target) const;
   void Finish(const Target& target, StatusOr<rpc::DataConnection> dialled)

@@ -1,5 +1,5 @@
-// Implements the member's end of the stream to the leader. Connects again whenever the stream is
-// lost. Private to this package.
+// Implements the member's end of the stream to the leader. Reconnects whenever the stream is lost.
+// Private to this package.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,11 @@ class LeaderLink : public rpc::ConnectionHandler {
 
  private:
   void Loop();
-  // Returns whether the leader's process belongs to the past: it was paused, or cut off.
+  // Returns whether the leader's process is an old one, which was replaced while it was paused or
+  // cut off.
   bool WasReplaced(const rpc::Identity& leader);
   void RunOnce(rpc::Transport& transport, int64_t incarnation);
-  // Notes that there is no stream. Returns false if the thread must end.
+  // Records that there is no stream. Returns false if the thread must end.
   bool NoteFailure(const Status& why);
 
   const std::shared_ptr<Endpoint::State> state_;

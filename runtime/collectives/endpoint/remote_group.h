@@ -1,5 +1,5 @@
-// Implements a group whose tasks are processes: the member's side, which joins, and connects with
-// the leader and the other members. Private to this package.
+// Implements a group whose tasks are processes: the member's side, which joins the group and
+// connects to the leader and the other members. Private to this package.
 #pragma once
 
 #include <memory>

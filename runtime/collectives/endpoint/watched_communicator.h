@@ -18,7 +18,7 @@ class WatchedCommunicator : public Communicator {
   using OnFailure = std::function<Status(const Status&)>;
 
   // `on_drop` is called in the destructor. It must release all other references to `inner`, which
-  // then ends without an error: only ranks that still need this one notice.
+  // is then destroyed without an error: only ranks that still need this one notice.
   WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure,
                       std::function<void()> on_drop)
       : inner_(std::move(inner)),

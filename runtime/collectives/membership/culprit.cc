@@ -12,7 +12,7 @@ bool DoesWait(const Waits& waits, int rank) {
   return wait && wait->on >= 0 && wait->on < static_cast<int>(waits.size()) && wait->on != rank;
 }
 
-// Returns the rank with the earliest operation of the circle that contains `start`.
+// Returns the rank in the cycle through `start` whose operation is the earliest.
 int EarliestOfCircle(const Waits& waits, int start) {
   int earliest = start;
   for (int rank = waits[static_cast<size_t>(start)]->on; rank != start;
@@ -25,9 +25,9 @@ int EarliestOfCircle(const Waits& waits, int start) {
   return earliest;
 }
 
-// Returns the rank that `rank` waits for in the end.
+// Returns the rank that `rank` ultimately waits for.
 int RootOf(const Waits& waits, int rank) {
-  // After as many steps as there are ranks, the walk has reached its end or is in a circle.
+  // After as many steps as there are ranks, the walk has reached its end or is in a cycle.
   for (size_t step = 0; step < waits.size(); ++step) {
     if (!DoesWait(waits, rank)) return rank;
     rank = waits[static_cast<size_t>(rank)]->on;

@@ -1,4 +1,4 @@
-// Finds the rank that blocks an operation, from what every rank reports that it waits for.
+// Finds the rank that blocks an operation. Every rank reports which rank it waits for.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tfjob::collectives {
 
-// Tells for which rank an operation of a rank waits.
+// Describes what an operation of a rank is waiting for.
 struct RankWait {
   int64_t operation = 0;
   std::string name;  // of the operation
@@ -20,17 +20,19 @@ struct RankWait {
 
 struct Culprit {
   int rank = -1;
-  // The operation that the waiting ranks are in. If they are in several, the earliest.
+  // The operation that the waiting ranks are in; the earliest one if they are in different
+  // operations.
   int64_t operation = 0;
   std::string name;
   Duration waited{0};        // the longest wait
   std::vector<int> waiters;  // the ranks that wait for the culprit, directly or indirectly
 };
 
-// `waits` has one entry per rank; nullopt: the rank does not wait, or not yet for long. Follows
-// each wait to a rank that does not wait. If ranks wait in a circle, the one with the earliest
-// operation counts, because the others are ahead of it. Returns the rank for which most others
-// wait (among equals, the one with the lowest number), or nullopt if no rank waits.
+// `waits` has one entry per rank; nullopt: the rank does not wait, or has only just begun to.
+// Follows each wait to a rank that does not wait. If ranks wait for each other in a cycle, the
+// culprit is the one with the earliest operation, because the others are ahead of it. Returns the
+// rank that most others wait for (if several are equal, the one with the lowest number), or nullopt
+// if no rank waits.
 std::optional<Culprit> FindCulprit(const std::vector<std::optional<RankWait>>& waits);
 
 }  // namespace tfjob::collectives

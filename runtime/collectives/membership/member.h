@@ -1,6 +1,6 @@
-// Decides what a task does to take part in a group: joins, connects with the other members of the
-// generation that the leader forms, and goes when the leader says so. When the generation is
-// withdrawn, or the leader is lost, the task leaves the generation and must join again.
+// Decides what a task does to take part in a group: it joins, connects to the other members of the
+// generation that the leader forms, and begins when the leader sends the order. When the generation
+// is withdrawn, or the leader is lost, the task leaves the generation and must join again.
 //
 // Pure: the caller passes in every event, and carries out what the functions return. Not
 // thread-safe.
@@ -30,20 +30,22 @@ class GroupMember {
     kEnded,       // see end()
   };
 
-  // `self` has the task's name, address and incarnation; `leader` the leader's name and address.
+  // `self` contains the task's name, address and incarnation; `leader` contains the leader's name
+  // and address.
   GroupMember(Member self, Member leader);
 
   // ---- what the task wants
 
-  // Leaves the generation, if the task is in one, and joins the next. Has no effect after the end.
+  // Leaves the generation, if the task is in one, and joins the next one. Has no effect after the
+  // end.
   void Join(const Joining& joining);
-  // Announces that the task makes no further steps.
+  // Announces that the task takes no further steps.
   void Leave();
-  // Announces that the process ends, and that another one will go on in its place. The task takes
-  // part in no generation until the next Join.
+  // Announces that the process ends, and that another one will continue in its place. The task
+  // takes part in no generation until the next Join.
   void Depart();
-  // Asks the leader to end the job with this error (state::RunFailure). The phase is kEnded when it
-  // has done so.
+  // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
+  // when the leader has done so.
   void FailRun(const Status& failure);
 
   // ---- events
@@ -57,10 +59,10 @@ class GroupMember {
   void OnMessage(const ToMember& message);
   // There is now a socket to this rank of the generation.
   void SocketConnected(int64_t generation, int rank);
-  // An attempt to connect with this rank has failed. It will be repeated.
+  // An attempt to connect to this rank has failed. It will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // Tells the leader why the generation cannot go on. The leader withdraws it, for the first reason
-  // that it has heard.
+  // Tells the leader why the generation cannot continue. The leader withdraws the generation, for
+  // the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
   // Does the same, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
@@ -82,7 +84,7 @@ class GroupMember {
   // Why the task ends. Cancelled: the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
-  // Returns whether the leader knows of the last Leave or Depart.
+  // Returns whether the leader has received the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
   // Returns whether this task knows that another process has taken the place of this one.
   bool WasReplaced(const std::string& task, int64_t incarnation) const {
@@ -91,16 +93,16 @@ class GroupMember {
   }
   // The member of the generation that the others wait for; the text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
-  // Names the tasks without which this one cannot go on, and says what they have to do. The text is
-  // "" if the task does not wait.
+  // Names the tasks without which this one cannot continue, and says what they have to do. The text
+  // is "" if the task does not wait.
   AwaitedNotice Awaited() const;
 
   // ---- output
 
   // Returns the messages to the leader. They are lost unless there is a session.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
-  // Returns the generation that this task has left, and why; nullopt: none since the last call. Its
-  // communicator must be aborted and its sockets closed.
+  // Returns the generation that this task has left since the last call, and why; nullopt if there
+  // is none. The caller must abort its communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
     Status why;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kMostNameBytes = 256, kMostTextBytes = size_t{1} << 20;
 constexpr int64_t kMostNumber = int64_t{1} << 62;
-// A leader counts on from the highest number that it hears, and never reaches kMostNumber.
+// A leader continues from the highest number that it receives, so this limit keeps it from ever
+// reaching kMostNumber.
 constexpr int64_t kMostGeneration = kMostNumber / 2;
 
 Json ToJson(const Member& member) {
@@ -87,7 +88,8 @@ struct EncodeToMember {
   }
 };
 
-// Returns whether the text at `at` mentions this rank: "rank 1", but not "rank 12" or "crank 1".
+// Returns whether the text at `at` is a whole mention of the rank: "rank 1" is one, but not in
+// "rank 12" or "crank 1".
 bool MentionsAt(const std::string& text, size_t at, const std::string& mention) {
   const size_t end = at + mention.size();
   const bool begins = at == 0 || !absl::ascii_isalnum(static_cast<unsigned char>(text[at - 1]));

@@ -1,6 +1,6 @@
 // Defines the messages between the leader of a group and its members. They travel on one stream per
-// member, which keeps their order until it breaks. A broken stream ends the session: the next one
-// begins with a JoinRequest.
+// member, which keeps their order until it breaks. When a stream breaks, the session ends, and the
+// next session begins with a JoinRequest.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ inline constexpr size_t kMostMessageBytes = size_t{8} << 20;
 inline constexpr size_t kMostMembers = size_t{1} << 14;  // cluster::kMostTasks
 inline constexpr size_t kMostKnown = 2 * kMostMembers;   // processes in one message
 
-// A process that has been a member of a generation. Leaders and members tell each other which ones
-// they know, so that none of them comes back after another one has taken its place, even if the
-// leader has been replaced as well.
+// A process that has been a member of a generation. Leaders and members tell each other which
+// processes they know, so that no process comes back after another one has taken its place, even if
+// the leader has been replaced as well.
 struct KnownProcess {
   std::string task;
   int64_t incarnation = 0;
@@ -49,8 +49,8 @@ struct FailureReport {  // an operation of the generation has failed
   std::string why;
   bool operator==(const FailureReport&) const = default;
 };
-// Tells the leader for which rank a member has been waiting. Sent during a long wait, and once more
-// when it is over; `on` is then -1.
+// Tells the leader which rank a member has been waiting for. Sent during a long wait, and once more
+// when the wait is over; `on` is then -1.
 struct WaitReport {
   int64_t generation = 0;
   int64_t operation = 0;

@@ -1,6 +1,6 @@
-// Runs the processes of a group on a simulated network: leader, members and socket intakes, with
-// streams that break and lose what was under way, and processes that crash, pause, are replaced and
-// wake up again. The test decides when.
+// Runs the processes of a group on a simulated network: the leader, members and socket intakes.
+// Streams break and lose the messages in transit. Processes crash, pause, are replaced and wake up
+// again. The test decides when.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 namespace tfjob::collectives {
 
-// A stream between a member's process and the leader's. A frame in a direction arrives after all
-// frames that were sent before it.
+// A stream between a member's process and the leader's. In each direction, frames arrive in the
+// order in which they were sent.
 struct Stream {
   int task = 0;
   int64_t member_process = 0, leader_process = 0;
@@ -77,7 +77,8 @@ class SimulatedGroup : protected SimulatedTime {
     return std::ranges::any_of(replaced_,
                                [&](const auto& p) { return p->incarnation == incarnation; });
   }
-  // Runs the event in the process, once it is not paused; never if it has ended by then.
+  // Runs the event in the process as soon as it is not paused. Does not run it if the process has
+  // ended by then.
   void In(int64_t incarnation, std::function<void(Process&)> event) {
     Process* const process = Alive(incarnation);
     if (process == nullptr) return;
@@ -105,7 +106,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     const int64_t incarnation = process->incarnation;
     processes_[static_cast<size_t>(task)] = std::move(process);
-    // It joins when it has loaded its data.
+    // The process joins when it has loaded its data.
     After(Time(0s, 2s),
           [this, incarnation] { In(incarnation, [this](Process& p) { JoinAgain(p); }); });
     In(incarnation, [](Process&) {});
@@ -118,8 +119,8 @@ class SimulatedGroup : protected SimulatedTime {
                           .agreement = "model: a\n"});
   }
 
-  // `wakes`: the process lives on, cut off from the others, and wakes up when another one has taken
-  // its place.
+  // `wakes`: the process stays alive, cut off from the others, and wakes up after another one has
+  // taken its place.
   void Restart(int task, Duration after, bool wakes = false) {
     std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
     if (process) {
@@ -140,7 +141,7 @@ class SimulatedGroup : protected SimulatedTime {
     After(after, [this, task] { Start(task); });
   }
 
-  // The others lose a process that is silent for as long as the lease.
+  // The others consider a process lost if it is silent for as long as the lease.
   void Pause(Process& process, Duration time) {
     process.paused_until = std::max(process.paused_until, now_ + time);
     if (time < kLease) return;
@@ -157,7 +158,7 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice later that a process has closed its sockets.
+  // The other members notice only later that a process has closed its sockets.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;
@@ -187,7 +188,7 @@ class SimulatedGroup : protected SimulatedTime {
     Pump(process);
   }
 
-  // Carries out what the state machines of a process ask for.
+  // Carries out what the state machines of a process request.
   void Pump(Process& process) {
     GroupMember& member = *process.member;
     if (const auto left = member.TakeLeft()) {
@@ -263,7 +264,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // Breaks a stream. What is under way is lost. Each end hears of it later.
+  // Breaks a stream. Messages in transit are lost. Each end notices later.
   void Cut(std::shared_ptr<Stream> stream, Duration later) {
     stream->cut = true;
     After(later + Delay(), [this, stream] { EndForMember(stream); });
@@ -285,7 +286,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // `to`: 0 the member, 1 the leader.
+  // `to` is 0 for the member, and 1 for the leader.
   void Deliver(const std::shared_ptr<Stream>& stream, int to, std::function<void(Process&)> event) {
     stream->last[to] = std::max(stream->last[to], now_ + Delay());
     After(stream->last[to] - now_, [this, stream, to, event = std::move(event)] {

@@ -31,7 +31,7 @@ class SimulatedTime {
     return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
   }
 
-  // Runs the event once, or again and again.
+  // Runs the event once, or repeatedly.
   void After(Duration delay, Event event) {
     events_.push({now_ + delay, next_event_++, std::make_shared<Event>(std::move(event))});
   }
@@ -41,7 +41,7 @@ class SimulatedTime {
       Repeat(interval, event);
     });
   }
-  // Runs all events up to the time `end`, unless stop() returns true before.
+  // Runs all events up to the time `end`, or until stop() returns true.
   template <typename Stop>
   void RunUntil(Duration end, const Stop& stop) {
     while (!stop() && !events_.empty() && events_.top().at <= end) {

@@ -1,8 +1,8 @@
-// Decides which data connections a task takes for its generations, and keeps those that arrive
-// before the leader's order to form the generation: another member may receive it earlier.
+// Decides which data connections a task accepts for its generations. Keeps those that arrive before
+// the leader's order to form the generation, since another member may receive this order earlier.
 //
 // Members of lower rank dial those of higher rank. A caller's rank follows from its identity, which
-// it has proven, so it can take no other member's place. At most one socket is kept per task.
+// it has proven, so it cannot take another member's place. At most one socket is kept per task.
 //
 // Pure, except that it owns sockets. Not thread-safe.
 #pragma once
@@ -40,14 +40,15 @@ class SocketIntake {
   // `tasks` are the names of all tasks that train.
   SocketIntake(std::vector<std::string> tasks, std::string self);
 
-  // Decides whether to take a connection. Returns FailedPrecondition, with the reason, if not.
+  // Returns OK if the connection should be accepted, and otherwise FailedPrecondition with the
+  // reason.
   Status Admit(const DataPeer& peer, const DataChannel& channel) const;
-  // Takes a connection that Admit accepts.
+  // Takes over a connection that Admit has accepted.
   void Accept(const DataPeer& peer, const DataChannel& channel, wire::UniqueFd socket);
 
-  // Begins a generation, in which this task has this rank.
+  // Begins a generation in which this task has rank `rank`.
   void Begin(const DataChannel& channel, const std::vector<Member>& members, int rank);
-  // Ends it. Connections for it are refused from now on.
+  // Ends the generation. Connections for it are refused from now on.
   void End() { expected_.clear(); }
   // Returns the sockets of the generation that have arrived since the last call, by rank.
   std::vector<std::pair<int, wire::UniqueFd>> Take();

@@ -20,7 +20,8 @@
 //             order gives the tree). Powers of two only; 2·log₂ n rounds, 2·M·(n − 1)/n bytes.
 //   direct    every rank receives its slice from all others, adds in the order of the tree, and
 //             sends the result to all others, in pieces: 2 rounds, 2·M·(n − 1)/n bytes.
-// They give the same bits. The other operations use what applies; Candidates lists it.
+// All of them produce the same bits. Candidates lists the algorithms that the other operations can
+// use.
 #pragma once
 
 #include <compare>
@@ -63,7 +64,7 @@ struct Call {
 };
 std::string ToString(const Call& call);  // "AllReduce(1000 bytes of float32, sum)"
 
-// Costs in seconds, and sizes, from which the algorithm is chosen. All ranks must use the same.
+// Costs in seconds, and sizes, from which the algorithm is chosen. They must be equal on all ranks.
 // The defaults were measured coarsely, over loopback TCP on a machine with two cores.
 struct Costs {
   double round = 12e-6;           // α: until the first byte of a round arrives
@@ -120,11 +121,11 @@ Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs);
 // Returns the time of the busiest rank.
 double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs);
 
-// The call must be valid: whole elements, a root in [0, ranks), a dtype that can be reduced. For
-// kAllGatherVariable, plans the exchange of the sizes.
+// Makes the plan of a rank. The call must be valid: whole elements, a root in [0, ranks), and a
+// dtype that can be reduced. For kAllGatherVariable, plans the exchange of the sizes.
 Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs);
 Plan MakePlan(const Call& call, int rank, int ranks, const Costs& costs, Algorithm algorithm);
-// Makes the plan that gathers `sizes[r]` bytes of each rank r, one after the other. Reuses the
+// Makes the plan that gathers `sizes[r]` bytes from each rank r and concatenates them. Reuses the
 // capacity of `plan`.
 void MakeVariableGather(std::span<const size_t> sizes, int rank, Plan& plan);
 

@@ -18,7 +18,7 @@ class PlanBuilder {
   int Send(int peer, Slice slice, std::initializer_list<int> after) {
     return Send(peer, slice, std::span(after.begin(), after.size()));
   }
-  // Receives the slice into its place, or into scratch memory.
+  // Receives the slice into its place in the values, or into scratch memory.
   int Receive(int peer, Slice slice, std::initializer_list<int> after = {});
   int ReceiveAside(int peer, Slice slice, int64_t scratch, std::initializer_list<int> after);
   // Sets the slice to the reduction of the operands, which all have its size.
@@ -26,7 +26,8 @@ class PlanBuilder {
 
   PlanRange Values(Slice slice) const;
   PlanRange Scratch(int64_t begin, Slice slice) const;
-  // Reserves scratch memory for as many slots of at most `elements`, and returns a slot's bytes.
+  // Reserves scratch memory for `slots` slots of at most `elements` each, and returns a slot's size
+  // in bytes.
   int64_t ReserveScratch(int64_t slots, int64_t elements);
 
   int rank() const { return plan_.rank; }
@@ -36,7 +37,7 @@ class PlanBuilder {
   int64_t count() const { return plan_.call.bytes / plan_.call.element_bytes; }
   // The other ranks in the order in which this rank serves them, so that not all begin with rank 0.
   int Peer(int i) const { return (plan_.rank + i) % plan_.ranks; }  // i in [1, ranks)
-  // The number of pieces that a slice of so many elements is cut into.
+  // The number of pieces into which a slice of `elements` elements is cut.
   int Pieces(int64_t elements) const;
 
  private:
@@ -46,7 +47,7 @@ class PlanBuilder {
   const Costs& costs_;
 };
 
-// Returns piece k of so many pieces of a slice.
+// Returns piece number `piece` of the `pieces` pieces of a slice.
 Slice PieceOf(Slice slice, int piece, int pieces);
 
 // Each adds the steps of its algorithm.

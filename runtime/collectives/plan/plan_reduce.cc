@@ -37,7 +37,7 @@ int Climb(PlanBuilder& plan, int begin, int end) {
   return plan.Reduce(all, operands, after);
 }
 
-// Reduces this rank's slice piece by piece, and hands on each piece when it is reduced.
+// Reduces this rank's slice piece by piece, and passes each piece on once it is reduced.
 class Direct {
  public:
   Direct(PlanBuilder& plan, Operation operation)
@@ -93,7 +93,7 @@ class Direct {
         plan_.Reduce(own, operands, received_[static_cast<size_t>(piece)]);
   }
 
-  // To all ranks, to the root, or to none.
+  // Sends the piece to all ranks, to the root, or to none.
   void HandOn(int piece) {
     if (operation_ == Operation::kReduceScatter) return;
     const bool to_root = operation_ == Operation::kReduce;

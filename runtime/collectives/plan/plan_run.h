@@ -1,6 +1,6 @@
 // Executes a plan on behalf of one rank. Decides which sends and receives may begin, and reduces as
-// soon as all operands are there. A transport, or the simulation, moves the bytes. Start and what
-// follows it do not allocate. Used by one thread.
+// soon as all operands have arrived. A transport, or the simulation, moves the bytes. From Start
+// on, nothing is allocated. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class PlanRun {
   PlanRun() = default;
   explicit PlanRun(Plan plan);
   // Replaces the plan by MakeVariableGather. Allocates only if this gather is larger than all
-  // before.
+  // earlier ones.
   void PlanVariableGather(std::span<const size_t> sizes, int rank);
 
   const Plan& plan() const { return plan_; }
@@ -38,7 +38,7 @@ class PlanRun {
   bool receives_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].receives); }
 
   std::span<std::byte> Bytes(const PlanRange& range) const;
-  // Says that the next send or receive of the peer is complete.
+  // Call these when the next send to, or receive from, the peer is complete.
   void SendDone(int peer) { Complete(links_[static_cast<size_t>(peer)].sends); }
   void ReceiveDone(int peer) { Complete(links_[static_cast<size_t>(peer)].receives); }
   bool done() const { return left_ == 0; }

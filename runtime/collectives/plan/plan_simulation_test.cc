@@ -29,8 +29,8 @@ struct SimulatedRank {
   bool ended = false;  // has died, or has failed because it needs a rank that has ended
 };
 
-// A rank dies when so many frames have been sent. Frames from it that have not been received may be
-// lost.
+// A rank dies when a certain number of frames has been sent. Frames from it that have not been
+// received may be lost.
 struct Death {
   size_t rank = 0;
   int64_t after_frames = 0;
@@ -77,7 +77,7 @@ class Simulation {
   int64_t frames() const { return frames_; }  // that have been sent
 
  private:
-  // Lets a rank die when it is time. Lets all ranks fail that need a rank which has ended, as
+  // Makes a rank die when it is time, and makes all ranks fail that need a rank which has ended, as
   // SocketOperations does. Returns whether any rank has ended.
   bool Fail() {
     if (!death_) return false;

@@ -1,6 +1,6 @@
 // Provides the memory that ranks in different processes share. Every allocation is one segment with
-// an equal part for each rank. Every rank writes its results to the spans of all others, so a
-// segment per rank would not protect any rank, and would cost a mapping and a descriptor per pair.
+// an equal part for each rank. Since every rank writes its results to the spans of all others, a
+// segment per rank would protect no rank, and would cost a mapping and a descriptor per pair.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,8 @@ class ProcessSpace final : public SharedSpace {
   StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) override;
 
  private:
-  // Owned by the Memory that Take returned; forgotten some time after that has ended.
+  // Owned by the Memory that Take returned. The entry is removed some time after that Memory is
+  // destroyed.
   struct Allocation {
     uint64_t number = 0;  // from 1, in the order of the allocations
     std::weak_ptr<Segment> segment;

@@ -1,5 +1,5 @@
 // Defines the memory through which the ranks of one machine exchange spans. Threads of one process
-// see all of each other's memory; processes see only what they have mapped.
+// can access all of each other's memory; processes can access only what they have mapped.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace tfjob::collectives {
 
-// Where a rank's span lies, in numbers that mean the same to every rank.
+// The location of a rank's span, in numbers that have the same meaning for every rank.
 struct Place {
   uint64_t allocation = 0;  // 0: only the rank itself can see the span
   uint64_t offset = 0;
 };
 
-// Used by the thread of the rank's operations.
+// Used by the thread that runs the rank's operations.
 class SharedSpace {
  public:
   virtual ~SharedSpace() = default;
@@ -32,7 +32,8 @@ class SharedSpace {
   // that the ranks share. `place.allocation` is one that PlaceOf has returned for a live span.
   virtual std::byte* Find(int rank, const Place& place, size_t bytes) = 0;
 
-  // Allocates in two parts: between them, every rank waits until all others have done the first.
+  // An allocation has two parts, Offer and Take. Between them, every rank waits until all others
+  // have called Offer.
   virtual Status Offer(size_t bytes) = 0;
   virtual StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) = 0;
 };

@@ -35,7 +35,7 @@ class ThreadMemory final : public Communicator::Memory {
   const std::span<std::byte> bytes_;
 };
 
-// The whole memory of the process is one allocation; an offset in it is an address.
+// Treats the whole memory of the process as one allocation, in which an offset is an address.
 class ThreadSpace final : public SharedSpace {
  public:
   std::string_view transport() const override { return "threads"; }

@@ -4,9 +4,9 @@
 //
 // A closed connection fails the operation at once if the operation still needs that rank. A rank
 // that fails tells the others why, unless it is in the middle of sending a frame; then they see
-// only that it closed its connection. Ranks that call different operations get an error that names
-// both calls: every frame repeats its sender's call, and a rank that waits for long tells the
-// others in which call it waits.
+// only that it closed its connection. If ranks call different operations, they get an error that
+// names both calls: every frame contains its sender's call, and a rank that has been waiting for
+// long tells the others in which call it waits.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,12 @@ namespace tfjob::collectives {
 
 struct SocketCommunicatorOptions {
   int rank = 0;
-  // One per rank, connected to that rank; that of this rank is not used.
+  // One per rank, connected to that rank; this rank's own is not used.
   std::vector<wire::UniqueFd> sockets;
   // One per rank ("worker 1"), for errors; or none.
   std::vector<std::string> tasks;
   Costs costs;  // equal on all ranks
-  // A rank that has waited for so long in an operation tells the others in which call it waits.
+  // A rank that has waited for this long in an operation tells the others in which call it waits.
   Duration announce_after{1s};
 };
 

@@ -38,7 +38,8 @@ inline constexpr int64_t kMostReasonBytes = 512;  // of the payload of kAbort an
 using FrameBytes = std::array<std::byte, kFrameHeaderBytes>;
 
 FrameBytes EncodeFrame(const FrameHeader& header);
-// Returns DataLoss, with what is wrong, if the bytes are no header or contain an impossible value.
+// Returns DataLoss, with a message that says what is wrong, if the bytes are not a header or
+// contain an impossible value.
 StatusOr<FrameHeader> DecodeFrame(std::span<const std::byte, kFrameHeaderBytes> bytes);
 
 }  // namespace tfjob::collectives

@@ -130,7 +130,7 @@ StatusOr<bool> SocketLink::TakeBuffered() {
   return true;
 }
 
-// Reads the rest of the payload into its place, and the next header with it.
+// Reads the rest of the payload into its place, and also the next header.
 StatusOr<bool> SocketLink::Fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
@@ -168,7 +168,7 @@ void SocketLink::Ready(bool to_read, bool to_write) {
 
 void SocketLink::Part() {
   if (sent_ == 0 || !sending()) {
-    // If the socket takes only a part, the peer sees a connection that ends within a frame.
+    // If the socket accepts only a part, the peer sees the connection end within a frame.
     (void)send(fd(), notice_.data() + notice_sent_, notice_size_ - notice_sent_,
                MSG_NOSIGNAL | MSG_DONTWAIT);
   }

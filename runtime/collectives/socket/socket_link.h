@@ -1,5 +1,5 @@
-// One connected socket of a SocketCommunicator, with the frames that are under way in both
-// directions. Never waits. Used by one thread at a time. Private to this package.
+// One connected socket of a SocketCommunicator, with the frames in progress in both directions.
+// Never waits. Used by one thread at a time. Private to this package.
 #pragma once
 
 #include <array>
@@ -20,43 +20,43 @@ class SocketLink {
 
   int fd() const { return socket_.get(); }
 
-  // Sending. One frame of data is under way at a time, and at most one other frame, which goes
-  // before the next frame of data.
+  // Sending. At any time, there is at most one frame of data in progress and at most one other
+  // frame, which is sent before the next frame of data.
   bool sending() const { return sent_ < size(); }
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
-  // Begins a frame. The payload must stay as it is until the frame is sent.
+  // Begins a frame. The payload must not change until the frame is sent.
   void Begin(const FrameHeader& header, std::span<const std::byte> payload);
   // Queues a frame that is not data; drops it if the last one has not been sent yet.
   void Queue(FrameHeader header, std::string_view text);
-  // Sends what the socket takes. Returns whether it took anything.
+  // Sends as much as the socket accepts. Returns whether it accepted anything.
   StatusOr<bool> Send();
   bool writable() const { return writable_; }
-  // The peer receives no more data. What it has sent before can still be received.
+  // The peer receives no more data. What it has already sent can still be received.
   bool broken() const { return broken_; }
 
-  // Receiving. `header` is that of the frame under way, if its header has arrived.
+  // Receiving. `header` is the header of the frame in progress, if it has arrived.
   const std::optional<FrameHeader>& header() const { return header_; }
   bool receiving() const { return receiving_; }  // the payload has a place
-  // Says where the payload goes; its size is that of the header.
+  // Sets the place for the payload, whose size must be the length in the header.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }
-  // Forgets the frame, whose payload has been received.
+  // Ends the frame, whose payload has been received.
   void Next();
-  // Forgets the frame; its payload, or the rest of it, is not stored.
+  // Ends the frame without storing its payload, or the rest of it.
   void Skip();
-  // Reads what is there of the header, or of the payload if it has a place. Returns whether there
-  // was anything. Returns DataLoss for a header that is none.
+  // Reads what has arrived of the header, or of the payload if it has a place. Returns whether
+  // anything had arrived. Returns DataLoss if the bytes are not a header.
   StatusOr<bool> Receive();
   bool readable() const { return readable_; }
 
   // The peer has closed its end, or the connection is broken.
   bool ended() const { return ended_; }
-  // Tells that poll found the socket ready.
+  // Reports that poll found the socket ready.
   void Ready(bool to_read, bool to_write);
   // Sends the queued frame if no other is under way, and ends the outgoing direction.
   void Part();
-  // Discards what has arrived, so that closing does not reset the connection while the peer has
-  // still to read what was sent.
+  // Discards what has arrived, so that closing does not reset the connection before the peer has
+  // read what was sent.
   void Drain();
 
  private:

@@ -1,12 +1,13 @@
 // Finds out whether all ranks of a generation run on one machine, and connects them there. This is
-// proven, not guessed: host names, addresses and process numbers say nothing, because tasks may run
-// in containers.
+// proven, not guessed: host names, addresses and process numbers prove nothing, because tasks may
+// run in containers.
 //
 // Every rank listens on an abstract unix socket with a random name, and sends the name and a random
-// number to every other rank over their data socket, whose peer the hello has proven. Lower ranks
-// dial higher ranks. The caller sends the number that it was given, and gets back the number that
-// it gave. Processes in different network namespaces, as in two pods, cannot connect. A stranger on
-// the machine may find the name, but not the numbers; a process of another user is refused at once.
+// number to every other rank over their data socket, whose peer has proven its identity in the
+// hello. Lower ranks dial higher ranks. The caller sends the number that it received, and gets back
+// the number that it sent. Processes in different network namespaces, as in two pods, cannot
+// connect. A stranger on the machine may find the name, but not the numbers; a process of another
+// user is refused at once.
 //
 // Private to this package.
 #pragma once
@@ -24,15 +25,16 @@
 namespace tfjob::collectives {
 
 struct MachineSockets {
-  // Why not all ranks are connected; the same text on all ranks, which names one of them.
+  // The reason why not all ranks are connected; OK if they are. The text is the same on all ranks,
+  // and names one of them.
   Status apart;
-  // By rank; the entry of this rank is empty. Unix sockets, non-blocking, on which nothing follows
-  // the proofs. Empty unless `apart` is OK.
+  // By rank; the entry of this rank is empty. Non-blocking unix sockets on which nothing has been
+  // sent after the proofs. Empty unless `apart` is OK.
   std::vector<wire::UniqueFd> sockets;
 };
 
-// Called by all ranks. Waits for each step of the others for at most `patience`. Returns the errors
-// of RankRounds: the ranks have not agreed.
+// All ranks must call it. Waits for at most `patience` for each step of the others. Returns the
+// errors of RankRounds, in which case the ranks have not agreed.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
 // The messages that ranks send over data sockets, and callers over unix sockets.
@@ -46,7 +48,7 @@ struct MachineProof {
   MachineNumber number;  // from the receiver's offer to the sender
 };
 
-// Returns a unix socket that is connected with the rank of this name.
+// Returns a unix socket that is connected to the rank with this name.
 StatusOr<wire::UniqueFd> DialOnMachine(const MachineNumber& name);
 
 }  // namespace tfjob::collectives
