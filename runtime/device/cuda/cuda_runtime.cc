@@ -1,0 +1,300 @@
+#include "runtime/device/cuda/cuda_runtime.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "runtime/device/cpu_runtime.h"
+
+namespace tfjob::device::cuda {
+namespace {
+
+DeviceAddress Address(const void* pointer) {
+  return reinterpret_cast<DeviceAddress>(pointer);
+}
+
+// These own their handles, and keep the runtime, whose context the handles belong to.
+class CudaStream final : public Stream {
+ public:
+  CudaStream(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, StreamHandle handle)
+      : runtime(std::move(runtime)), driver(driver), handle(handle) {}
+  // The handle's memory goes when its operations have run; operands must not go before.
+  ~CudaStream() override {
+    driver.StreamSynchronize(handle);
+    driver.StreamDestroy(handle);
+  }
+  const std::shared_ptr<CudaRuntime> runtime;
+  const DriverApi& driver;
+  const StreamHandle handle;
+};
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, EventHandle handle)
+      : runtime(std::move(runtime)), driver(driver), handle(handle) {}
+  ~CudaEvent() override { driver.EventDestroy(handle); }
+  const std::shared_ptr<CudaRuntime> runtime;
+  const DriverApi& driver;
+  const EventHandle handle;
+};
+
+class CudaSequence final : public Sequence {
+ public:
+  CudaSequence(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver,
+               GraphExecHandle handle)
+      : runtime(std::move(runtime)), driver(driver), handle(handle) {}
+  ~CudaSequence() override { driver.GraphExecDestroy(handle); }
+  const std::shared_ptr<CudaRuntime> runtime;
+  const DriverApi& driver;
+  const GraphExecHandle handle;
+};
+
+StreamHandle HandleOf(Stream& stream) {
+  return static_cast<CudaStream&>(stream).handle;
+}
+EventHandle HandleOf(const Event& event) {
+  return static_cast<const CudaEvent&>(event).handle;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<CudaRuntime>> CudaRuntime::Create(
+    const DriverApi& driver, const CudaOptions& options,
+    std::span<const std::span<const std::byte>> images) {
+  if (!(options.memory_fraction > 0 && options.memory_fraction <= 1)) {
+    return InvalidArgument("the fraction of the GPU's memory is ", options.memory_fraction,
+                           ": expected a number above 0 and at most 1");
+  }
+  std::shared_ptr<CudaRuntime> runtime(new CudaRuntime(driver, options));
+  RETURN_IF_ERROR(runtime->Open(images));
+  return runtime;
+}
+
+CudaRuntime::CudaRuntime(const DriverApi& driver, const CudaOptions& options)
+    : driver_(driver), options_(options) {}
+
+CudaRuntime::~CudaRuntime() {
+  if (context_ == nullptr) return;
+  Enter();
+  for (const LibraryHandle library : libraries_) driver_.LibraryUnload(library);
+  driver_.DevicePrimaryCtxRelease(device_);
+}
+
+Status CudaRuntime::Open(std::span<const std::span<const std::byte>> images) {
+  int count = 0, major = 0, minor = 0;
+  RETURN_IF_ERROR(Check(driver_.DeviceGetCount(&count), "cuDeviceGetCount"));
+  if (options_.gpu < 0 || options_.gpu >= count) {
+    return InvalidArgument("GPU ", options_.gpu, " does not exist: the driver shows ", count,
+                           " GPUs, which are numbered from 0");
+  }
+  RETURN_IF_ERROR(Check(driver_.DeviceGet(&device_, options_.gpu), "cuDeviceGet"));
+  std::array<char, 256> name{};
+  RETURN_IF_ERROR(
+      Check(driver_.DeviceGetName(name.data(), name.size() - 1, device_), "cuDeviceGetName"));
+  const auto attribute = [this](int* value, unsigned which) {
+    return Check(driver_.DeviceGetAttribute(value, which, device_), "cuDeviceGetAttribute");
+  };
+  RETURN_IF_ERROR(attribute(&major, kAttributeComputeMajor));
+  RETURN_IF_ERROR(attribute(&minor, kAttributeComputeMinor));
+  RETURN_IF_ERROR(attribute(&multiprocessors_, kAttributeMultiprocessors));
+  description_ =
+      StrCat(name.data(), " (GPU ", options_.gpu, ", compute capability ", major, ".", minor, ")");
+  if (10 * major + minor < kOldestCompute) {
+    return FailedPrecondition(description_, " is too old: this program needs compute capability ",
+                              kOldestCompute / 10, ".", kOldestCompute % 10, " or newer");
+  }
+  RETURN_IF_ERROR(
+      Check(driver_.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
+  Enter();
+  size_t free = 0, total = 0;
+  RETURN_IF_ERROR(Check(driver_.MemGetInfo(&free, &total), "cuMemGetInfo"));
+  limit_ = static_cast<size_t>(static_cast<double>(total) * options_.memory_fraction);
+  for (const std::span<const std::byte> image : images) {
+    LibraryHandle library = nullptr;
+    RETURN_IF_ERROR(Check(
+        driver_.LibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        StrCat(description_, ": cuLibraryLoadData")));
+    libraries_.push_back(library);
+  }
+  return OkStatus();
+}
+
+void CudaRuntime::Keep(Result result, std::string_view call) {
+  if (result == kSuccess) return;
+  const Status error = Check(result, StrCat(description_, ": ", call));
+  MutexLock lock(mutex_);
+  if (failure_.ok()) failure_ = error;
+}
+
+Status CudaRuntime::Failure() {
+  MutexLock lock(mutex_);
+  return failure_;
+}
+
+StatusOr<KernelHandle> CudaRuntime::FindKernel(const std::string& name) {
+  MutexLock lock(mutex_);
+  if (const auto known = kernels_.find(name); known != kernels_.end()) return known->second;
+  for (const LibraryHandle library : libraries_) {
+    KernelHandle kernel = nullptr;
+    const Result result = driver_.LibraryGetKernel(&kernel, library, name.c_str());
+    if (result == kNotFound) continue;
+    RETURN_IF_ERROR(Check(result, StrCat("cuLibraryGetKernel of ", name)));
+    kernels_.emplace(name, kernel);
+    return kernel;
+  }
+  return NotFound("this program contains no CUDA kernel ", name);
+}
+
+void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
+  if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
+  Enter();
+  std::array<void*, 1> parameters = {const_cast<void*>(launch.parameter)};
+  Keep(driver_.LaunchKernel(launch.kernel, launch.grid.x, launch.grid.y, launch.grid.z,
+                            launch.block.x, launch.block.y, launch.block.z, 0, HandleOf(stream),
+                            parameters.data(), nullptr),
+       launch.name);
+}
+
+StatusOr<Memory> CudaRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Contents contents,
+                                       std::string_view name) {
+  if (kind == MemoryKind::kHost) return CpuRuntime()->Allocate(kind, bytes, contents, name);
+  // The driver refuses to allocate 0 bytes, but an address is needed for empty tensors.
+  const size_t rounded = std::max<size_t>(bytes, 1);
+  Enter();
+  return kind == MemoryKind::kDevice ? AllocateDevice(rounded, contents, name)
+                                     : AllocatePinned(rounded, contents, name);
+}
+
+StatusOr<Memory> CudaRuntime::AllocateDevice(size_t bytes, Buffer::Contents contents,
+                                             std::string_view name) {
+  {
+    MutexLock lock(mutex_);
+    if (bytes > limit_ - used_) {
+      return ResourceExhausted(name, " needs ", bytes, " bytes, but of the ", limit_,
+                               " bytes that this process may use on ", description_, ", ", used_,
+                               " are in use");
+    }
+    used_ += bytes;
+  }
+  DeviceAddress address = 0;
+  Status status = Check(driver_.MemAlloc(&address, bytes), "cuMemAlloc");
+  if (!status.ok()) {
+    GiveBack(bytes);
+    size_t free = 0, total = 0;
+    driver_.MemGetInfo(&free, &total);
+    return Annotate(status, StrCat(name, " needs ", bytes, " bytes, but ", description_, " has ",
+                                   free, " of ", total, " bytes free"));
+  }
+  Memory memory(reinterpret_cast<void*>(address), [self = shared_from_this(), bytes](void* freed) {
+    self->Enter();
+    self->Keep(self->driver_.MemFree(Address(freed)), "cuMemFree");
+    self->GiveBack(bytes);
+  });
+  if (contents == Buffer::Contents::kZero) {
+    RETURN_IF_ERROR(Check(driver_.MemsetD8(address, 0, bytes), "cuMemsetD8"));
+  }
+  return memory;
+}
+
+void CudaRuntime::GiveBack(size_t bytes) {
+  MutexLock lock(mutex_);
+  used_ -= bytes;
+}
+
+StatusOr<Memory> CudaRuntime::AllocatePinned(size_t bytes, Buffer::Contents contents,
+                                             std::string_view name) {
+  void* address = nullptr;
+  RETURN_IF_ERROR(
+      Annotate(Check(driver_.MemHostAlloc(&address, bytes, kHostAllocPortable), "cuMemHostAlloc"),
+               StrCat(name, " needs ", bytes, " bytes of pinned memory")));
+  if (contents == Buffer::Contents::kZero) std::memset(address, 0, bytes);
+  return Memory(address, [self = shared_from_this()](void* freed) {
+    self->Enter();
+    self->Keep(self->driver_.MemFreeHost(freed), "cuMemFreeHost");
+  });
+}
+
+StatusOr<std::unique_ptr<Stream>> CudaRuntime::NewStream() {
+  Enter();
+  StreamHandle handle = nullptr;
+  RETURN_IF_ERROR(Check(driver_.StreamCreate(&handle, kStreamNonBlocking), "cuStreamCreate"));
+  return std::make_unique<CudaStream>(shared_from_this(), driver_, handle);
+}
+
+StatusOr<std::unique_ptr<Event>> CudaRuntime::NewEvent() {
+  Enter();
+  EventHandle handle = nullptr;
+  RETURN_IF_ERROR(Check(driver_.EventCreate(&handle, kEventDisableTiming), "cuEventCreate"));
+  return std::make_unique<CudaEvent>(shared_from_this(), driver_, handle);
+}
+
+void CudaRuntime::Copy(void* to, const void* from, size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  Enter();
+  Keep(driver_.MemcpyAsync(Address(to), Address(from), bytes, HandleOf(stream)), "cuMemcpyAsync");
+}
+
+void CudaRuntime::Record(Event& event, Stream& stream) {
+  Enter();
+  Keep(driver_.EventRecord(HandleOf(event), HandleOf(stream)), "cuEventRecord");
+}
+
+void CudaRuntime::Wait(Stream& stream, const Event& event) {
+  Enter();
+  Keep(driver_.StreamWaitEvent(HandleOf(stream), HandleOf(event), 0), "cuStreamWaitEvent");
+}
+
+Status CudaRuntime::Synchronize(const Event& event) {
+  Enter();
+  Keep(driver_.EventSynchronize(HandleOf(event)), "cuEventSynchronize");
+  return Failure();
+}
+
+Status CudaRuntime::Synchronize() {
+  Enter();
+  Keep(driver_.CtxSynchronize(), "cuCtxSynchronize");
+  return Failure();
+}
+
+Status CudaRuntime::Read(void* to, const void* from, size_t bytes) {
+  RETURN_IF_ERROR(Synchronize());
+  if (bytes == 0) return OkStatus();
+  Keep(driver_.MemcpyDtoH(to, Address(from), bytes), "cuMemcpyDtoH");
+  return Failure();
+}
+
+Status CudaRuntime::Write(void* to, const void* from, size_t bytes) {
+  RETURN_IF_ERROR(Synchronize());
+  if (bytes == 0) return OkStatus();
+  Keep(driver_.MemcpyHtoD(Address(to), from, bytes), "cuMemcpyHtoD");
+  return Failure();
+}
+
+// In this mode, other threads may allocate memory meanwhile.
+Status CudaRuntime::BeginCapture(Stream& stream) {
+  Enter();
+  return Check(driver_.StreamBeginCapture(HandleOf(stream), kCaptureThreadLocal),
+               "cuStreamBeginCapture");
+}
+
+StatusOr<std::unique_ptr<Sequence>> CudaRuntime::EndCapture(Stream& stream) {
+  Enter();
+  GraphHandle graph = nullptr;
+  RETURN_IF_ERROR(Check(driver_.StreamEndCapture(HandleOf(stream), &graph), "cuStreamEndCapture"));
+  GraphExecHandle executable = nullptr;
+  const Status status =
+      Check(driver_.GraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+  driver_.GraphDestroy(graph);
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(Failure());
+  return std::make_unique<CudaSequence>(shared_from_this(), driver_, executable);
+}
+
+void CudaRuntime::Replay(const Sequence& sequence, Stream& stream) {
+  Enter();
+  Keep(driver_.GraphLaunch(static_cast<const CudaSequence&>(sequence).handle, HandleOf(stream)),
+       "cuGraphLaunch");
+}
+
+}  // namespace tfjob::device::cuda

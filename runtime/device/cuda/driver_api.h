@@ -1,0 +1,118 @@
+// Declares the functions of NVIDIA's driver, libcuda.so.1, that this project calls. The library
+// comes with the driver, so no program is linked with it: OpenDriver looks for it when a GPU is
+// wanted. The declarations are this project's own, so that every build contains the code that calls
+// them; with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
+//
+// Source: CUDA Driver API Reference, CUDA 13.0. A handle belongs to the driver, and all functions
+// may be called by any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::device::cuda {
+
+using Result = unsigned int;     // CUresult
+using DeviceAddress = uint64_t;  // CUdeviceptr
+using Device = int;              // CUdevice
+using Context = struct ContextHandle*;
+using StreamHandle = struct StreamHandleTag*;
+using EventHandle = struct EventHandleTag*;
+using GraphHandle = struct GraphHandleTag*;
+using GraphExecHandle = struct GraphExecHandleTag*;
+using LibraryHandle = struct LibraryHandleTag*;
+using KernelHandle = struct KernelHandleTag*;  // CUkernel; cuLaunchKernel also accepts it
+
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kOutOfMemory = 2;
+inline constexpr Result kNoDevice = 100;
+inline constexpr Result kNotFound = 500;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr unsigned kCaptureThreadLocal = 1;
+inline constexpr unsigned kAttributeMultiprocessors = 16;
+inline constexpr unsigned kAttributeComputeMajor = 75;
+inline constexpr unsigned kAttributeComputeMinor = 76;
+
+// Lists name, exported symbol and type of each function.
+#define TFJOB_CUDA_DRIVER_FUNCTIONS(F)                                                             \
+  F(GetErrorName, "cuGetErrorName", Result (*)(Result, const char**))                              \
+  F(GetErrorString, "cuGetErrorString", Result (*)(Result, const char**))                          \
+  F(Init, "cuInit", Result (*)(unsigned))                                                          \
+  F(DriverGetVersion, "cuDriverGetVersion", Result (*)(int*))                                      \
+  F(DeviceGetCount, "cuDeviceGetCount", Result (*)(int*))                                          \
+  F(DeviceGet, "cuDeviceGet", Result (*)(Device*, int))                                            \
+  F(DeviceGetName, "cuDeviceGetName", Result (*)(char*, int, Device))                              \
+  F(DeviceGetAttribute, "cuDeviceGetAttribute", Result (*)(int*, unsigned, Device))                \
+  F(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", Result (*)(Context*, Device))              \
+  F(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", Result (*)(Device))                   \
+  F(CtxSetCurrent, "cuCtxSetCurrent", Result (*)(Context))                                         \
+  F(CtxSynchronize, "cuCtxSynchronize", Result (*)())                                              \
+  F(MemGetInfo, "cuMemGetInfo_v2", Result (*)(size_t*, size_t*))                                   \
+  F(MemAlloc, "cuMemAlloc_v2", Result (*)(DeviceAddress*, size_t))                                 \
+  F(MemFree, "cuMemFree_v2", Result (*)(DeviceAddress))                                            \
+  F(MemHostAlloc, "cuMemHostAlloc", Result (*)(void**, size_t, unsigned))                          \
+  F(MemFreeHost, "cuMemFreeHost", Result (*)(void*))                                               \
+  F(MemcpyHtoD, "cuMemcpyHtoD_v2", Result (*)(DeviceAddress, const void*, size_t))                 \
+  F(MemcpyDtoH, "cuMemcpyDtoH_v2", Result (*)(void*, DeviceAddress, size_t))                       \
+  F(MemcpyAsync, "cuMemcpyAsync", Result (*)(DeviceAddress, DeviceAddress, size_t, StreamHandle))  \
+  F(MemsetD8, "cuMemsetD8_v2", Result (*)(DeviceAddress, unsigned char, size_t))                   \
+  F(StreamCreate, "cuStreamCreate", Result (*)(StreamHandle*, unsigned))                           \
+  F(StreamDestroy, "cuStreamDestroy_v2", Result (*)(StreamHandle))                                 \
+  F(StreamSynchronize, "cuStreamSynchronize", Result (*)(StreamHandle))                            \
+  F(StreamWaitEvent, "cuStreamWaitEvent", Result (*)(StreamHandle, EventHandle, unsigned))         \
+  F(EventCreate, "cuEventCreate", Result (*)(EventHandle*, unsigned))                              \
+  F(EventDestroy, "cuEventDestroy_v2", Result (*)(EventHandle))                                    \
+  F(EventRecord, "cuEventRecord", Result (*)(EventHandle, StreamHandle))                           \
+  F(EventSynchronize, "cuEventSynchronize", Result (*)(EventHandle))                               \
+  F(StreamBeginCapture, "cuStreamBeginCapture_v2", Result (*)(StreamHandle, unsigned))             \
+  F(StreamEndCapture, "cuStreamEndCapture", Result (*)(StreamHandle, GraphHandle*))                \
+  F(GraphInstantiate, "cuGraphInstantiateWithFlags",                                               \
+    Result (*)(GraphExecHandle*, GraphHandle, unsigned long long))                                 \
+  F(GraphDestroy, "cuGraphDestroy", Result (*)(GraphHandle))                                       \
+  F(GraphExecDestroy, "cuGraphExecDestroy", Result (*)(GraphExecHandle))                           \
+  F(GraphLaunch, "cuGraphLaunch", Result (*)(GraphExecHandle, StreamHandle))                       \
+  F(LibraryLoadData, "cuLibraryLoadData",                                                          \
+    Result (*)(LibraryHandle*, const void*, unsigned*, void**, unsigned, unsigned*, void**,        \
+               unsigned))                                                                          \
+  F(LibraryUnload, "cuLibraryUnload", Result (*)(LibraryHandle))                                   \
+  F(LibraryGetKernel, "cuLibraryGetKernel", Result (*)(KernelHandle*, LibraryHandle, const char*)) \
+  F(LaunchKernel, "cuLaunchKernel",                                                                \
+    Result (*)(KernelHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+               StreamHandle, void**, void**))
+
+// The driver's functions. Every member is set.
+struct DriverApi {
+#define TFJOB_CUDA_FIELD(name, symbol, ...) \
+  using name##Function = __VA_ARGS__;       \
+  name##Function name = nullptr;
+  TFJOB_CUDA_DRIVER_FUNCTIONS(TFJOB_CUDA_FIELD)
+#undef TFJOB_CUDA_FIELD
+};
+
+// The oldest driver that the kernels' machine code runs on, as cuDriverGetVersion counts.
+inline constexpr int kOldestCuda = 13000;
+// The oldest GPUs for which the kernels are compiled: compute capability 8.0 (Ampere).
+inline constexpr int kOldestCompute = 80;
+
+// Opens the driver of this machine and initialises it, at the first call; later calls return the
+// same. Returns FailedPrecondition with what to do about it if there is no driver, the driver is
+// too old (the message names both versions), or it finds no GPU. Thread-safe.
+StatusOr<const DriverApi*> OpenDriver();
+
+// Does the same with a given library, and without keeping the result. `visible` is the value of
+// CUDA_VISIBLE_DEVICES, or null: if it hides every GPU, the message says so.
+StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
+
+// Initialises a driver and checks its version and that it has a GPU, as OpenDriver does.
+Status CheckDriver(const DriverApi& driver, const std::string* visible);
+
+// Converts a result of the driver: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
+// kOutOfMemory is ResourceExhausted, every other error Internal.
+Status ToStatus(const DriverApi& driver, Result result, std::string_view call);
+
+}  // namespace tfjob::device::cuda

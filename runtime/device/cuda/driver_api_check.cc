@@ -1,0 +1,57 @@
+// Compares driver_api.h with NVIDIA's header when it is compiled, in builds with --config=cuda.
+// Defines nothing.
+#include <cuda.h>
+
+#include <string_view>
+#include <type_traits>
+
+#include "runtime/device/cuda/driver_api.h"
+
+namespace tfjob::device::cuda {
+namespace {
+
+// Whether two types are passed alike: both are pointers, or both are integers (or enumerations) of
+// one size.
+template <typename A, typename B>
+constexpr bool kPassedAlike =
+    (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
+    ((std::is_integral_v<A> || std::is_enum_v<A>) && (std::is_integral_v<B> || std::is_enum_v<B>) &&
+     sizeof(A) == sizeof(B));
+
+template <typename Ours, typename Theirs>
+constexpr bool kCalledAlike = false;
+template <typename R, typename... A, typename S, typename... B>
+constexpr bool kCalledAlike<R (*)(A...), S (*)(B...)> = [] {
+  if constexpr (sizeof...(A) != sizeof...(B)) {
+    return false;
+  } else {
+    return kPassedAlike<R, S> && (... && kPassedAlike<A, B>);
+  }
+}();
+
+#define TFJOB_CUDA_CHECK(name, ...)                                              \
+  static_assert(kCalledAlike<DriverApi::name##Function, decltype(&::cu##name)>); \
+  TFJOB_CUDA_CHECK_SYMBOL(cu##name, name)
+
+// cuda.h maps a function's name to the symbol of its current version, such as cuMemAlloc_v2.
+#define TFJOB_TEXT(x) #x
+#define TFJOB_CUDA_CHECK_SYMBOL(mapped, name) \
+  static_assert(std::string_view(TFJOB_TEXT(mapped)) == kSymbolOf##name);
+
+#define TFJOB_CUDA_SYMBOL(name, symbol, ...) constexpr std::string_view kSymbolOf##name = symbol;
+TFJOB_CUDA_DRIVER_FUNCTIONS(TFJOB_CUDA_SYMBOL)
+TFJOB_CUDA_DRIVER_FUNCTIONS(TFJOB_CUDA_CHECK)
+
+static_assert(sizeof(DeviceAddress) == sizeof(CUdeviceptr));
+static_assert(kSuccess == CUDA_SUCCESS && kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(kNoDevice == CUDA_ERROR_NO_DEVICE && kNotFound == CUDA_ERROR_NOT_FOUND);
+static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(kHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(kCaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(kAttributeMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(kAttributeComputeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(kAttributeComputeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+}  // namespace
+}  // namespace tfjob::device::cuda

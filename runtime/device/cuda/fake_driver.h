@@ -1,0 +1,54 @@
+// Implements the functions of NVIDIA's driver in this process, on the fake device of
+// fake_runtime.h: operations run late, in an order that is drawn from a seed, and the process ends
+// with a message if the rules of device_runtime.h are broken. So it tests code that calls the
+// driver on machines without a GPU. Device memory begins as NaN.
+//
+// Like the driver, it is one for the process: a machine with the GPUs that FakeMachine describes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device/cuda/driver_api.h"
+
+namespace tfjob::device::cuda {
+
+// Runs a kernel over the parameter's bytes, whose device addresses have been replaced by those of
+// their content.
+struct FakeLaunch {
+  unsigned grid[3], block[3];
+  std::span<const std::byte> parameter;
+};
+struct FakeKernel {
+  size_t parameter_bytes = 0;
+  std::function<void(const FakeLaunch&)> run;
+};
+
+struct FakeGpu {
+  std::string name = "Fake GPU";
+  int compute_major = 9, compute_minor = 0;
+  int multiprocessors = 132;
+  size_t memory_bytes = size_t{1} << 34;
+};
+
+struct FakeMachine {
+  uint64_t seed = 1;
+  int driver_version = 13000;
+  std::vector<FakeGpu> gpus = {FakeGpu()};
+  std::map<std::string, FakeKernel> kernels;
+  // The results of functions that fail, by symbol ("cuMemAlloc_v2").
+  std::map<std::string, Result> failures;
+};
+
+// Makes the machine the one that the functions show from now on, and returns them. No handle of an
+// earlier machine may be left.
+const DriverApi& FakeDriver(FakeMachine machine);
+
+// Returns how often each function was called since FakeDriver, by symbol.
+std::map<std::string, int> FakeDriverCalls();
+
+}  // namespace tfjob::device::cuda

@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include "runtime/device/cuda/driver_api.h"
+#include "runtime/device/cuda/fake_driver.h"
+
+namespace tfjob::device::cuda {
+namespace {
+
+TEST(OpenDriver, AMachineWithoutADriverIsToldWhatToInstall) {
+  const Status status = OpenDriver("libcuda-that-does-not-exist.so.1", nullptr).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(status),
+            "no NVIDIA driver: libcuda-that-does-not-exist.so.1: cannot open shared object file: "
+            "No such file or directory; install driver 580 or newer, and in a container request a "
+            "GPU (resource nvidia.com/gpu)");
+}
+
+TEST(OpenDriver, ALibraryWithoutTheFunctionsIsTooOld) {
+  EXPECT_EQ(Message(OpenDriver("libm.so.6", nullptr).status()),
+            "the NVIDIA driver (libm.so.6) lacks cuGetErrorName, which this program needs: install "
+            "driver 580 or newer");
+}
+
+TEST(CheckDriver, ADriverThatIsTooOldIsNamedWithBothVersions) {
+  const DriverApi& driver = FakeDriver({.driver_version = 12040});
+  EXPECT_EQ(Message(CheckDriver(driver, nullptr)),
+            "the NVIDIA driver supports CUDA 12.4, but this program needs 13.0: install driver 580 "
+            "or newer");
+}
+
+TEST(CheckDriver, NoGpuIsExplainedByTheVariableThatHidesThem) {
+  const DriverApi& driver = FakeDriver({.gpus = {}});
+  for (const std::string hidden : {"", "-1"}) {
+    EXPECT_EQ(Message(CheckDriver(driver, &hidden)),
+              StrCat("CUDA_VISIBLE_DEVICES is \"", hidden,
+                     "\", which leaves no GPU: unset it, or name a GPU such as 0"));
+  }
+  EXPECT_EQ(Message(CheckDriver(driver, nullptr)),
+            "the NVIDIA driver finds no GPU: in a container, request one (resource "
+            "nvidia.com/gpu); on the host, see what nvidia-smi says");
+}
+
+TEST(CheckDriver, ADriverThatCannotStartSaysWhy) {
+  const DriverApi& driver = FakeDriver({.failures = {{"cuInit", 999}}});
+  EXPECT_EQ(Message(CheckDriver(driver, nullptr)),
+            "the NVIDIA driver cannot start: cuInit: unknown error (no description)");
+}
+
+TEST(CheckDriver, AcceptsADriverWithAGpu) {
+  EXPECT_EQ(CheckDriver(FakeDriver({}), nullptr), OkStatus());
+}
+
+}  // namespace
+}  // namespace tfjob::device::cuda

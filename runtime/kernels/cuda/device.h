@@ -1,0 +1,65 @@
+// Contains what every kernel file includes first. The kernels are written in the part of CUDA C++
+// that is defined here and in emulator/shim.h, so that a host compiler can compile them, too: the
+// tests then run them on the emulator, which checks every access.
+//
+// Rules for kernels:
+//   - A kernel takes one trivially copyable struct of at most 4 KiB, which is declared in
+//     parameters.h, and has a name that no other kernel has.
+//   - 16 bytes are read and written at once only with Load and Store.
+//   - Blocks do not communicate within a launch.
+//   - All threads of a block reach every __syncthreads, and all lanes every shuffle.
+//   - Sums are added in an order that depends only on the shapes.
+#pragma once
+
+#ifdef __CUDACC__
+
+#include <cmath>
+#include <cstdint>
+
+#define TFJOB_DEVICE __device__ __forceinline__
+#define TFJOB_KERNEL(name, Parameter, threads) \
+  extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Parameter p)
+
+TFJOB_DEVICE float4 Load(const float* from) {
+  return *reinterpret_cast<const float4*>(from);
+}
+TFJOB_DEVICE void Store(float* to, float4 value) {
+  *reinterpret_cast<float4*>(to) = value;
+}
+
+#else
+
+#include "runtime/kernels/cuda/emulator/shim.h"
+
+#define TFJOB_DEVICE inline
+// Registers the kernel with the emulator under its name.
+#define TFJOB_KERNEL(name, Parameter, threads)                               \
+  static void name##Body(const Parameter& p);                                \
+  static const ::tfjob::kernels::cuda::Registration name##Registration(      \
+      #name, threads, sizeof(Parameter),                                     \
+      [](const void* p) { name##Body(*static_cast<const Parameter*>(p)); }); \
+  static void name##Body(const Parameter& p)
+
+using tfjob::kernels::cuda::Load;
+using tfjob::kernels::cuda::Store;
+
+#endif
+
+namespace {
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr int kWarp = 32;
+
+// Return the sum or the maximum over a warp, to each of its lanes.
+TFJOB_DEVICE float WarpSum(float value) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(kAllLanes, value, offset);
+  return value;
+}
+TFJOB_DEVICE float WarpMaximum(float value) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2)
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, offset));
+  return value;
+}
+
+}  // namespace

@@ -1,0 +1,29 @@
+#include <vector>
+
+#include "runtime/kernels/cuda/images.h"
+
+namespace {
+
+struct Image {
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+}  // namespace
+
+// The rule cuda_images defines this array; a null pair ends it.
+extern "C" const Image tfjob_cuda_images[];
+
+namespace tfjob::kernels::cuda {
+
+std::span<const std::span<const std::byte>> Images() {
+  static const auto* const kImages = [] {
+    auto* images = new std::vector<std::span<const std::byte>>;
+    for (const Image* image = tfjob_cuda_images; image->begin != nullptr; ++image)
+      images->emplace_back(image->begin, image->end);
+    return images;
+  }();
+  return *kImages;
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,14 @@
+// Holds the CUDA kernels of this program: fat binaries, with machine code for several GPUs. Two
+// files define it: embedded_images.cc in builds with --config=cuda, and no_images.cc in others.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace tfjob::kernels::cuda {
+
+// Returns one fat binary per .cu file; none in a build without --config=cuda. They exist as long as
+// the process.
+std::span<const std::span<const std::byte>> Images();
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,113 @@
+// Optimizers over many variables in one launch.
+#include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// Returns the tensor to which this block belongs.
+TFJOB_DEVICE int TensorOfBlock(const UpdateTensors& update) {
+  int tensor = 0;
+  while (tensor + 1 < update.tensors &&
+         update.first_block[tensor + 1] <= static_cast<int>(blockIdx.x))
+    ++tensor;
+  return tensor;
+}
+
+// Returns the first element of this block in its tensor.
+TFJOB_DEVICE int64_t FirstOfBlock(const UpdateTensors& update, int tensor) {
+  return static_cast<int64_t>(static_cast<int>(blockIdx.x) - update.first_block[tensor]) *
+         kUpdateChunk;
+}
+
+struct AdamRates {
+  float rate, keep_1, keep_2, epsilon;
+};
+
+TFJOB_DEVICE void AdamElement(float& w, float g, float& m, float& v, const AdamRates& rates) {
+  m += (g - m) * rates.keep_1;
+  v += (g * g - v) * rates.keep_2;
+  w -= m * rates.rate / (sqrtf(v) + rates.epsilon);
+}
+
+TFJOB_DEVICE void AdamQuad(const UpdateTensor& t, int64_t i, const AdamRates& rates) {
+  float4 w = Load(t.variable + i), m = Load(t.first + i), v = Load(t.second + i);
+  const float4 g = Load(t.gradient + i);
+  AdamElement(w.x, g.x, m.x, v.x, rates);
+  AdamElement(w.y, g.y, m.y, v.y, rates);
+  AdamElement(w.z, g.z, m.z, v.z, rates);
+  AdamElement(w.w, g.w, m.w, v.w, rates);
+  Store(t.variable + i, w);
+  Store(t.first + i, m);
+  Store(t.second + i, v);
+}
+
+struct SgdRates {
+  float rate, momentum;
+  int nesterov;
+};
+
+TFJOB_DEVICE void SgdElement(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
+  const float change = rates.rate * t.gradient[i];
+  if (t.first == nullptr) {
+    t.variable[i] -= change;
+    return;
+  }
+  const float m = rates.momentum * t.first[i] - change;
+  t.first[i] = m;
+  t.variable[i] += rates.nesterov != 0 ? rates.momentum * m - change : m;
+}
+
+TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, float rate) {
+  float4 w = Load(t.variable + i);
+  const float4 g = Load(t.gradient + i);
+  w.x -= rate * g.x;
+  w.y -= rate * g.y;
+  w.z -= rate * g.z;
+  w.w -= rate * g.w;
+  Store(t.variable + i, w);
+}
+
+}  // namespace
+
+TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
+  __shared__ float corrected;
+  __shared__ int shared_tensor;
+  if (threadIdx.x == 0) {
+    const float t = static_cast<float>(*p.step + 1);
+    corrected = p.learning_rate * sqrtf(1.0f - powf(p.beta_2, t)) / (1.0f - powf(p.beta_1, t));
+    shared_tensor = TensorOfBlock(p.update);
+  }
+  __syncthreads();
+  const UpdateTensor& tensor = p.update.tensor[shared_tensor];
+  const AdamRates rates{corrected, 1.0f - p.beta_1, 1.0f - p.beta_2, p.epsilon};
+  const int64_t begin = FirstOfBlock(p.update, shared_tensor);
+  for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
+    const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
+    if (i + 4 <= tensor.count) {
+      AdamQuad(tensor, i, rates);
+      continue;
+    }
+    for (int64_t j = i; j < tensor.count; ++j)
+      AdamElement(tensor.variable[j], tensor.gradient[j], tensor.first[j], tensor.second[j], rates);
+  }
+}
+
+TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
+  __shared__ int shared_tensor;
+  if (threadIdx.x == 0) shared_tensor = TensorOfBlock(p.update);
+  __syncthreads();
+  const UpdateTensor& tensor = p.update.tensor[shared_tensor];
+  const SgdRates rates{p.learning_rate, p.momentum, p.nesterov};
+  const int64_t begin = FirstOfBlock(p.update, shared_tensor);
+  for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
+    const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
+    if (tensor.first == nullptr && i + 4 <= tensor.count) {
+      SgdQuad(tensor, i, p.learning_rate);
+      continue;
+    }
+    for (int64_t j = i; j < tensor.count && j < i + 4; ++j) SgdElement(tensor, j, rates);
+  }
+}
+
+}  // namespace tfjob::kernels::cuda
