@@ -27,8 +27,8 @@ StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
 // Returns the types of one example of each input, as the model states them. A shape or length that
-// it does not state is that of the array; if there are no arrays, a length is an example. Numbers
-// of an input that the model does not state are float32.
+// the model does not state is taken from the array; without arrays, an example is used for a
+// length. An input whose type the model does not state is float32.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 

@@ -23,7 +23,8 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Fills `bytes` from the file, from byte `offset` on. Returns DataLoss if the file ends before.
+  // Fills `bytes` from the file, from byte `offset` on. Returns DataLoss if the file ends too
+  // early.
   Status Read(int64_t offset, std::span<std::byte> bytes) const;
   // Like Read, also with the threads of `pool`, unless that is null. Returns the checksum of the
   // bytes (crc32c.h).

@@ -164,7 +164,7 @@ Status SafetensorsReader::ReadHeader() {
   return CheckCovers(8 + size);
 }
 
-// Checks that the tensors lie one after the other, and end where the file ends.
+// Checks that the tensors follow one another without gaps, and end where the file ends.
 Status SafetensorsReader::CheckCovers(uint64_t begin) const {
   std::vector<std::pair<uint64_t, uint64_t>> parts;  // offset, size
   parts.reserve(entries_.size());

@@ -55,9 +55,9 @@ TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
   EXPECT_LT(Peak() - before, 48 * kMegabyte);
 }
 
-// The chief and seven workers send their gradients one after the other. Neighbours are summed as
-// soon as both have arrived, so the number of buffers is the number of ones in the binary
-// representation of the number of gradients.
+// The chief and seven workers send their gradients one after another. Neighbours are summed as soon
+// as both have arrived, so the number of buffers is the number of ones in the binary representation
+// of the number of gradients.
 TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) {
   StartServers(1);
   Definition definition = TwoVariables(Mode::kSynchronous);

@@ -103,7 +103,7 @@ StatusOr<UniqueFd> ConnectTo(const sockaddr_storage& address, Duration deadline)
   return socket;
 }
 
-// Tries the addresses one after the other; each gets an equal share of the time that is left.
+// Tries the addresses one after another; each gets an equal share of the remaining time.
 StatusOr<UniqueFd> ConnectToAny(const std::vector<sockaddr_storage>& addresses, Duration deadline) {
   Status last = Unavailable("the host has no address");
   for (size_t i = 0; i < addresses.size(); ++i) {

@@ -177,7 +177,7 @@ void SocketLink::Part() {
 }
 
 void SocketLink::Drain() {
-  constexpr int kMostReads = 64;  // a peer that goes on sending cannot keep this rank busy
+  constexpr int kMostReads = 64;  // a peer that keeps sending cannot keep this rank busy
   for (int i = 0; i < kMostReads; ++i) {
     if (recv(fd(), buffer_.data(), buffer_.size(), MSG_DONTWAIT) <= 0) return;
   }

@@ -36,7 +36,7 @@ void LogSoftmaxRow(int64_t count, const T* x, T* y) {
   const T maximum = RowMaximum(count, x);
   T sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += Exp(x[i] - maximum);
-  // Subtracts the maximum and log_sum one after the other. If they were added first, the smaller of
+  // Subtracts first the maximum and then log_sum. If they were added first, the smaller of
   // the two could be rounded away.
   Map(count, [maximum, log_sum = Log(sum)](T value) { return (value - maximum) - log_sum; }, y, x);
 }

@@ -28,10 +28,10 @@ struct Drawn {
   bool operator==(const Drawn&) const = default;
 };
 
-// The actions that the caller must take. `merge`, `measure` and `apply` must be carried out one
-// after the other, in the order in which they were returned. `apply` must come before `forget`,
-// because it needs staged bytes that `forget` frees. `messages` must come last, because on ps 0
-// the coordinator may reply to a message at once, which yields further actions.
+// The actions that the caller must take. `merge`, `measure` and `apply` must be carried out one at
+// a time, in the order in which they were returned. `apply` must come before `forget`, because it
+// needs staged bytes that `forget` frees. `messages` must come last, because on ps 0 the
+// coordinator may reply to a message at once, which yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their

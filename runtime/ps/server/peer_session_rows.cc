@@ -1,4 +1,4 @@
-// Implements how a session takes the numbers of the rows that a task reads.
+// Implements how a session receives the numbers of the rows that a task reads.
 #include <utility>
 
 #include "runtime/ps/server/peer_session.h"
@@ -46,7 +46,7 @@ Status PeerSession::TakeRowNumbers(rpc::IncomingFrame& frame, const rpc::Segment
 
 Status PeerSession::BeginRowNumbers(const rpc::SegmentInfo& segment) {
   const Store& store = *wanted_.store;
-  // Each shard once, so that the numbers take no more memory than the rows there are.
+  // Each shard may occur only once, so that there are at most as many numbers as rows.
   if (!store.Owns(segment.index) || static_cast<int>(segment.index) <= wanted_.last_shard)
     return InvalidArgument("shard ", segment.index, " is not expected in this request now");
   const auto shard = static_cast<int>(segment.index);
