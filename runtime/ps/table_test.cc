@@ -1,5 +1,5 @@
-// Tests tables of which tasks read only rows: what they read, how they go on after a loss, and what
-// servers and clients refuse.
+// Tests tables of which tasks read only rows: what they read, how they continue after a loss, and
+// what servers and clients refuse.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -75,7 +75,8 @@ class TableTask {
     RETURN_IF_ERROR(client_->BeginStep(gradients, values_, 0, indices));
     return client_->EndStep();
   }
-  // Expects that the rows read last hold their number, less `subtracted`.
+  // Expects the rows that were read last to contain their number, less `subtracted` in the first
+  // table and negated in the other.
   void ExpectRows(float subtracted) const {
     for (size_t v = 0; v < 3; v += 2) {
       const size_t cols = v == 0 ? kCols : 2;
@@ -275,7 +276,7 @@ TEST_P(HostileTableTest, ServersRefuseWhatAreNoRowsOfTheTable) {
         << "request " << sequence;
   }
   EXPECT_EQ(worker.CodeOf(PullRows(++sequence, /*epoch=*/2), {}), StatusCode::kFailedPrecondition);
-  // It goes on to answer. The last frame may come alone.
+  // It then answers. The last frame may come alone.
   const std::vector<Bytes> first = {Count(2)}, rest = {{.bytes = Indices({1, 3})}};
   rpc::FrameHeader header = PullRows(++sequence);
   header.flags = wire::kFirst;

@@ -70,8 +70,8 @@ enum Type : uint16_t {
   // Reads rows of tables (Definition::tables); `value`: the epoch. Segments as in kPush, but only
   // of the shards that have some of the rows, ascending, and without values behind the indices. The
   // first frame has the flag kFirst, the last one kLast. The answer is kValues, whose segments have
-  // the rows in the same order: their offsets count from the first row that was asked for. It
-  // changes nothing in the server, so that it needs no name and may be asked again.
+  // the rows in the same order: their offsets count from the first row that was asked for. The
+  // request changes nothing in the server, so it needs no name and may be repeated.
   kPullRows = 27,  // D
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.

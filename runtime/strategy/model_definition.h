@@ -20,9 +20,9 @@ struct ModelDefinition {
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
-  // The tables that programs do not hold: they are fed the rows that a batch reads, and
-  // CreateVariables and LoadValues leave these variables out. By index in `variables`, ascending.
-  // Empty unless a strategy has chosen some of SeparableTables.
+  // The tables that programs do not contain: programs are fed the rows that a batch reads, and
+  // CreateVariables and LoadValues skip these variables. By index in `variables`, ascending. Empty
+  // unless a strategy has chosen some of SeparableTables.
   std::vector<int> tables = {};
 };
 
@@ -34,8 +34,8 @@ StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, mo
                                            int64_t least_bytes);
 
 // Fills `variables` and `state.variables` from the model and `build`, and finds the masks of the
-// outputs (model::FindMasks). Returns InvalidArgument if
-// layers do not fit together, with a message that names them.
+// outputs (model::FindMasks). Returns InvalidArgument, with a message that names the layers, if
+// layers do not fit together.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0.

@@ -26,11 +26,11 @@ class Announcements {
   // The announcement of one task.
   struct Own {
     int64_t examples = 0;      // that it has for the step
-    bool ending = false;       // it was asked to end, and makes no further step
+    bool ending = false;       // it was asked to end, and takes no further step
     bool others_join = false;  // tasks wait for the next generation; only the leader knows
   };
 
-  // Sums the announcements of all ranks. An operation of all ranks.
+  // Sums the announcements of all ranks, all of which must call it.
   Status Exchange(collectives::Communicator& communicator, const Own& own) {
     std::ranges::fill(words_, 0);
     words_[0] = own.examples;
@@ -110,8 +110,9 @@ class MultiWorkerMirrored : public Strategy {
                                    follows ? "" : PositionRecord(options_.leader, drawn_));
   }
 
-  // A task that has made its last step keeps its state until the leader has ended the job: if the
-  // leader is lost before it has saved the last state, its replacement takes over this one.
+  // A task that has taken its last step keeps its state until the leader has ended the job: if the
+  // leader is lost before it has saved the last state, its replacement takes over this task's
+  // state.
   Status Leave() override {
     Status left = OkStatus();
     while (!options_.leads && replica_->has_state() && left.ok()) left = Join();
@@ -151,7 +152,7 @@ class MultiWorkerMirrored : public Strategy {
             .ranks = static_cast<int>(generation_.members.size())};
   }
 
-  // Joins a generation, and ends with the state that all of its tasks have in common.
+  // Joins a generation, after which this task has the state that all of its tasks have in common.
   Status Join() {
     while (true) {
       Drop();
@@ -169,8 +170,8 @@ class MultiWorkerMirrored : public Strategy {
     }
   }
 
-  // Sends the newest state to the tasks that have another one. Returns the communicator's error, or
-  // the error with which the leader cannot provide a state.
+  // Sends the newest state to the tasks that have a different one. Returns the communicator's
+  // error, or the error with which the leader cannot provide a state.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -216,8 +217,8 @@ class MultiWorkerMirrored : public Strategy {
     return OkStatus();
   }
 
-  // Returns the outcome of a step that this task lacked, while others had already applied it and
-  // have sent their state.
+  // Returns the outcome of a step that this task had not applied, but whose result it has received
+  // from tasks that had.
   StepOutcome TakenOver(const StepOutcome& before, MetricTotals& totals) const {
     StepOutcome outcome = Outcome();
     const bool one = drawn_ == before.drawn + 1;
@@ -239,8 +240,8 @@ class MultiWorkerMirrored : public Strategy {
     return outcome;
   }
 
-  // The members of the generation are others than those among which the batch was divided. It is
-  // drawn again.
+  // The members of the generation differ from those among which the batch was divided, so the batch
+  // is drawn again.
   StepOutcome OtherPart() const {
     StepOutcome outcome = Outcome();
     outcome.dropped = true;

@@ -51,10 +51,10 @@ struct StrategyEntry {
   Status (*check)(const cluster::TfConfig&) = nullptr;
   // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
-  // Creates what connects this task with the other tasks of its group. Reads the first four fields
-  // of the task. Null: the tasks of this strategy form no group.
+  // Creates the endpoint that connects this task to the other tasks of its group. Reads the first
+  // four fields of the task. Null: the tasks of this strategy form no group.
   std::unique_ptr<collectives::Endpoint> (*make_endpoint)(const TrainingTask&) = nullptr;
-  // The tasks make every batch together (data::PipelineOptions::global_batch).
+  // Each task contributes a part of every batch (data::PipelineOptions::global_batch).
   bool global_batches = false;
 };
 

@@ -56,7 +56,7 @@ class Strategy {
   // waits for the copy, or copies the value itself if no other thread does. The copy may outlive
   // the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
-  // Announces that this task makes no further steps. Other tasks may continue.
+  // Announces that this task takes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
   // Leaves because the task was asked to end. If the chief is another task, it then saves a
   // checkpoint.

@@ -29,8 +29,8 @@ struct CheckpointSaver::Shared {
     schedule.OnBegin(snapshot.global_step(), clock->Monotonic());
     Hand(std::move(snapshot), false);
   }
-  // Starts what the actions ask for, and returns the actions with the time to look again, or the
-  // result.
+  // Starts what the actions request. Returns the actions that contain the result, or the time of
+  // the next check.
   SaveActions Obey(SaveActions actions, const state::Snapshot& last)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Log(actions);

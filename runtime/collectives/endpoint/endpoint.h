@@ -1,7 +1,7 @@
-// Connects a task with the other tasks of its group. The endpoint exists before the task's server,
-// to which it belongs as a handler: of the stream service "group", over which the leader and the
-// members talk, and of data connections, which become the sockets of communicators. MakeGroup
-// returns the Group that trains.
+// Connects a task to the other tasks of its group. The endpoint must exist before the task's
+// server, because it is the server's handler for the stream service "group", over which the leader
+// and the members communicate, and for data connections, which become the sockets of communicators.
+// MakeGroup returns the Group that trains.
 //
 //   collectives::Endpoint endpoint(options);
 //   auto server = rpc::Server::Start({…, .streams = {{Endpoint::kService, &endpoint}},
@@ -52,14 +52,14 @@ struct EndpointOptions {
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
   // and a message that names the task that was waited for. 0: no limit.
   Duration exchange_timeout{0};
-  // Lets the group go on without members that were lost or that depart (leader.h). Otherwise, it
-  // waits for their replacements. Only the leader's value counts.
+  // Allows the group to continue without members that were lost or that depart (leader.h).
+  // Otherwise, it waits for their replacements. Only the leader's value counts.
   bool shrinks = false;
 };
 
 struct GroupOptions {
   state::PeerEventSink on_event;
-  // Asked several times per second during waits, on any thread. Once it returns true, waits end
+  // Called several times per second during waits, on any thread. Once it returns true, waits end
   // with Cancelled.
   std::function<bool()> stop_requested;
 };
@@ -73,8 +73,8 @@ class Endpoint : public rpc::StreamHandler, public rpc::DataHandler {
   explicit Endpoint(EndpointOptions options);
   ~Endpoint() override;
 
-  // Returns the group of this task. Call once, after the server has started. The group waits for
-  // nothing until its Join is called.
+  // Returns the group of this task. Call once, after the server has started. The group does not
+  // wait for anything until its Join is called.
   std::unique_ptr<Group> MakeGroup(GroupOptions options);
 
   Status Admit(const rpc::Identity& peer) override;

@@ -7,7 +7,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// A wait that goes on is reported again after this time.
+// A wait that continues is reported again after this time.
 constexpr Duration kRepeatReport{2s};
 // How long a task whose operation has failed waits for the leader's reason.
 constexpr Duration kReasonPatience{1s};

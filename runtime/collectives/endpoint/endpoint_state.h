@@ -76,8 +76,8 @@ struct Endpoint::State {
   // When the communicator is aborted, because its task must end.
   std::optional<Duration> abort_at ABSL_GUARDED_BY(mutex);
 
-  // Exchanges the outputs of the state machines until there are none, and carries them out. Called
-  // after every event.
+  // Passes the outputs of the state machines to each other until there are none left, and carries
+  // them out. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Passes an event to the sink of the group. Must be called without the lock.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,

@@ -193,7 +193,7 @@ TEST_F(StuckTest, NamesTheRankThatTheOthersWaitFor) {
   EXPECT_NE(At(1).Await(Kind::kReturned), "");
 }
 
-// With the communicator with which tasks train.
+// Uses the same communicator as real training tasks.
 class SocketGroupTest : public EndpointTest {
  protected:
   static constexpr int64_t kValues = 300'000;  // more than sockets buffer
@@ -274,7 +274,7 @@ TEST_F(ShrinkingGroupTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   ExpectSum();
   Start(1);
   std::thread replacement([this] { EXPECT_EQ(At(1).Join(-1), OkStatus()); });
-  // The generation goes on until its members end it.
+  // The generation continues until its members end it.
   const auto deadline = SteadyNow() + 20s;
   while (!At(0).group().TaskWaits() && SteadyNow() < deadline) {
     std::thread other([this] { EXPECT_EQ(Sum(At(2)), OkStatus()); });

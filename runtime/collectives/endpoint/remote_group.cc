@@ -9,7 +9,7 @@ namespace tfjob::collectives {
 namespace {
 
 constexpr Duration kReportInterval{10s};
-// How often a wait asks whether the task was asked to stop.
+// How often a wait checks whether the task was asked to stop.
 constexpr Duration kPoll{100ms};
 // How long Leave and Finish wait until the others know.
 constexpr Duration kFarewell{5s};
@@ -172,7 +172,8 @@ void RemoteGroup::AbortAfter(Duration time) {
   state_->abort_at = RealClock().Monotonic() + time;
 }
 
-// A task that is gone without having said so would be waited for, so this waits for the leader.
+// Waits for the leader's receipt, because the others would wait for a task that is gone without an
+// announcement.
 Status RemoteGroup::Leave() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);

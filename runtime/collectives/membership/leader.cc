@@ -192,7 +192,7 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   }
   NoteReplaced(*found, process.incarnation);
   if (found->session == 0 || found->member.incarnation != process.incarnation) return;
-  // The members know better than this leader, which has let it in.
+  // The members know more than this leader, which had admitted the process.
   output_.closed.push_back(found->session);
   Lose(now, *found, "another process had replaced this one");
   found->member.incarnation = 0;
@@ -235,8 +235,8 @@ void Leader::OnLeave(Seat& seat) {
   seat.was_member = seat.survives = false;
   seat.join.reset();
   Send(seat, FarewellReceipt());
-  // In a generation that goes, the others may still finish the operation that this task has
-  // finished. Whoever needs it in a further operation notices that its sockets are closed.
+  // If the generation is running, the others may still finish the operation that this task has
+  // finished. Those that need it in a later operation notice that its sockets are closed.
   if (phase_ == Phase::kConnecting && seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " has left"));
   }

@@ -83,7 +83,7 @@ void GroupMember::Disconnected(const Status& why) {
   messages_.clear();
   awaited_ = {};
   if (!lost) return;
-  // The next leader may form a generation that this task knows nothing of, so it cannot stay in
+  // The next leader may form a generation without this task's knowledge, so the task cannot stay in
   // this one.
   LeaveGeneration(
       Unavailable(Describe(leader_), ", which leads the group, was lost: ", Message(why)));
@@ -139,8 +139,8 @@ void GroupMember::OnMessage(const ToMember& message) {
 }
 
 void GroupMember::OnForm(const FormOrder& order) {
-  // An order may answer a request that this task has taken back. A leader counts on from the
-  // highest number that its members know.
+  // An order may answer a request that this task has withdrawn. A leader continues from the highest
+  // number that its members know.
   if (phase_ != Phase::kJoining || !asked_ || order.request != requests_) return;
   if (order.generation <= last_generation_) return;
   const auto own = std::ranges::find_if(order.members, [&](const Member& member) {

@@ -59,7 +59,7 @@ struct WaitReport {
   int64_t microseconds = 0;
   bool operator==(const WaitReport&) const = default;
 };
-struct LeaveNotice {  // the member makes no further steps
+struct LeaveNotice {  // the member takes no further steps
   bool operator==(const LeaveNotice&) const = default;
 };
 struct DepartNotice {  // the member belongs to no generation, and its process ends soon

@@ -1,8 +1,8 @@
-// Runs leader, members and socket intakes of a group on a simulated network, by seeds, while the
-// members train: streams break and lose what was under way, processes crash, pause and restart (the
-// leader's, too), depart, leave and come back, replaced processes wake up again, data connections
-// are lost unnoticed or opened twice, and steps or states reach only some members. No two
-// generations may train at the same time, and no step is lost. After the faults, all tasks must
+// Runs the leader, members and socket intakes of a group on a simulated network, by seeds, while
+// the members train: streams break and lose messages in transit, processes crash, pause and restart
+// (the leader's, too), depart, leave and come back, replaced processes wake up again, data
+// connections are lost unnoticed or opened twice, and steps or states reach only some members. No
+// two generations may train at the same time, and no step is lost. After the faults, all tasks must
 // train together.
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class GroupSimulation : private SimulatedGroup {
       Process& leader = *processes_[0];
       leader.leader->Finish(failed_ ? state::RunFailure("the loss is NaN") : OkStatus());
       Pump(leader);
-      // One that starts later hears of the end, too.
+      // A task that starts later learns of the end, too.
       if (tasks_.size() > 1) Restart(1, Time(0s, 5s));
       RunUntil(kEnd, [this] { return !wrong_.empty(); });
       if (wrong_.empty()) CheckAllEnded();
@@ -54,7 +54,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group in a way that the leader hears of.
+  // Takes the process out of the group in a way that the leader learns of.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
@@ -66,9 +66,9 @@ class GroupSimulation : private SimulatedGroup {
     });
   }
 
-  // A leader goes on alone if no other task is left or, if the group shrinks, when it has lost its
-  // only peer. Only the platform can then prevent that a second process of its task trains, too, as
-  // it does for a job with a single task.
+  // A leader continues alone if no other task is left or, if the group shrinks, when it has lost
+  // its only peer. Only the platform can then prevent a second process of its task from training,
+  // too, as it does for a job with a single task.
   bool MayWake(const Process& process) const {
     const size_t alone = rules_.shrinks ? 2 : 1;
     return process.task != 0 ||
@@ -164,7 +164,7 @@ class GroupSimulation : private SimulatedGroup {
     TakeStep(group);
   }
 
-  // All take over the newest state. With some chance, only some do, and others lose theirs.
+  // All take over the newest state. Sometimes only some do, and others lose theirs.
   void ShareState(const std::vector<Process*>& group) {
     const FormOrder& order = group[0]->member->formation();
     const Member& newest = order.members[static_cast<size_t>(order.source)];
@@ -187,8 +187,9 @@ class GroupSimulation : private SimulatedGroup {
     if (breaks) Fail(*group[0], Unavailable("a socket broke"));
   }
 
-  // A process that was replaced can only come back if no task that is there knows this, because the
-  // leader has been replaced, too. The steps of its replacement are then lost until that is back.
+  // A process that was replaced can come back only if no task in the group knows that it was
+  // replaced, because the leader has been replaced, too. The steps of its replacement are then lost
+  // until the replacement comes back.
   void CheckNoneWasReplaced(const std::vector<Process*>& group) {
     for (const Process* process : group) {
       const std::string& task = tasks_[static_cast<size_t>(process->task)].task;
@@ -200,7 +201,8 @@ class GroupSimulation : private SimulatedGroup {
     }
   }
 
-  // As long as a process has the state of the last step, no later generation begins with another.
+  // As long as a process has the state of the last step, no later generation begins with another
+  // state.
   void CheckNothingIsLost(const Variables& source) {
     bool known = false;
     for (const auto& process : processes_) {
@@ -211,7 +213,7 @@ class GroupSimulation : private SimulatedGroup {
     if (!known) committed_ = {};
   }
 
-  // Applies one step on all members. With some chance, only on some.
+  // Applies one step on all members, or sometimes only on some.
   void TakeStep(const std::vector<Process*>& group) {
     Variables next = group[0]->variables;
     Expect(next.version() >= committed_.version(), "an earlier generation trains");

@@ -277,7 +277,7 @@ TEST_F(LeaderTest, WaitsForTheReplacementOfATaskThatHasDeparted) {
   EXPECT_EQ(leader_.generation(), 2);
 }
 
-// A group of three that goes on without lost members: the leader, in session 1, and two tasks.
+// A group of three that continues without lost members: the leader, in session 1, and two tasks.
 class ShrinkingTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -475,7 +475,7 @@ TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
   member.OnMessage(FarewellReceipt{.departs = true});
   EXPECT_TRUE(member.farewell_heard());
-  // The task has also made its last step, and the leader must hear that, too.
+  // The task has also taken its last step, and the leader must learn that, too.
   member.Leave();
   EXPECT_FALSE(member.farewell_heard());
   EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{LeaveNotice()});

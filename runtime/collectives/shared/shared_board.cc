@@ -16,12 +16,13 @@
 namespace tfjob::collectives {
 namespace {
 
-// A rank that is late by less than this is met without a system call. Waking a thread takes longer.
+// If a rank is late by less than this, the others wait for it without a system call. Waking a
+// thread would take longer.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
-// If other programs use the processors, spinning keeps them from the rank that is late. After a
-// spin in vain, a rank therefore does not spin in its next waits: first in one, and, if spinning is
-// in vain again and again, in 3, 7, … up to this many.
+// If other programs use the processors, spinning keeps them from the rank that is late. A rank that
+// has spun without success therefore does not spin in its next wait. If spinning keeps failing, it
+// skips 3, 7, … waits, up to this many.
 constexpr int32_t kMostSkipped = 127;
 
 void PauseProcessor() {
@@ -40,7 +41,7 @@ timespec TimeUntil(Duration deadline) {
 
 }  // namespace
 
-// Why a rank aborted. Written before the rank's number is in Head::aborted, and only once.
+// Why a rank aborted. Written only once, before the rank's number is stored in Head::aborted.
 struct Board::Record {
   std::atomic<uint32_t> code;
   std::atomic<uint32_t> length;
@@ -88,7 +89,7 @@ bool Board::Posted(uint32_t rounds) const {
 Status Board::Meet(std::optional<Duration> deadline) {
   Notice& own = Own();
   if (own.rounds.fetch_add(Notice::kOneRound) & Notice::kSleepers) Wake(own);
-  // Every rank begins with its successor, so that the sleepers are spread over all notices.
+  // Every rank begins with its successor, so that sleeping ranks are spread over all notices.
   for (int i = 1; i < ranks_; ++i) {
     RETURN_IF_ERROR(Await((rank_ + i) % ranks_, deadline));
   }
@@ -137,7 +138,7 @@ bool Board::Sleep(Notice& notice, std::optional<Duration> deadline) {
       rounds |= Notice::kSleepers;
     }
     const timespec left = TimeUntil(deadline.value_or(Duration(0)));
-    // Returns at once if the word has another value by now.
+    // Returns at once if the word has changed in the meantime.
     syscall(SYS_futex, &notice.rounds,
             sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds,
             deadline ? &left : nullptr, nullptr, 0);
@@ -163,7 +164,7 @@ void Board::Abort(const Status& why) {
     std::memcpy(record.text.data(), text.data(), text.size());
     record.length = static_cast<uint32_t>(text.size());
     record.code = static_cast<uint32_t>(why.code());
-    // With the lock: another thread that aborts, too, finds a reason when it returns.
+    // Under the lock, so that another thread that also aborts finds a reason when it returns.
     uint32_t none = 0;
     head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   }

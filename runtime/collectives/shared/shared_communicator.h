@@ -16,7 +16,7 @@ struct SharedOptions {
   // One connected unix socket (SOCK_STREAM) per rank, on which nothing has been sent or read; the
   // entry of this rank is empty. From 2 to 128 ranks.
   std::vector<wire::UniqueFd> sockets;
-  // How long the others may take, all together, until they have introduced themselves.
+  // The total time within which the others must introduce themselves.
   Duration setup_timeout = 10s;
 };
 
@@ -30,8 +30,8 @@ struct SharedOptions {
 //   DeadlineExceeded   if a peer does not introduce itself in time.
 // The messages name the rank.
 //
-// Spans in memory of Allocate are used in place; other spans are copied in pieces. A thread of the
-// communicator watches the sockets: if the process of a rank ends, the operations of all others
+// Spans in memory from Allocate are used in place; other spans are copied in pieces. A thread of
+// the communicator watches the sockets: if the process of a rank ends, the operations of all others
 // fail at once with Unavailable, and the message names the rank.
 StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions options);
 

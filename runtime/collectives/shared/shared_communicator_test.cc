@@ -87,7 +87,8 @@ class Processes {
 };
 
 TEST(SharedCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // Around the sizes that a notice and a slot hold, and at which spans are used in place.
+  // Around the capacities of a notice and of a slot, and around the size from which spans are used
+  // in place.
   const std::vector<int64_t> counts{0, 1, 23, 200, 8193, 16'385, 150'001};
   for (const int ranks : {2, 3, 4, 5}) {
     Processes processes(ranks, [&](int, StatusOr<std::unique_ptr<Communicator>> made) {
@@ -270,7 +271,7 @@ TEST(SharedCommunicator, AClosedSocketOrASilentPeerEndsTheIntroduction) {
 TEST(SharedCommunicator, ALeaderThatDoesNotBeginEndsTheIntroduction) {
   HostileLeader leader(20ms);
   const wire::UniqueFd memory = MemoryFile(Greeting(0).bytes, F_SEAL_SHRINK);
-  // Its number is zero, and so is the memory.
+  // This rank's number is zero, and so is the memory.
   ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
   EXPECT_EQ(leader.Result(),
             DeadlineExceeded("shared memory: rank 0 did not begin to exchange in time"));
@@ -315,7 +316,7 @@ TEST(SharedCommunicator, FurtherDescriptorsOfAMessageAreClosed) {
   EXPECT_EQ(OpenDescriptors(), before);
 }
 
-// Plays rank 1 of 2 with the memory of rank 0.
+// Acts as rank 1 of 2 with the memory of rank 0.
 class HostileRank {
  public:
   explicit HostileRank(wire::UniqueFd socket) : socket_(std::move(socket)) {
@@ -342,7 +343,7 @@ class HostileRank {
   std::optional<Board> board_;
 };
 
-// Runs the function for rank 0, while the test plays rank 1.
+// Runs the function for rank 0, while the test acts as rank 1.
 class Victim {
  public:
   explicit Victim(const std::function<void(Communicator&)>& body) : sockets_(ConnectAll(2)) {
@@ -370,7 +371,7 @@ bool AwaitNotice(Board& board, uint32_t round) {
   return true;
 }
 
-// Posts what rank 0 has posted, but sometimes with one wrong word, and always with random values.
+// Posts the same as rank 0, but sometimes with one wrong word, and always with random values.
 void PostAlmostTheSame(Board& board, PhiloxStream& random) {
   const Notice& other = board.Of(0);
   Notice& own = board.Own();
@@ -430,7 +431,8 @@ TEST(SharedCommunicator, HostileWordsNeitherCrashNorHang) {
       PostAlmostTheSame(rank.board(), random);
       if (!rank.board().Meet().ok()) break;
     }
-    // Then nothing but noise, in the notices and reasons of both ranks and in the abort word.
+    // Then writes nothing but noise into the notices and reasons of both ranks and into the abort
+    // word.
     for (int i = 0; i < 1000; ++i) {
       rank.words()[random.Next() % rank.words().size()] = static_cast<uint32_t>(random.Next());
     }
@@ -461,7 +463,7 @@ void ExpectDamage(uint64_t allocation, uint64_t offset, const std::string& why) 
     own.offset = offset;
     (void)board.Meet();
   }
-  // Until the victim has seen the damage.
+  // Repeats until the victim has seen the damage.
   while (!board.aborted()) std::this_thread::yield();
 }
 

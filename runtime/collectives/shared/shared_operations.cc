@@ -13,7 +13,8 @@ namespace {
 // Up to this size, a span is copied into a slot even if all ranks can see it, because a second
 // round costs more than the copy.
 constexpr size_t kMostCopied = size_t{32} << 10;
-// A block of every rank's span stays in the first-level cache while it is reduced and written back.
+// Small enough that one block of each rank's span stays in the first-level cache while it is
+// reduced and written back.
 constexpr size_t kReducedAtOnce = size_t{8} << 10;
 constexpr size_t kSwappedAtOnce = size_t{4} << 10;
 
@@ -32,7 +33,7 @@ Range SliceBytes(uint64_t bytes, uint64_t element, int rank, int ranks) {
   return {static_cast<size_t>(slice.begin) * element, static_cast<size_t>(slice.count) * element};
 }
 
-// Returns the number of bytes of the contribution that are in a piece of it.
+// Returns the number of bytes of the contribution in the piece of `bytes` bytes at `offset`.
 size_t Within(size_t contribution, size_t offset, size_t bytes) {
   return contribution > offset ? std::min(contribution - offset, bytes) : 0;
 }

@@ -90,7 +90,7 @@ Status Sum(Communicator& communicator, std::vector<float>& values) {
   return communicator.AllReduce(Bytes(values), DType::kFloat32, Reduction::kSum);
 }
 
-// Costs with which one kind of algorithm is chosen wherever it is possible.
+// Costs for which one kind of algorithm is chosen wherever it is possible.
 constexpr Costs kFewRounds{.round = 1, .frame = 0, .byte = 0, .reduced_byte = 0};
 constexpr Costs kFewFrames{.round = 0, .frame = 1, .byte = 0, .reduced_byte = 0};
 constexpr Costs kFewBytes{
@@ -127,7 +127,7 @@ TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
 TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   const Communicators communicators = MakeRanks(3);
   OnAllRanks(communicators, [&](Communicator& communicator) {
-    // Few enough that no rank is in the middle of a frame, which would keep its reason back.
+    // So few that no rank is in the middle of a frame, in which case it could not send its reason.
     std::vector<float> values(1'000);
     if (communicator.rank() == 1) {
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
@@ -187,7 +187,7 @@ void ExpectThatADeadRankIsNamed(Kind kind) {
     Sockets sockets = Connect(3, kind);
     Communicators communicators;
     for (const int rank : {0, 1}) communicators.push_back(Make(rank, std::move(sockets[rank])));
-    // Rank 2 dies after its peers have begun: its sockets close without a word.
+    // Rank 2 dies after its peers have begun: its sockets close without a message.
     Thread death("death", [&] {
       while (communicators[0]->CurrentWait().on < 0 && communicators[1]->CurrentWait().on < 0) {
         std::this_thread::yield();
@@ -401,7 +401,7 @@ TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   for (const auto& frames : {Join({reason}), Join({sum, reason}), Join({sum, later, reason})}) {
     EXPECT_EQ(FacedWith(frames, Ending::kCloses), why);
   }
-  // Its last words are none.
+  // It gives no reason.
   EXPECT_EQ(FacedWith(Join({sum, later}), Ending::kCloses).code(), StatusCode::kUnavailable);
   EXPECT_EQ(FacedWith(std::span(sum).first(70), Ending::kCloses).code(), StatusCode::kUnavailable);
 }

@@ -139,8 +139,8 @@ StatusOr<bool> SocketOperations::Move(int rank) {
   return sent || received;
 }
 
-// Reads what a peer sent before it closed its connection, until it says why. Everything it sent has
-// arrived, because this rank has learnt that the connection is closed.
+// Reads what a peer sent before it closed its connection, until the reason is found. Everything it
+// sent has arrived, because this rank has learnt that the connection is closed.
 Status SocketOperations::LastWords(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   SocketLink& link = *peer.link;
@@ -337,7 +337,7 @@ Status SocketOperations::Wait() {
   return OkStatus();
 }
 
-// A wait goes on until data have moved to or from the rank; other frames do not end it.
+// A wait continues until data have moved to or from the rank; other frames do not end it.
 void SocketOperations::NoteWait(int rank, Duration now) {
   const bool goes_on = rank == waits_for_ && rank >= 0 && !peers_[static_cast<size_t>(rank)].moved;
   if (!goes_on) waits_since_ = now;
@@ -353,7 +353,7 @@ void SocketOperations::PreparePoll() {
     polled_[i] = {.fd = -1, .events = 0, .revents = 0};
     if (!peers_[i].link || peers_[i].link->ended()) continue;
     const SocketLink& link = *peers_[i].link;
-    // A frame that has no place yet stays in the socket, which would wake poll again and again.
+    // A frame that has no place yet stays in the socket, which would keep waking poll.
     if (!link.header() || link.receiving()) polled_[i].events |= POLLIN;
     if (link.wants_to_send() && !link.writable()) polled_[i].events |= POLLOUT;
     if (polled_[i].events != 0) polled_[i].fd = link.fd();

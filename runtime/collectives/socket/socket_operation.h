@@ -32,7 +32,7 @@ class SocketOperations {
   Status Begin(const Call& call);
   // Executes the plan of the operation. `run` has been started.
   Status Drive(PlanRun& run);
-  // Ends the operation, and returns the communicator's first error, or `status` if that is none.
+  // Ends the operation, and returns the communicator's first error, or `status` if there is none.
   // An error is sent to the other ranks.
   Status End(const Status& status);
 
@@ -45,10 +45,10 @@ class SocketOperations {
  private:
   struct Peer {
     std::unique_ptr<SocketLink> link;           // null for this rank
-    bool sending = false;                       // a transfer of the plan is under way
+    bool sending = false;                       // a transfer of the plan is in progress
     std::array<char, kMostReasonBytes> reason;  // the payload of kAbort and kLeave
     Status left;                                // why it has left
-    // Where it waits, as it has said last; possibly an operation that this rank has not reached.
+    // The operation in which it last said that it waits; this rank may not have reached it yet.
     int64_t announced = 0;
     Call announced_call;
     int64_t heard = 0;   // the latest operation of which it has sent a frame

@@ -18,7 +18,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Connections that have proven nothing yet. Beyond this number, the oldest is closed.
+// The number of connections that may be waiting for a proof. Beyond it, the oldest is closed.
 constexpr size_t kMostStrangers = 64;
 
 StatusOr<MachineNumber> RandomNumber() {
@@ -245,7 +245,7 @@ class Meeting {
     const auto other = static_cast<int>(proof.rank);
     if (!IsProof(proof, other) || SocketOf(other).valid()) return false;
     SocketOf(other) = std::move(stranger.socket);
-    // If it has gone, the verdict tells.
+    // If the rank is gone, the verdict shows it.
     (void)SendProof(other);
     return false;
   }

@@ -1,4 +1,4 @@
-// Lets the ranks of a new generation exchange small messages over their data sockets, before a
+// Exchanges small messages between the ranks of a new generation over their data sockets, before a
 // communicator uses the sockets. Private to this package.
 #pragma once
 

@@ -22,7 +22,7 @@ struct TaskCommunicatorOptions {
   // entry of this rank is empty.
   std::vector<wire::UniqueFd> sockets;
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
-  // How long this rank waits for each step of the others, while they look for shared memory.
+  // How long this rank waits for each step of the others while they set up shared memory.
   Duration patience{10s};
 };
 

@@ -24,7 +24,7 @@ namespace {
 
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
 
-// Stands for the data sockets: sockets[a][b] is connected to sockets[b][a].
+// Makes the data sockets: sockets[a][b] is connected to sockets[b][a].
 Sockets ConnectRanks(size_t ranks) {
   Sockets sockets(ranks);
   for (auto& row : sockets) row.resize(ranks);
@@ -144,7 +144,7 @@ TEST(TaskCommunicator, SharedMemoryThatIsForcedFailsOnAllRanksAlike) {
                 "dialling rank 2: its unix socket is not in this network namespace"));
 }
 
-// Runs rank 1 of 2. The test plays rank 0.
+// Runs rank 1 of 2. The test acts as rank 0.
 class Victim {
  public:
   explicit Victim(Duration patience, TransportChoice transport = TransportChoice::kAuto)
@@ -255,7 +255,7 @@ TEST(TaskCommunicator, APeerThatIsSilentOrGoneEndsTheGeneration) {
   Victim victim(10s);
   victim.Offer();
   victim.Close();
-  // It needs no more than the end of the connection.
+  // The end of the connection is enough.
   const Status status = victim.Result().status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }

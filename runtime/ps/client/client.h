@@ -122,15 +122,15 @@ class ParameterClient {
   // message then names the servers that did not answer.
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
 
-  // Reads rows of tables, between two steps. indices[i] lists those of variable i: distinct,
-  // ascending, of rows of the variable, and then -1 for each row of rows[i] that does not count; it
-  // is empty if none is wanted. rows[i] has room for as many rows.
+  // Reads rows of tables, between two steps. indices[i] lists the rows of variable i: their
+  // indices, distinct and ascending, and then -1 for each row of rows[i] that does not count. It is
+  // empty if no row is needed. rows[i] has room for as many rows.
   //
-  // In synchronous mode, the rows are those of the step of the values that this task has, as long
-  // as this step takes contributions. Returns false if the servers were rolled back: the next step
-  // then sends no gradients, but reads the values and returns StepResult::rolled_back. Recovers
-  // from losses as EndStep does, with the same errors. Returns InvalidArgument for indices that are
-  // no rows, or rows of another size.
+  // In synchronous mode, the rows belong to the same step as the values that this task has, as long
+  // as this step accepts contributions. Returns false if the servers were rolled back: the next
+  // step then sends no gradients, but reads the values and returns StepResult::rolled_back.
+  // Recovers from losses as EndStep does, with the same errors. Returns InvalidArgument if an index
+  // is not that of a row, or if the rows have another size.
   virtual StatusOr<bool> PullRows(std::span<const std::span<const int64_t>> indices,
                                   std::span<const std::span<std::byte>> rows) = 0;
 

@@ -48,7 +48,7 @@ class Store {
   const ShardRows* rows_of(int shard) const {
     return At(shard).rows.count == 0 ? nullptr : &At(shard).rows;
   }
-  // Returns null unless the shard is of a table, of which tasks read rows.
+  // Returns null unless the shard belongs to a table, of which tasks read only rows.
   const ShardRows* table_rows_of(int shard) const {
     return At(shard).table_rows.count == 0 ? nullptr : &At(shard).table_rows;
   }
@@ -106,7 +106,7 @@ class Store {
   // Copies to.size() bytes of the value, starting at `offset`. Updates may happen between two
   // calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
-  // Copies the rows with these numbers, which CheckRows accepts, one after the other.
+  // Copies the rows with these numbers, which CheckRows accepts, in their order.
   void CopyRows(int shard, std::span<const int64_t> indices, std::span<std::byte> to);
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
