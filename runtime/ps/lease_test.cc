@@ -8,7 +8,7 @@ namespace {
 class LeaseTest : public ParameterServerTest {
  protected:
   void StartWithLease(Duration least) {
-    servers_ = FreeAddresses(2);
+    servers_ = TestAddresses(2);
     for (int i = 0; i < 2; ++i) {
       const rpc::Identity self = Task("ps", i);
       ps_.push_back(*ParameterServer::Create({.identity = self,

@@ -128,7 +128,7 @@ TEST_F(ParameterServerTest, ATaskWithAnotherNumberOfServersIsToldToRestartTheJob
 }
 
 TEST_F(ParameterServerTest, WaitsForServersAndSaysForWhom) {
-  servers_ = FreeAddresses(2);
+  servers_ = TestAddresses(2);
   Trainer chief(TwoVariables());
   ClientOptions options = Chief(TwoVariables());
   options.patience = 300ms;

@@ -13,6 +13,7 @@
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/server.h"
+#include "runtime/wire/test_address.h"
 
 namespace tfjob::ps {
 
@@ -127,14 +128,9 @@ class PsTask {
   std::unique_ptr<rpc::Server> server_;
 };
 
-// Returns addresses with ports that were free a moment ago.
-inline std::vector<std::string> FreeAddresses(int count) {
-  std::vector<std::unique_ptr<rpc::Server>> servers;
+inline std::vector<std::string> TestAddresses(int count) {
   std::vector<std::string> addresses;
-  for (int i = 0; i < count; ++i) {
-    servers.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
-    addresses.push_back(StrCat("127.0.0.1:", servers.back()->port()));
-  }
+  for (int i = 0; i < count; ++i) addresses.push_back(tfjob::wire::TestAddress());
   return addresses;
 }
 
@@ -245,7 +241,7 @@ class BreakingConnector : public rpc::Connector {
 class ParameterServerTest : public testing::Test {
  protected:
   void StartServers(int count) {
-    servers_ = FreeAddresses(count);
+    servers_ = TestAddresses(count);
     for (int i = 0; i < count; ++i) {
       tasks_.push_back(std::make_unique<PsTask>(i, servers_));
       tasks_.back()->Start();

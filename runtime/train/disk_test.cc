@@ -142,7 +142,6 @@ TEST_F(DiskTest, AServerIsRefilledAfterASaveHasFailed) {
   const std::vector<cluster::Task> all = {{"chief", 0}, {"ps", 0}};
   TestCluster job;
   for (const cluster::Task& task : all) job.AddressOf(task);
-  job.FreeAddresses();
   Mortal server(0, job.AddressOf({"ps", 0}));
   server.Start(1);
   TaskOptions options =

@@ -10,8 +10,8 @@
 
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
-#include "runtime/rpc/server.h"
 #include "runtime/train/task.h"
+#include "runtime/wire/test_address.h"
 
 namespace tfjob::train {
 namespace {
@@ -64,12 +64,7 @@ class EndingTest : public testing::TestWithParam<const char*> {
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(folder_).ok());
-    std::vector<std::unique_ptr<rpc::Server>> held;
-    for (const Task& task : kAll) {
-      held.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
-      addresses_[task] = StrCat("127.0.0.1:", held.back()->port());
-    }
-    held.clear();
+    for (const Task& task : kAll) addresses_[task] = wire::TestAddress();
     for (const Task& task : kAll) Start(task);
     ASSERT_TRUE(Eventually([&] { return tasks_.at({"worker", 0})->Step() >= 20; }));
     ASSERT_TRUE(Eventually([&] { return LastCheckpoint() >= 0; })) << "the first one";

@@ -63,7 +63,6 @@ TEST_F(GroupTest, ThreeTasksTrainLikeOneWithTheirGlobalBatch) {
   const config::TrainingConfig together = Config("together", "batch_size: 8\nepochs: 4\n");
   std::vector<cluster::TfConfig> clusters;
   for (const Task& task : tasks_) clusters.push_back(Static(task, tasks_));
-  FreeAddresses();
   std::vector<std::unique_ptr<RunningTask>> running;
   for (const cluster::TfConfig& cluster : clusters) {
     running.push_back(std::make_unique<RunningTask>(together, cluster));
@@ -87,7 +86,6 @@ TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   const config::TrainingConfig config = Config("model", "batch_size: 8\nmax_steps: 20000\n");
   std::vector<cluster::TfConfig> clusters;
   for (const Task& task : tasks_) clusters.push_back(Static(task, tasks_));
-  FreeAddresses();
   std::vector<std::unique_ptr<RunningTask>> running;
   for (const cluster::TfConfig& cluster : clusters) {
     running.push_back(std::make_unique<RunningTask>(config, cluster));
@@ -109,7 +107,6 @@ TEST_F(GroupTest, RefusesATaskWithAnotherTrainingFile) {
   std::vector<cluster::TfConfig> clusters;
   const std::vector<Task> two = {{"chief", 0}, {"worker", 0}};
   for (const Task& task : two) clusters.push_back(Static(task, two));
-  FreeAddresses();
   const config::TrainingConfig config = Config("model", "batch_size: 8\nepochs: 1\n");
   RunningTask chief(config, clusters[0]);
   config::TrainingConfig batch = config, epochs = config, examples = config, order = config;

@@ -38,7 +38,6 @@ class PositionTest : public testing::Test, public TestCluster {
   }
   void Reserve(const std::vector<Task>& tasks) {
     for (const Task& task : tasks) AddressOf(task);
-    FreeAddresses();
   }
   static std::string Newest(const std::string& folder) {
     auto latest = io::LatestCheckpoint(folder);

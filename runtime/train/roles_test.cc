@@ -121,7 +121,6 @@ const std::vector<Task> kAll = {{"chief", 0},  {"ps", 0},     {"ps", 1},
 
 TEST_F(RolesTest, AJobOfAllRolesTrainsSavesEvaluatesAndEnds) {
   for (const Task& task : kAll) AddressOf(task);
-  FreeAddresses();
   std::list<RunningTask> tasks;
   for (const Task& task : kAll) tasks.emplace_back(Config("max_steps: 600\n"), Static(task, kAll));
   for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
@@ -149,7 +148,6 @@ TEST_F(RolesTest, ARunWithAveragesEndsWithThem) {
 TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
   const rpc::Credentials credentials{.key = *wire::JobKey::Parse(std::string(64, 'c'))};
   for (const Task& task : kAll) AddressOf(task);
-  FreeAddresses();
   std::list<RunningTask> tasks;
   for (const Task& task : kAll) {
     tasks.emplace_back(Config("max_steps: 50\n"), Static(task, kAll), 0, credentials);
@@ -162,7 +160,6 @@ TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
 TEST_F(RolesTest, AnEvaluationThatFailsStillEndsTheJob) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   RunningTask ps(Config("max_steps: 20\n"), Static({"ps", 0}, all));
   const Status failure = DataLoss("the examples are gone");
   RunningTask chief(TaskOptions{.config = Config("max_steps: 20\n"),
@@ -178,7 +175,6 @@ TEST_F(RolesTest, AnEvaluationThatFailsStillEndsTheJob) {
 TEST_F(RolesTest, AStoppedJobSavesAndTheNextOneGoesOnFromThere) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   {
     RunningTask ps(Config("max_steps: 100000000\n"), Static({"ps", 0}, all));
     RunningTask chief(Config("max_steps: 100000000\n"), Static({"chief", 0}, all));
@@ -203,7 +199,6 @@ TEST_F(RolesTest, AStoppedJobSavesAndTheNextOneGoesOnFromThere) {
 TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   const config::TrainingConfig config =
       Config("max_steps: 1000000\nstrategy: {name: parameter_server, mode: sync}\n");
   Mortal ps(0, AddressOf({"ps", 0}));
@@ -221,7 +216,6 @@ TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
 TEST_F(RolesTest, AServerThatEndsWhileAWorkerIsStuckIsSavedAtTheLastWholeStep) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   const config::TrainingConfig config =
       Config("max_steps: 1000000\nstrategy: {name: parameter_server, mode: sync}\n");
   RunningTask ps(config, Static({"ps", 0}, all));
@@ -242,7 +236,6 @@ TEST_F(RolesTest, AServerThatEndsWhileAWorkerIsStuckIsSavedAtTheLastWholeStep) {
 TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
   const std::vector<Task> all = {{"ps", 0}, {"worker", 0}, {"worker", 1}, {"evaluator", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   int64_t step = -1;
   for (int run = 0; run < 2; ++run) {
     std::list<RunningTask> tasks;
@@ -261,7 +254,6 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
 
 TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
   for (const Task& task : kAll) AddressOf(task);
-  FreeAddresses();
   std::map<Task, std::string> words;
   // In the second run, the tasks would train without errors if the run had not already failed.
   for (int run = 0; run < 2; ++run) {
@@ -292,7 +284,6 @@ TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
 TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"evaluator", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   Mortal ps(0, AddressOf({"ps", 0}));
   ps.Start(1);
   RunningTask chief(Config("max_steps: 3\n"), Static({"chief", 0}, all));
@@ -316,7 +307,6 @@ TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
 TEST_F(RolesTest, AThrottledEvaluatorLooksAtTheLastCheckpointAsSoonAsTheRunIsOver) {
   const std::vector<Task> all = {{"chief", 0}, {"evaluator", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   const config::TrainingConfig config = Config("eval: {throttle_secs: 3600}\n");
   const auto definition =
       DefineModel(config, Split::kTrain, **LoadDataset(config, Split::kTrain), 1);
@@ -356,7 +346,6 @@ TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
        std::vector<Task>{{"chief", 0}, {"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 3}}) {
     AddressOf(task);
   }
-  FreeAddresses();
   RunningTask ps0(Config(steps), Sparse({"ps", 0}, "chief"));
   RunningTask ps1(Config(steps), Sparse({"ps", 1}, "chief"));
   // This worker starts before the chief and must not be mistaken for it.
@@ -377,7 +366,6 @@ TEST_F(RolesTest, ASparseSynchronousJobGoesOnWithTheWorkersThatThereAre) {
       "max_steps: 2000\nstrategy: {name: parameter_server, mode: sync, replicas_to_aggregate: 2}\n";
   for (const Task& task : std::vector<Task>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
     AddressOf(task);
-  FreeAddresses();
   RunningTask ps1(Config(text), Sparse({"ps", 1}, "worker"));
   RunningTask ps0(Config(text), Sparse({"ps", 0}, "worker"));
   RunningTask chief(Config(text), Sparse({"worker", 0}, "worker"));
@@ -394,7 +382,6 @@ TEST_F(RolesTest, ASparseSynchronousJobMustSayHowManyGradientsAStepTakes) {
   AddressOf({"chief", 0});
   AddressOf({"ps", 0});
   AddressOf({"ps", 1});
-  FreeAddresses();
   RunningTask chief(Config("max_steps: 10\nstrategy: {name: parameter_server, mode: sync}\n"),
                     Sparse({"chief", 0}, "chief"));
   const Status status = chief.End();

@@ -86,7 +86,6 @@ class SeveralOutputs : public testing::Test, public TestCluster {
   // Runs the job to its end. Returns the chief's last progress.
   progress::Progress Run(const config::TrainingConfig& config, const std::vector<Task>& all) {
     for (const Task& task : all) AddressOf(task);
-    FreeAddresses();
     std::list<RunningTask> tasks;
     for (const Task& task : all) tasks.emplace_back(config, Static(task, all));
     for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
@@ -143,7 +142,6 @@ TEST_F(SeveralOutputs, ParameterServersTakeTheStepsOfOneDevice) {
 TEST_F(SeveralOutputs, AnEvaluatorReportsEveryOutput) {
   const std::vector<Task> all = {{"chief", 0}, {"evaluator", 0}};
   for (const Task& task : all) AddressOf(task);
-  FreeAddresses();
   const config::TrainingConfig config = Config("model", "batch_size: 8\n");
   RunningTask chief(config, Static({"chief", 0}, all));
   RunningTask evaluator(config, Static({"evaluator", 0}, all));

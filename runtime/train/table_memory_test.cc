@@ -115,7 +115,6 @@ TEST_F(TableMemory, AWorkerNeedsLessThanItsTable) {
   });
   std::string addresses;
   for (const Task& task : kTasks) addresses += AddressOf(task) + "\n";
-  FreeAddresses();
   ASSERT_EQ(write(worker.to, addresses.data(), addresses.size()),
             static_cast<ssize_t>(addresses.size()));
   close(worker.to);

@@ -58,7 +58,6 @@ class TableJob : public testing::Test, public TestCluster {
   // Runs the job to its end. Returns the loss that the last task has seen.
   double Run(const config::TrainingConfig& config, const std::vector<Task>& all) {
     for (const Task& task : all) AddressOf(task);
-    FreeAddresses();
     std::list<RunningTask> tasks;
     for (const Task& task : all) tasks.emplace_back(config, Static(task, all));
     for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;

@@ -15,6 +15,7 @@
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "runtime/train/task.h"
+#include "runtime/wire/test_address.h"
 
 namespace tfjob::train {
 
@@ -111,19 +112,12 @@ class Mortal {
 // Assigns addresses to the tasks of a job.
 class TestCluster {
  public:
-  // Returns the task's address, which is the same at every call. Its port is reserved until
-  // FreeAddresses() is called.
+  // Returns the task's address, which is the same at every call.
   const std::string& AddressOf(const Task& task) {
     std::string& address = addresses_[task];
-    if (address.empty()) {
-      held_.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
-      address = StrCat("127.0.0.1:", held_.back()->port());
-    }
+    if (address.empty()) address = wire::TestAddress();
     return address;
   }
-  // Releases the reserved ports, so that the tasks can listen on them. Call this when no further
-  // address is needed.
-  void FreeAddresses() { held_.clear(); }
 
   cluster::TfConfig Static(const Task& task, const std::vector<Task>& all) {
     std::map<std::string, cluster::Job> jobs;
@@ -138,7 +132,6 @@ class TestCluster {
 
  private:
   std::map<Task, std::string> addresses_;
-  std::vector<std::unique_ptr<rpc::Server>> held_;
 };
 
 }  // namespace tfjob::train

@@ -12,7 +12,7 @@
 #include "runtime/cluster/cluster.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/progress/client.h"
-#include "runtime/rpc/server.h"
+#include "runtime/wire/test_address.h"
 #include "tests/processes/program.h"
 
 namespace tfjob::processes {
@@ -39,12 +39,7 @@ max_steps: 1000000000
 strategy: {name: parameter_server, mode: )",
                                     GetParam(), "}\nmodel_dir: ", folder_, "/model\n");
     ASSERT_TRUE(WriteFileAtomically(folder_ + "/training.yaml", text).ok());
-    std::vector<std::unique_ptr<rpc::Server>> held;
-    for (const Task& task : kAll) {
-      held.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
-      addresses_[task] = StrCat("127.0.0.1:", held.back()->port());
-    }
-    held.clear();
+    for (const Task& task : kAll) addresses_[task] = wire::TestAddress();
     for (const Task& task : kAll) Start(task);
     ASSERT_TRUE(Eventually([&] { return StepOf(kChief) >= 20; })) << Outputs();
   }

@@ -15,7 +15,7 @@
 #include "runtime/cluster/cluster.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
-#include "runtime/rpc/server.h"
+#include "runtime/wire/test_address.h"
 #include "tests/processes/program.h"
 
 namespace tfjob::processes {
@@ -47,13 +47,11 @@ class SynchronousJob {
       : folder_(std::move(folder)), environment_(std::move(environment)) {
     std::filesystem::remove_all(folder_);
     EXPECT_TRUE(MakeDirectories(folder_).ok());
-    std::vector<std::unique_ptr<rpc::Server>> held;
     for (const cluster::Task& task : tasks) {
-      held.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
       if (config_.cluster.jobs.empty() || config_.cluster.jobs.back().name != task.type) {
         config_.cluster.jobs.push_back({.name = task.type});
       }
-      config_.cluster.jobs.back().addresses[task.index] = StrCat("127.0.0.1:", held.back()->port());
+      config_.cluster.jobs.back().addresses[task.index] = wire::TestAddress();
     }
     text_ =
         StrCat(kTraining, optimizer, "\nmax_steps: ", kSteps, "\nmodel_dir: ", folder_, "/model\n");

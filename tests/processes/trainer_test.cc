@@ -13,6 +13,7 @@
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/rpc/server.h"
 #include "runtime/train/run_mark.h"
+#include "runtime/wire/test_address.h"
 #include "tests/processes/program.h"
 
 namespace tfjob::processes {
@@ -140,8 +141,7 @@ TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
 
 TEST_F(TrainerTest, TheKeyIsErasedFromTheEnvironmentAndNeverShown) {
   const std::string key(64, '5');
-  const int port = (*rpc::Server::Start({.host = "127.0.0.1"}))->port();  // free again at once
-  const std::string worker = StrCat(R"({"cluster":{"worker":["127.0.0.1:)", port,
+  const std::string worker = StrCat(R"({"cluster":{"worker":[")", wire::TestAddress(),
                                     R"("]},"task":{"type":"worker","index":0}})");
   Program trainer = Start(1'000'000'000, {{"TFJOB_KEY", key}, {"TF_CONFIG", worker}});
   ASSERT_TRUE(trainer.AwaitOutput("step step=", 60s)) << trainer.Output();

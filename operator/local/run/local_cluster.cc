@@ -9,12 +9,12 @@
 #include "operator/control/manager.h"
 #include "operator/keys/job_key.h"
 #include "operator/keys/key_ring.h"
-#include "operator/local/loopback_ports.h"
 #include "operator/local/process/runner.h"
 #include "operator/local/run/workload.h"
 #include "operator/local/store/store.h"
 #include "operator/view/training_slot.h"
 #include "runtime/base/env.h"
+#include "runtime/wire/loopback_ports.h"
 
 namespace tfjob::local {
 namespace {
@@ -49,7 +49,7 @@ StatusOr<std::shared_ptr<const keys::KeyRing>> KeyOfThisRun() {
 
 // The parts of the cluster. Each may use those declared before it.
 struct LocalCluster::Parts {
-  LoopbackPorts ports;
+  wire::LoopbackPorts ports;
   render::AddressScheme address;
   store::Store store{{.node_name = HostName(), .uid_prefix = store::RandomUidPrefix()}};
   std::unique_ptr<process::Runner> runner;

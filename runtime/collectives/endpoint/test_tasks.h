@@ -2,9 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/collectives/socket/socket_communicator.h"
 #include "runtime/rpc/server.h"
+#include "runtime/wire/test_address.h"
 
 namespace tfjob::collectives {
 
@@ -118,17 +117,6 @@ inline rpc::Credentials TestKey() {
   return {.key = *wire::JobKey::Parse(std::string(64, 'a'))};
 }
 
-inline int FreePort() {
-  const wire::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
-}
-
 // A process of a task.
 class TestTask {
  public:
@@ -207,11 +195,12 @@ class TestTask {
 class EndpointTest : public testing::Test {
  protected:
   void SetUp() override {
-    tasks_ = {{"chief", 0, Address()}, {"worker", 0, Address()}, {"worker", 1, Address()}};
+    tasks_ = {{"chief", 0, wire::TestAddress()},
+              {"worker", 0, wire::TestAddress()},
+              {"worker", 1, wire::TestAddress()}};
     for (size_t i = 0; i < tasks_.size(); ++i) Start(i);
   }
 
-  static std::string Address() { return StrCat("127.0.0.1:", FreePort()); }
   void Start(size_t i) {
     running_.resize(tasks_.size());
     running_[i].reset();

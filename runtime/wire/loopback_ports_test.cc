@@ -1,11 +1,11 @@
-#include "operator/local/loopback_ports.h"
+#include "runtime/wire/loopback_ports.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace tfjob::local {
+namespace tfjob::wire {
 namespace {
 
 std::string Print(const std::vector<PortRange>& ranges) {
@@ -77,4 +77,4 @@ TEST(LoopbackPortsTest, SaysWhenThereAreNone) {
 }
 
 }  // namespace
-}  // namespace tfjob::local
+}  // namespace tfjob::wire

@@ -8,7 +8,7 @@
 
 #include "runtime/base/status.h"
 
-namespace tfjob::local {
+namespace tfjob::wire {
 
 struct PortRange {
   int32_t first = 0;
@@ -40,4 +40,4 @@ class LoopbackPorts {
   std::vector<int> reservations_;  // sockets whose names mark blocks of ports as taken
 };
 
-}  // namespace tfjob::local
+}  // namespace tfjob::wire

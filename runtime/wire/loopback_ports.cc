@@ -1,4 +1,4 @@
-#include "operator/local/loopback_ports.h"
+#include "runtime/wire/loopback_ports.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tfjob::local {
+namespace tfjob::wire {
 namespace {
 
 constexpr int32_t kFirst = 10'000, kLast = 65'535;
@@ -93,4 +93,4 @@ StatusOr<int32_t> LoopbackPorts::Choose(int32_t count) {
                            "/proc/sys/net/ipv4/ip_local_port_range");
 }
 
-}  // namespace tfjob::local
+}  // namespace tfjob::wire
