@@ -151,6 +151,7 @@ Status ReadActivation(Arguments& arguments, std::string_view argument, Activatio
 }
 
 Output Activate(Builder& b, ActivationKind kind, Output x) {
+  if (!x.valid()) return x;
   return kActivations[static_cast<size_t>(kind)].apply(b, x);
 }
 
@@ -169,6 +170,7 @@ Output SoftmaxOver(Builder& b, Output x, const std::vector<int64_t>& axes) {
 // Moves the axes to the end, merges them there, and moves them back.
 Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
                     Output (*function)(Builder&, Output)) {
+  if (!x.valid()) return x;
   const Shape shape = b.shape(x);
   if (axes == std::vector<int64_t>{shape.rank() - 1}) return function(b, x);
   std::vector<int64_t> order, dims;

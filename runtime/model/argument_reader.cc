@@ -165,10 +165,12 @@ void ArgumentReader::Pairs(std::string_view name, std::vector<int64_t>& value) {
 void ArgumentReader::Axis(std::string_view name, int64_t& value) {
   std::vector<int64_t> axes = {value};
   Axes(name, axes);
-  if (axes.size() == 1) {
-    value = axes[0];
-  } else {
-    Keep(arguments_.Named(arguments_[name].Mismatch("one axis")));
+  if (axes.size() != 1) return Keep(arguments_.Named(arguments_[name].Mismatch("one axis")));
+  value = axes[0];
+  // Null is not the default: Keras would then work on all axes at once, including the batch.
+  if (arguments_.IsNull(name)) {
+    Keep(arguments_.Named(
+        InvalidArgument(arguments_[name].path(), ": expected one axis, got null")));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/model/call_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -62,6 +63,13 @@ bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<
   for (int64_t i = 0; fits && i < dims[0]; ++i)
     if (!Numbers(field[static_cast<size_t>(i)], dims.subspan(1), numbers)) return false;
   return fits;
+}
+
+constexpr std::string_view kExactIntegers = "integers above -2^53 and below 2^53";
+
+// Returns whether the number is an integer and is the only one that this double stands for.
+bool IsExact(double number) {
+  return std::abs(number) < 0x1p53 && number == std::trunc(number);
 }
 
 // Visits the arguments that a layer lists, and reads them. Keeps the first error.
@@ -130,6 +138,7 @@ class CallReader : public CallVisitor {
     }
     value.number = field.Double().value_or(0);
     value.integer = field.value()->is_number_integer();
+    if (value.integer && !IsExact(value.number)) Keep(field.Mismatch(kExactIntegers));
   }
 
   void Key(std::string_view name, std::vector<KeyPart>& parts) override {
@@ -188,6 +197,8 @@ class CallReader : public CallVisitor {
     if (!Numbers(config["value"], value.dims, numbers))
       return Keep(
           config["value"].Mismatch("a number, or nested lists of numbers of equal lengths"));
+    if (value.integer && !std::ranges::all_of(numbers, IsExact))
+      return Keep(config["value"].Mismatch(kExactIntegers));
     if (value.dims.empty()) {
       value.number = numbers[0];
     } else {
@@ -320,10 +331,12 @@ StatusOr<Given> ReadGiven(const JsonField& node) {
   if (elements.empty()) return given;
   // The inputs are the first argument. Each of the elements repeats the other arguments.
   given.positional = {elements.size() == 1 ? elements[0] : node};
-  ASSIGN_OR_RETURN(given.named, elements[0][3].Members());
+  const JsonField first = elements[0][3];
+  ASSIGN_OR_RETURN(given.named, first.Members());
   for (const JsonField& element : elements) {
     const JsonField arguments = element[3];
-    if (arguments.present() && *arguments.value() != *elements[0][3].value())
+    if (!arguments.present()) continue;
+    if (!first.present() || *arguments.value() != *first.value())
       return arguments.Mismatch("the arguments that the call's first input has");
   }
   return given;

@@ -1,5 +1,7 @@
 #include "runtime/model/call_writer.h"
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/operations/operation.h"
@@ -28,9 +30,13 @@ Json Written(const KeyPart& part) {
   return {};
 }
 
+Json Number(double number, bool integer) {
+  return integer ? Json(static_cast<int64_t>(number)) : Json(number);
+}
+
 // Returns nested lists of the array's numbers from `next` on, which it advances.
 Json Nested(const CallOperand& array, size_t axis, size_t& next) {
-  if (axis == array.dims.size()) return array.array[next++];
+  if (axis == array.dims.size()) return Number(array.array[next++], array.integer);
   Json list = Json::array();
   for (int64_t i = 0; i < array.dims[axis]; ++i) list.push_back(Nested(array, axis + 1, next));
   return list;
@@ -38,9 +44,15 @@ Json Nested(const CallOperand& array, size_t axis, size_t& next) {
 
 Json Array(const CallOperand& array) {
   size_t next = 0;
+  const bool narrow = std::ranges::all_of(array.array, [](double number) {
+    return number >= std::numeric_limits<int32_t>::min() &&
+           number <= std::numeric_limits<int32_t>::max();
+  });
+  const std::string_view integers = narrow ? "int32" : "int64";
   return {{"class_name", "__tensor__"},
           {"config",
-           {{"value", Nested(array, 0, next)}, {"dtype", array.integer ? "int32" : "float32"}}}};
+           {{"value", Nested(array, 0, next)},
+            {"dtype", std::string(array.integer ? integers : "float32")}}}};
 }
 
 // Writes the first argument that a layer lists by position and the others by name, and omits
@@ -72,7 +84,7 @@ class CallWriter : public CallVisitor {
   void Operand(std::string_view name, CallOperand& value) override {
     if (value.input != kNoInput) return Add(name, Tensor(value.input));
     if (!value.array.empty()) return Add(name, Array(value));
-    Add(name, value.integer ? Json(static_cast<int64_t>(value.number)) : Json(value.number));
+    Add(name, Number(value.number, value.integer));
   }
 
   void Key(std::string_view name, std::vector<KeyPart>& parts) override {

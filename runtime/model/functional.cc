@@ -52,22 +52,27 @@ class FunctionalReader {
     ASSIGN_OR_RETURN(const std::vector<JsonField> fields, config_["layers"].Elements());
     if (fields.empty()) return config_["layers"].Mismatch("a list of at least one layer");
     LayerNames names;
-    for (const JsonField& given : fields) {
-      Json translated;
-      if (IsTensorflowFunction(given)) {
-        ASSIGN_OR_RETURN(translated, TranslateTensorflowFunction(given));
+    for (const JsonField& field : fields) {
+      if (!IsTensorflowFunction(field)) {
+        RETURN_IF_ERROR(ReadLayerAndNodes(field, names));
+        continue;
       }
-      const JsonField field = translated.is_null() ? given : JsonField(translated, given.path());
-      ASSIGN_OR_RETURN(Layer layer, ReadLayer(field, names));
-      const int index = static_cast<int>(model_.layers.size());
-      layers_[layer.name] = index;
-      model_.layers.push_back(std::move(layer));
-      nodes_of_.emplace_back();
-      first_number_.push_back(0);
-      first_at_ends_.push_back(NumberAtEnds(model_.layers.back()));
-      RETURN_IF_ERROR(ReadNodes(field["inbound_nodes"], index));
+      ASSIGN_OR_RETURN(const Json translated, TranslateTensorflowFunction(field));
+      const Status read = ReadLayerAndNodes(JsonField(translated, field.path()), names);
+      RETURN_IF_ERROR(InTermsOfTensorflow(field, read));
     }
     return OkStatus();
+  }
+
+  Status ReadLayerAndNodes(const JsonField& field, LayerNames& names) {
+    ASSIGN_OR_RETURN(Layer layer, ReadLayer(field, names));
+    const int index = static_cast<int>(model_.layers.size());
+    layers_[layer.name] = index;
+    model_.layers.push_back(std::move(layer));
+    nodes_of_.emplace_back();
+    first_number_.push_back(0);
+    first_at_ends_.push_back(NumberAtEnds(model_.layers.back()));
+    return ReadNodes(field["inbound_nodes"], index);
   }
 
   Status ReadNodes(const JsonField& field, int layer) {

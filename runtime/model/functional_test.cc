@@ -3,57 +3,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "runtime/model/keras.h"
+#include "runtime/model/functional_json.h"
 #include "runtime/model/layers/activations.h"
 
 namespace tfjob::model {
 namespace {
-
-// A tensor as Keras 3 writes it in the arguments of a call.
-Json Tensor3(const std::string& layer, int node = 0, int tensor = 0) {
-  return {{"class_name", "__keras_tensor__"},
-          {"config", {{"shape", {nullptr, 3}}, {"keras_history", {layer, node, tensor}}}}};
-}
-
-Json Input(const std::string& name, int64_t size) {
-  return {{"class_name", "InputLayer"},
-          {"config", {{"name", name}, {"batch_shape", {nullptr, size}}, {"dtype", "float32"}}},
-          {"name", name},
-          {"inbound_nodes", Json::array()}};
-}
-
-// Some compilers would treat a list of one element as that element, so functions build the lists.
-template <typename... Elements>
-Json List(Elements... elements) {
-  Json list = Json::array();
-  (list.push_back(std::move(elements)), ...);
-  return list;
-}
-
-Json NodeJson(Json args, Json kwargs = Json::object()) {
-  return {{"args", std::move(args)}, {"kwargs", std::move(kwargs)}};
-}
-
-// Each element of `calls` is the list of positional arguments of one call.
-Json LayerJson(const std::string& class_name, const std::string& name, Json config,
-               const std::vector<Json>& calls) {
-  config["name"] = name;
-  Json nodes = Json::array();
-  for (const Json& args : calls) nodes.push_back({{"args", args}, {"kwargs", {{"mask", nullptr}}}});
-  return {{"class_name", class_name},
-          {"config", std::move(config)},
-          {"name", name},
-          {"inbound_nodes", std::move(nodes)}};
-}
-
-Json Functional(const std::string& name, std::vector<Json> layers, Json inputs, Json outputs) {
-  return {{"class_name", "Functional"},
-          {"config",
-           {{"name", name},
-            {"layers", std::move(layers)},
-            {"input_layers", std::move(inputs)},
-            {"output_layers", std::move(outputs)}}}};
-}
 
 // Two inputs share a layer; a nested model follows; there are two outputs.
 Json Towers() {
@@ -82,18 +36,6 @@ Json Towers() {
                  {List(List(Tensor3("norm"), Tensor3("inner")))}),
        LayerJson("Dense", "first", {{"units", 1}}, {List(Tensor3("product"))})},
       {{"a", 0, 0}, {"b", 0, 0}}, {{"first", 0, 0}, {"second", 0, 0}});
-}
-
-StatusOr<Model> Read(const Json& json) {
-  return ReadKerasJson(PrintJson(json), "m.json");
-}
-std::string Error(const Json& json) {
-  const StatusOr<Model> model = Read(json);
-  return model.ok() ? "accepted" : std::string(Message(model.status()));
-}
-
-std::vector<TensorType> TwoInputs() {
-  return {{DType::kFloat32, {4}}, {DType::kFloat32, {4}}};
 }
 
 TEST(Functional, ReadsSharedLayersNestedModelsAndSeveralInputsAndOutputs) {
@@ -212,14 +154,6 @@ TEST(Functional, ErrorsNameTheLayerAndWhatIsWrong) {
             "not supported as an argument of a call; only the inputs are");
 }
 
-// A Softmax that is called with these arguments, between two inputs.
-Json SoftmaxOf(Json node) {
-  Json model = Functional("m", {Input("a", 4), Input("b", 4), LayerJson("Softmax", "s", {}, {})},
-                          {{"a", 0, 0}, {"b", 0, 0}}, {"s", 0, 0});
-  model["config"]["layers"][2]["inbound_nodes"] = List(std::move(node));
-  return model;
-}
-
 TEST(Functional, ReadsTheArgumentsOfACallByNameAndByPosition) {
   const Json a = Tensor3("a"), b = Tensor3("b");
   const Json arguments = {{"mask", {"b", 0, 0}}};
@@ -259,167 +193,6 @@ TEST(Functional, RefusesArgumentsThatALayerDoesNotTake) {
        "first input has, got an object"},
   };
   for (const auto& [given, error] : kCases) EXPECT_EQ(Error(SoftmaxOf(given)), error);
-}
-
-// A function of keras.ops that is called with these arguments.
-Json Function(const std::string& module, const std::string& name, Json config, Json args) {
-  Json layer = LayerJson(name, "f", std::move(config), {std::move(args)});
-  layer["module"] = "keras.src.ops." + module;
-  layer["registered_name"] = name;
-  return Functional("m", {Input("a", 4), Input("b", 4), std::move(layer)},
-                    {{"a", 0, 0}, {"b", 0, 0}}, {"f", 0, 0});
-}
-
-std::string ResultOf(const Json& json) {
-  const StatusOr<Model> model = Read(json);
-  if (!model.ok()) return std::string(Message(model.status()));
-  const Json written = WriteKerasJson(*model);
-  const StatusOr<Model> again = Read(written);
-  EXPECT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(WriteKerasJson(*again), written);
-  EXPECT_EQ(written["config"]["layers"][2]["inbound_nodes"][0]["args"].size(),
-            json["config"]["layers"][2]["inbound_nodes"][0]["args"].size());
-  return (*OutputTypes(*model, TwoInputs()))[0].ToString();
-}
-
-TEST(Functional, ReadsAndWritesFunctionsOfKerasOps) {
-  const Json a = Tensor3("a"), b = Tensor3("b"), none = Json::object();
-  const Json rest = {{"class_name", "__ellipsis__"}, {"config", none}};
-  const Json all = {{"class_name", "__slice__"},
-                    {"config", {{"start", nullptr}, {"stop", nullptr}, {"step", nullptr}}}};
-  Json odd = all;
-  odd["config"]["start"] = 1;
-  odd["config"]["step"] = 2;
-  EXPECT_EQ(ResultOf(Function("numpy", "Add", none, List(a, b))), "float32[4]");
-  EXPECT_EQ(ResultOf(Function("numpy", "Subtract", none, List(1, a))), "float32[4]");
-  EXPECT_EQ(ResultOf(Function("numpy", "Greater", none, List(a, 0.5))), "bool[4]");
-  EXPECT_EQ(ResultOf(Function("numpy", "Stack", {{"axis", 1}}, List(List(a, b)))), "float32[2,4]");
-  EXPECT_EQ(ResultOf(Function("numpy", "GetItem", none, List(a, List(all, odd)))), "float32[2]");
-  EXPECT_EQ(ResultOf(Function("numpy", "GetItem", none, List(a, List(rest, nullptr)))),
-            "float32[4,1]");
-  EXPECT_EQ(ResultOf(Function("core", "Cast", {{"dtype", "int32"}}, List(a))), "int32[4]");
-}
-
-TEST(Functional, ConstantArraysAreOperands) {
-  const auto array = [](Json value) {
-    return Json{{"class_name", "__numpy__"}, {"config", {{"value", value}, {"dtype", "float32"}}}};
-  };
-  const Json a = Tensor3("a"), none = Json::object();
-  EXPECT_EQ(ResultOf(Function("numpy", "Multiply", none, List(a, array(List(1, 2, 3, 4.5))))),
-            "float32[4]");
-  EXPECT_NE(ResultOf(Function("numpy", "Add", none, List(array(List(List(1), List(2))), a)))
-                .find("expected shapes that broadcast"),
-            std::string::npos);
-  EXPECT_EQ(ResultOf(Function("numpy", "Add", none, List(a, array(2)))), "float32[4]");
-  for (const Json& bad : {Json(List(1, List(2))), Json("x"), Json(nullptr), Json(Json::array()),
-                          Json(List(List(1), List(2, 3)))}) {
-    EXPECT_NE(ResultOf(Function("numpy", "Add", none, List(a, array(bad))))
-                  .find("config.value: expected a number, or nested lists of numbers of equal"),
-              std::string::npos)
-        << bad.dump();
-  }
-}
-
-TEST(Functional, RefusesFunctionsAlongTheBatchAndHugeConstants) {
-  const Json a = Tensor3("a"), none = Json::object();
-  EXPECT_NE(ResultOf(Function("nn", "Softmax", {{"axis", 0}}, List(a))).find("not along the batch"),
-            std::string::npos);
-  for (const Json& axis : {Json(0), Json(nullptr), Json(List(1, -2))}) {
-    EXPECT_NE(ResultOf(Function("nn", "Normalize", {{"axis", axis}}, List(a)))
-                  .find("not along the batch"),
-              std::string::npos);
-  }
-  EXPECT_NE(ResultOf(Function("numpy", "Flip", {{"axis", 0}}, List(a))).find("the batch"),
-            std::string::npos);
-  EXPECT_NE(ResultOf(Function("nn", "OneHot", {{"num_classes", 1 << 30}}, List(a)))
-                .find("an integer from 1 to 1048576"),
-            std::string::npos);
-  EXPECT_NE(ResultOf(Function("numpy", "Pad", {{"pad_width", 1}, {"mode", "constant"}}, List(a)))
-                .find("pad_width: expected a list of pairs"),
-            std::string::npos);
-  EXPECT_EQ(ResultOf(Function("numpy", "Pad",
-                              {{"pad_width", {{0, 0}, {1, 2}}}, {"mode", "constant"}}, List(a))),
-            "float32[7]");
-  EXPECT_EQ(ResultOf(Function("numpy", "Tile", {{"repeats", {2}}}, List(a))), "float32[8]");
-  EXPECT_EQ(ResultOf(Function("core", "ConvertToTensor", none, List(a))), "float32[4]");
-}
-
-// A function of TensorFlow in a file of tf.keras 2, which is called once.
-Json OldFunction(const std::string& function, Json call) {
-  Json layer = {{"class_name", "TFOpLambda"},
-                {"name", "f"},
-                {"config", {{"name", "f"}, {"function", function}, {"dtype", "float32"}}},
-                {"inbound_nodes", List(std::move(call))}};
-  return Functional("m", {Input("a", 4), Input("b", 4), std::move(layer)},
-                    {{"a", 0, 0}, {"b", 0, 0}}, {"f", 0, 0});
-}
-
-std::string OldResult(const std::string& function, Json call) {
-  const StatusOr<Model> model = Read(OldFunction(function, std::move(call)));
-  if (!model.ok()) return std::string(Message(model.status()));
-  const Json written = WriteKerasJson(*model);
-  const StatusOr<Model> again = Read(written);
-  EXPECT_TRUE(again.ok()) << again.status();
-  return StrCat(written["config"]["layers"][2]["class_name"].get<std::string>(), " ",
-                (*OutputTypes(*model, TwoInputs()))[0].ToString());
-}
-
-TEST(Functional, ReadsFunctionsOfTensorflow) {
-  const Json b = {"b", 0, 0}, all = {{"start", nullptr}, {"stop", nullptr}, {"step", nullptr}};
-  EXPECT_EQ(OldResult("__operators__.add", List("a", 0, 0, Json{{"y", b}, {"name", nullptr}})),
-            "Add float32[4]");
-  EXPECT_EQ(OldResult("math.subtract", List("_CONSTANT_VALUE", -1, 1.5, Json{{"y", b}})),
-            "Subtract float32[4]");
-  EXPECT_EQ(OldResult("math.multiply", List("a", 0, 0, Json{{"y", {1, 2, 3, 4}}})),
-            "Multiply float32[4]");
-  EXPECT_EQ(OldResult("stack",
-                      List(List("a", 0, 0, Json{{"axis", 1}}), List("b", 0, 0, Json{{"axis", 1}}))),
-            "Stack float32[2,4]");
-  EXPECT_EQ(OldResult("__operators__.getitem",
-                      List("a", 0, 0, Json{{"slice_spec", {all, {{"start", 1}, {"stop", 3}}}}})),
-            "GetItem float32[2]");
-}
-
-TEST(Functional, SaysWhichFunctionsOfTensorflowItRefuses) {
-  const std::string where = "m.json: config.layers[2].";
-  EXPECT_TRUE(
-      OldResult("math.sine", List("a", 0, 0, Json::object()))
-          .starts_with(where + "config.function: the function tf.math.sine is not supported"));
-  EXPECT_EQ(
-      OldResult("linalg.matmul", List("a", 0, 0, Json{{"b", {"b", 0, 0}}, {"transpose_b", true}})),
-      where +
-          "inbound_nodes[0][3].transpose_b: expected false (no other value is supported), "
-          "got true");
-  EXPECT_EQ(OldResult("math.add", List("a", 0, 0, Json::object())),
-            where + "inbound_nodes[0][3].y: expected a tensor or a number, but it is missing");
-  EXPECT_EQ(OldResult("nn.relu", List("a", 0, 0, Json{{"threshold", 1}})),
-            where + "inbound_nodes[0][3].threshold: this argument of tf.nn.relu is not supported");
-  EXPECT_EQ(OldResult("nn.relu", Json("a")),
-            where + "inbound_nodes[0]: expected a call in the form of tf.keras 2, got \"a\"");
-  EXPECT_NE(
-      OldResult("math.reduce_sum", List("a", 0, 0, Json{{"axis", 0}})).find("keeps the batch"),
-      std::string::npos);
-}
-
-TEST(Functional, RefusesFunctionsThatCombineExamplesOrAreUnknown) {
-  const Json a = Tensor3("a"), none = Json::object();
-  const Json all = {{"class_name", "__slice__"}, {"config", {{"start", 0}, {"stop", 2}}}};
-  const std::string mixed =
-      "does not fit after layer a (InputLayer): expected a function of each example, whose result "
-      "keeps the batch as its first axis";
-  EXPECT_EQ(ResultOf(Function("numpy", "Mean", {{"axis", 0}}, List(a))),
-            "m.json: layer f (Mean) " + mixed);
-  EXPECT_EQ(ResultOf(Function("numpy", "Reshape", {{"newshape", {-1, 2}}}, List(a))),
-            "m.json: layer f (Reshape) " + mixed);
-  EXPECT_NE(ResultOf(Function("numpy", "GetItem", none, List(a, 0))).find("it is the batch"),
-            std::string::npos);
-  EXPECT_NE(
-      ResultOf(Function("numpy", "GetItem", none, List(a, List(all)))).find("all of the batch"),
-      std::string::npos);
-  EXPECT_EQ(ResultOf(Function("numpy", "Sine", none, List(a))).substr(0, 84),
-            "m.json: config.layers[2]: the function Sine of keras.src.ops.numpy is not supported;");
-  EXPECT_EQ(ResultOf(Function("numpy", "Add", none, List(a))),
-            "m.json: layer f (Add): a call lacks its argument x2");
 }
 
 // Each level calls the level below twice.

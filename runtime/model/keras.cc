@@ -48,7 +48,8 @@ Status RefuseOtherActivations(const JsonField& value) {
     for (const auto& [name, member] : members) {
       const JsonField named = member.IsObject() ? member["config"] : member;
       const StatusOr<std::string> text = named.String();
-      if (name == "activation" && text.ok() && *text == "hard_sigmoid") {
+      const bool activation = name == "activation" || name == "recurrent_activation";
+      if (activation && text.ok() && *text == "hard_sigmoid") {
         return InvalidArgument(member.path(), ": hard_sigmoid of tf.keras 2 is not supported, ",
                                "because Keras 3 computes another function; use sigmoid, or train ",
                                "with Keras 3");

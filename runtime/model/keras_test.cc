@@ -202,6 +202,26 @@ TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefused) {
   EXPECT_EQ(ReadKerasJson(text, "model.json").status().code(), StatusCode::kInvalidArgument);
 }
 
+// It is the default of ConvLSTM in tf.keras 2, which writes it.
+TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefusedInRecurrentLayers) {
+  const auto read = [](const std::string& layer, const std::string& version) {
+    const std::string text =
+        StrCat(R"({"class_name": "Sequential", "config": {"name": "m", "layers": [)", layer,
+               R"("recurrent_activation": "hard_sigmoid"}}]}, "keras_version": ")", version, "\"}");
+    return std::string(Message(ReadKerasJson(text, "m.json").status()));
+  };
+  const std::string lstm = R"({"class_name": "LSTM", "config": {"name": "l", "units": 3, )";
+  const std::string conv =
+      R"({"class_name": "ConvLSTM2D", "config": {"name": "l", "filters": 3, "kernel_size": [3, 3], )";
+  for (const std::string& layer : {lstm, conv}) {
+    EXPECT_EQ(read(layer, "2.15.0"),
+              "m.json: config.layers[0].config.recurrent_activation: hard_sigmoid of tf.keras 2 is "
+              "not supported, because Keras 3 computes another function; use sigmoid, or train "
+              "with Keras 3");
+    EXPECT_EQ(read(layer, "3.5.0"), "");
+  }
+}
+
 TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- Dens: {units: 3}"),
             "layers[0]: layer class Dens is not supported; did you mean \"Dense\"?");
@@ -326,6 +346,28 @@ TEST(Shapes, ThatNobodyCouldHoldAreErrors) {
   EXPECT_EQ(Message(Variables(*wide, Features(features)).status()),
             "variable dense_1/kernel: shape [2000000000,2000000000] is too large: more than 2^40 "
             "elements");
+}
+
+// Each plane of a kernel, and each window of adaptive pooling, needs its own ops.
+TEST(Layers, ThatWouldTakeForeverAreRefused) {
+  const auto error = [](const std::string& layer, int count) {
+    std::string layers;
+    for (int i = 0; i < count; ++i) layers += StrCat(i == 0 ? "" : ", ", layer);
+    const std::string text = StrCat(
+        R"({"class_name": "Sequential", "config": {"name": "m", "layers": [)", layers, "]}}");
+    return std::string(Message(ReadKerasJson(text, "m.json").status()));
+  };
+  const std::string conv = R"({"class_name": "Conv3D", "config": {"filters": 1, )"
+                           R"("kernel_size": [1024, 1, 1], "padding": "same"}})";
+  const std::string transposed = R"({"class_name": "Conv3DTranspose", "config": {"filters": 1, )"
+                                 R"("kernel_size": [1024, 1, 1], "padding": "same"}})";
+  const std::string pooling = R"({"class_name": "AdaptiveMaxPooling3D", "config": )"
+                              R"({"output_size": [500, 500, 24]}})";
+  for (const std::string& layer : {conv, transposed, pooling}) {
+    EXPECT_EQ(error(layer, 39), "");
+    EXPECT_TRUE(error(layer, 40).starts_with("m.json: model m has more than 40000 calls"))
+        << error(layer, 40);
+  }
 }
 
 TEST(Summary, ListsLayersAndParameters) {

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "runtime/base/check.h"
+#include "runtime/model/layers/adaptive_pooling.h"
+#include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/wrappers.h"
+#include "runtime/model/operations/operation.h"
 
 namespace tfjob::model {
 namespace {
@@ -15,11 +18,35 @@ struct Effort {
 
 Effort EffortOf(const Model& model);
 
+// Returns the number of windows of all axes if the layer pools with one of these classes, else 0.
+template <typename... Poolings>
+int64_t WindowsOf(const LayerConfig& layer) {
+  int64_t windows = 0;
+  const auto count = [&windows](const auto* pooling) {
+    if (pooling == nullptr) return;
+    for (const int64_t size : pooling->output_size) windows += size;
+  };
+  (count(layer.As<Poolings>()), ...);
+  return windows;
+}
+
+// Returns the number of parts that a layer computes one after another, each with its own ops.
+int64_t PartsOf(const LayerConfig& layer) {
+  if (const auto* conv = layer.As<layers::Conv3D>()) return conv->window.size[0];
+  if (const auto* conv = layer.As<layers::Conv3DTranspose>()) return conv->window.size[0];
+  if (const auto* operation = layer.As<layers::Operation>()) return operation->sections;
+  const int64_t windows =
+      WindowsOf<layers::AdaptiveMaxPooling1D, layers::AdaptiveMaxPooling2D,
+                layers::AdaptiveMaxPooling3D, layers::AdaptiveAveragePooling1D,
+                layers::AdaptiveAveragePooling2D, layers::AdaptiveAveragePooling3D>(layer);
+  return std::max<int64_t>(windows, 1);
+}
+
 // Returns the number of calls that a layer stands for.
 Effort EffortOf(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
   const auto* wrapper = layer.config.As<layers::TimeDistributed>();
-  if (wrapper == nullptr || wrapper->layer == nullptr) return {1, 0};
+  if (wrapper == nullptr || wrapper->layer == nullptr) return {PartsOf(layer.config), 0};
   if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // about as many as a sequence has steps
   Effort wrapped = EffortOf(*wrapper->layer);
   ++wrapped.depth;
@@ -58,7 +85,9 @@ Status CheckEffort(const Model& model) {
   }
   if (effort.calls > kMostCalls) {
     return InvalidArgument("model ", model.name, " has more than ", kMostCalls,
-                           " calls and inputs of calls, counting those of nested models");
+                           " calls and inputs of calls, counting those of nested models, the ",
+                           "planes of 3D kernels, the windows of adaptive pooling, and the parts ",
+                           "of split");
   }
   return OkStatus();
 }

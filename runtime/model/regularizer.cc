@@ -8,6 +8,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/arguments.h"
+#include "runtime/model/layers/vector_normalization.h"
 
 namespace tfjob::model {
 namespace {
@@ -83,14 +84,11 @@ Output ScaledBy(Builder& b, Output x, double factor) {
   return Mul(b, x, Scalar(b, b.dtype(x), factor));
 }
 
-// Keras limits the reciprocal of a length, so that a row of zeros remains one.
+// A length counts as at least 1e-7, so that a row of zeros remains one.
 Output OrthogonalPenalty(Builder& b, const Regularizer& regularizer, Output x) {
-  constexpr double kLongest = 1e7;
   const bool rows = regularizer.mode == Regularizer::Mode::kRows;
   const int64_t size = b.shape(x).dim(rows ? 0 : 1);
-  const Output squares = Sum(b, Square(b, x), {rows ? 1 : 0}, true);
-  const Output inverse = Minimum(b, Rsqrt(b, squares), Scalar(b, b.dtype(x), kLongest));
-  const Output unit = Mul(b, x, inverse);
+  const Output unit = layers::Normalized(b, x, {rows ? 1 : 0}, 1e-7);
   const Output products = MatMul(b, unit, unit, !rows, rows);
   Tensor others(DType::kFloat32, Shape({size, size}));
   for (int64_t i = 0; i < size * size; ++i)

@@ -1,6 +1,7 @@
 #include "runtime/model/tensorflow_functions.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -66,6 +67,8 @@ constexpr Parameter kBeta[] = {{"beta", Role::kOnly, "1.0"}};
 constexpr Parameter kOneHot[] = {{"depth", Role::kConfig, "num_classes"},
                                  {"axis", Role::kConfig, "axis"},
                                  {"dtype", Role::kConfig, "dtype"}};
+constexpr Parameter kArgmax[] = {{"axis", Role::kConfig, "axis"},
+                                 {"output_type", Role::kOnly, "\"int32\""}};
 constexpr Parameter kRoll[] = {{"shift", Role::kConfig, "shift"}, {"axis", Role::kConfig, "axis"}};
 constexpr Parameter kSliceSpec[] = {{"slice_spec"}};
 
@@ -137,7 +140,7 @@ constexpr TensorflowFunction kArrayFunctions[] = {
     {"compat.v1.pad", "numpy", "Pad", kPad},
     {"reverse", "numpy", "Flip", kAxis},
     {"roll", "numpy", "Roll", kRoll},
-    {"math.argmax", "numpy", "Argmax", kAxis, R"({"axis": 0})"},
+    {"math.argmax", "numpy", "Argmax", kArgmax, R"({"axis": 0})"},
     {"math.reduce_mean", "numpy", "Mean", kReduction},
     {"math.reduce_sum", "numpy", "Sum", kReduction},
     {"math.reduce_max", "numpy", "Max", kReduction},
@@ -169,6 +172,24 @@ Json TensorForm(const Json& history) {
           {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
 }
 
+// Returns the type that TensorFlow gives a constant number or nested lists of them.
+std::string_view ConstantType(const Json& value) {
+  if (!value.is_array()) {
+    if (!value.is_number_integer()) return "float32";
+    return JsonField(value).Int32().ok() ? "int32" : "int64";
+  }
+  std::string_view type = "int32";
+  for (const Json& element : value) {
+    const std::string_view own = ConstantType(element);
+    if (own == "float32") return own;
+    if (own == "int64") type = own;
+  }
+  return type;
+}
+
+// What tf.keras 2 writes in place of a layer's name for a constant in a list, or as first argument.
+constexpr std::string_view kConstant = "_CONSTANT_VALUE";
+
 // Returns a part of a key, or a whole key, in Keras 3's form.
 Json KeyForm(const Json& spec) {
   if (spec.is_array()) {
@@ -182,23 +203,39 @@ Json KeyForm(const Json& spec) {
 }
 
 // Returns an operand in Keras 3's form: a tensor, a list of tensors, a number or an array.
-Json OperandForm(const Json& value) {
+StatusOr<Json> OperandForm(const JsonField& field) {
+  const Json& value = *field.value();
   if (IsHistory(value)) return TensorForm(value);
-  if (!value.is_array() || value.empty()) return value;
+  if (!value.is_array() || value.empty()) return Json(value);
+  if (std::none_of(value.begin(), value.end(), IsHistory)) {
+    return Json{{"class_name", "__numpy__"},
+                {"config", {{"value", value}, {"dtype", std::string(ConstantType(value))}}}};
+  }
   Json tensors = Json::array();
-  for (const Json& element : value) {
-    if (!IsHistory(element))
-      return {{"class_name", "__numpy__"}, {"config", {{"value", value}, {"dtype", "float32"}}}};
-    tensors.push_back(TensorForm(element));
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (!IsHistory(value[i]) || value[i][0] == kConstant)
+      return field[i].Mismatch("a tensor (constants in a list of tensors are not supported)");
+    tensors.push_back(TensorForm(value[i]));
   }
   return tensors;
 }
 
 // The first argument of a call, and those that are given by name.
 struct GivenCall {
-  Json first;
-  JsonField named;
+  JsonField first, named;
 };
+
+// Each element of a list of tensors repeats the arguments that are given by name.
+Status ExpectSameArguments(const JsonField& node) {
+  const JsonField first = node[0][3];
+  for (size_t i = 1; i < node.value()->size(); ++i) {
+    const JsonField arguments = node[i][3];
+    if (!arguments.present()) continue;
+    if (!first.present() || *arguments.value() != *first.value())
+      return arguments.Mismatch("the arguments that the call's first input has");
+  }
+  return OkStatus();
+}
 
 StatusOr<GivenCall> ReadGivenCall(const JsonField& layer) {
   const JsonField nodes = layer["inbound_nodes"];
@@ -207,22 +244,29 @@ StatusOr<GivenCall> ReadGivenCall(const JsonField& layer) {
   const JsonField node = nodes[0];
   if (!node.present() || !node.value()->is_array() || node.value()->empty())
     return node.Mismatch("a call in the form of tf.keras 2");
-  if (!(*node.value())[0].is_string()) return GivenCall{OperandForm(*node.value()), node[0][3]};
+  if (!(*node.value())[0].is_string()) {
+    RETURN_IF_ERROR(ExpectSameArguments(node));
+    return GivenCall{node, node[0][3]};
+  }
   if (!IsHistory(*node.value())) return node.Mismatch("[layer, call, output, arguments]");
   // TensorFlow writes a first argument that is not a tensor in place of the output's number.
-  if ((*node.value())[0] == "_CONSTANT_VALUE")
-    return GivenCall{OperandForm((*node.value())[2]), node[3]};
-  return GivenCall{TensorForm(*node.value()), node[3]};
+  const bool constant = (*node.value())[0] == kConstant;
+  return GivenCall{constant ? node[2] : node, node[3]};
 }
 
 // Stores an argument in the function's config or in the arguments of its call.
 Status Store(const Parameter& parameter, const JsonField& value, Json& config, Json& args) {
   switch (parameter.role) {
-    case Role::kOperand:
+    case Role::kOperand: {
       if (!value.present()) return value.Mismatch("a tensor or a number");
-      args.push_back(parameter.name == "slice_spec" ? KeyForm(*value.value())
-                                                    : OperandForm(*value.value()));
+      if (parameter.name == "slice_spec") {
+        args.push_back(KeyForm(*value.value()));
+        return OkStatus();
+      }
+      args.emplace_back();
+      ASSIGN_OR_RETURN(args.back(), OperandForm(value));
       return OkStatus();
+    }
     case Role::kConfig:
       if (value.present()) config[std::string(parameter.target)] = *value.value();
       return OkStatus();
@@ -234,6 +278,17 @@ Status Store(const Parameter& parameter, const JsonField& value, Json& config, J
     }
   }
   return OkStatus();
+}
+
+// Replaces each occurrence of a path or a name that does not go on as a longer one.
+void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    const size_t end = at + from.size();
+    const bool longer = end < text.size() &&
+                        (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_');
+    if (!longer) text.replace(at, from.size(), to);
+    at += longer ? from.size() : to.size();
+  }
 }
 
 }  // namespace
@@ -255,7 +310,9 @@ StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer) {
   }
   ASSIGN_OR_RETURN(Json config, ParseJson(function->defaults, function->name));
   if (layer["config"]["name"].present()) config["name"] = *layer["config"]["name"].value();
-  Json args = Json::array({given.first});
+  if (!given.first.present()) return given.first.Mismatch("a tensor or a number");
+  Json args = Json::array({nullptr});
+  ASSIGN_OR_RETURN(args[0], OperandForm(given.first));
   for (const Parameter& parameter : function->parameters) {
     RETURN_IF_ERROR(Store(parameter, given.named[parameter.name], config, args));
   }
@@ -265,6 +322,27 @@ StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer) {
                   {"registered_name", std::string(function->class_name)}};
   written["inbound_nodes"] = Json::array({{{"args", std::move(args)}, {"kwargs", Json::object()}}});
   return written;
+}
+
+// The error names parts of the translated layer. Replaces them with the parts of the file that
+// they come from.
+Status InTermsOfTensorflow(const JsonField& layer, const Status& error) {
+  if (error.ok()) return error;
+  ASSIGN_OR_RETURN(const TensorflowFunction* const function, FindFunction(layer["config"]));
+  ASSIGN_OR_RETURN(const GivenCall given, ReadGivenCall(layer));
+  std::string text(Message(error));
+  const std::string args = layer.path() + ".inbound_nodes[0].args";
+  ReplaceAll(text, StrCat("(", function->class_name, ")"), StrCat("(tf.", function->name, ")"));
+  ReplaceAll(text, args + "[0]", given.first.path());
+  int arg = 0;
+  for (const Parameter& parameter : function->parameters) {
+    const std::string path = given.named[parameter.name].path();
+    if (parameter.role == Role::kOperand) ReplaceAll(text, StrCat(args, "[", ++arg, "]"), path);
+    if (parameter.role == Role::kConfig)
+      ReplaceAll(text, StrCat(layer.path(), ".config.", parameter.target), path);
+  }
+  for (const char* added : {".config.keras_history", ".config.value"}) ReplaceAll(text, added, "");
+  return Status(error.code(), text);
 }
 
 }  // namespace tfjob::model

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <functional>
+#include <span>
 
 #include "runtime/exec/program.h"
+#include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/metric.h"
 #include "tests/numerics/test_device.h"
@@ -177,6 +179,19 @@ TEST(Losses, FollowTheirFormulas) {
       }
     }
   }
+}
+
+// A length counts as at least 1e-7.
+TEST(Losses, TheGradientOfCosineSimilarityIsFiniteForAPredictionOfZeros) {
+  const auto gradient = Compute(
+      {0, 0, 3, 4}, {2, 2}, {3, 4, 4, -3}, {2, 2}, false, [](auto& b, auto prediction, auto y) {
+        const graph::Output values =
+            LossValues(b, {.kind = LossKind::kCosineSimilarity}, prediction, y);
+        return graph::Gradients(b, Sum(b, values, {}), std::span(&prediction, 1))[0];
+      });
+  const double expected[] = {-0.6e7, -0.8e7, -0.16, 0.12};
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(gradient[i], expected[i], 1e-5 * std::abs(expected[i])) << i;
 }
 
 TEST(Losses, HingesTakeZeroAndOneForSigns) {

@@ -65,5 +65,13 @@ TEST(RegularizerNumerics, OrthogonalPenaltyIsTheMeanOverPairsOfRows) {
   EXPECT_NEAR(run.Get(kLoss)[0], 0.5 * mean, 1e-6);
 }
 
+TEST(RegularizerNumerics, TheGradientOfTheOrthogonalPenaltyIsFiniteForRowsOfZeros) {
+  layers::Dense dense{.units = 2, .use_bias = false};
+  dense.kernel_rules.regularizer = {.kind = Regularizer::Kind::kOrthogonal, .factor = 0.5};
+  dense.kernel_initializer = Initializer::Zeros();
+  const OneRun run(Chain(dense), Mode::kTrain, {Values(3 * kBatch)});
+  EXPECT_EQ(run.Get("gradients/layer/kernel"), Values(6));
+}
+
 }  // namespace
 }  // namespace tfjob::model

@@ -18,6 +18,7 @@ Output PooledRow(Builder& b, Output images, int64_t begin, int64_t size, Pooling
 
 // Pools axis `axis` of x into `count` windows.
 Output PooledAxis(Builder& b, Output x, int axis, int64_t count, PoolingKind kind) {
+  if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims();
   const auto at = static_cast<size_t>(axis);
   const int64_t size = dims[at];

@@ -121,6 +121,7 @@ class ConvLstmPass {
 
   // Repeats a mask of a batch for each step.
   Output ForSteps(Output mask, int64_t steps) {
+    if (!mask.valid()) return mask;
     const Shape shape = b_.shape(mask);
     const Output repeated = BroadcastTo(b_, graph::Reshape(b_, mask, {1, shape.num_elements()}),
                                         {steps, shape.num_elements()});
@@ -130,6 +131,7 @@ class ConvLstmPass {
 
   // Returns the channels of a gate.
   Output GateOf(Builder& b, Output gates, int64_t gate) {
+    if (!gates.valid()) return gates;
     std::vector<int64_t> size = b.shape(gates).dims(), begin(size.size());
     size.back() = layer_.filters;
     begin.back() = gate * layer_.filters;

@@ -1,5 +1,8 @@
 #include "runtime/model/layers/vector_normalization.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "runtime/graph/ops.h"
 #include "runtime/model/layers/axes.h"
 
@@ -9,8 +12,12 @@ using graph::Builder;
 using graph::Output;
 
 Output Normalized(Builder& b, Output x, const std::vector<int64_t>& axes, double epsilon) {
-  // The bound is on the square, because the gradient of 1/√0 would be infinite.
-  const Output bound = Scalar(b, b.dtype(x), epsilon * epsilon);
+  // The bound is on the square, because the gradient of 1/√0 would be infinite. A bound of 0, which
+  // is also the square of a tiny epsilon, would not help.
+  const double least = b.dtype(x) == DType::kFloat64
+                           ? std::numeric_limits<double>::min()
+                           : static_cast<double>(std::numeric_limits<float>::min());
+  const Output bound = Scalar(b, b.dtype(x), std::max(epsilon * epsilon, least));
   return Mul(b, x, Rsqrt(b, graph::Maximum(b, Sum(b, Square(b, x), axes, true), bound)));
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/model/layers/volume.h"
 
+#include <algorithm>
+
 #include "runtime/graph/ops.h"
 
 namespace tfjob::model::layers {
@@ -8,32 +10,20 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Returns elements first, first + step, …, `count` in number, of axis 1. Axis 1 must contain them.
-Output Planes(Builder& b, Output x, int64_t first, int64_t step, int64_t count) {
-  std::vector<int64_t> dims = b.shape(x).dims(), begin(dims.size());
-  begin[1] = first;
-  dims[1] = (count - 1) * step + 1;
-  Output some = Slice(b, x, begin, dims);
-  if (step == 1 || count == 1) return some;
-  std::vector<int64_t> none(dims.size()), after(dims.size());
-  after[1] = step - 1;
-  some = Pad(b, some, none, after);
-  std::vector<int64_t> split = dims;
-  split[1] = count;
-  split.insert(split.begin() + 2, step);
-  std::vector<int64_t> kept = split;
-  kept[2] = 1;
-  some = Slice(b, graph::Reshape(b, some, Shape(split)), std::vector<int64_t>(split.size()), kept);
-  dims[1] = count;
-  return graph::Reshape(b, some, Shape(dims));
-}
-
-// Pads axis 1 with zeros.
-Output PadDepth(Builder& b, Output x, int64_t before, int64_t after) {
-  if (before == 0 && after == 0) return x;
-  std::vector<int64_t> front(b.shape(x).dims().size()), back = front;
-  front[1] = before;
-  back[1] = after;
+// Moves the elements of axis 1 by `shift` towards its end, and cuts or zero-pads the axis to this
+// size. At least one element must remain.
+Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
+  if (!x.valid()) return x;
+  std::vector<int64_t> dims = b.shape(x).dims(), begin(dims.size()), front = begin, back = begin;
+  begin[1] = std::max<int64_t>(-shift, 0);
+  const int64_t kept = std::min(dims[1], size - shift) - begin[1];
+  if (kept < dims[1]) {
+    dims[1] = kept;
+    x = Slice(b, x, begin, dims);
+  }
+  front[1] = std::max<int64_t>(shift, 0);
+  back[1] = size - front[1] - kept;
+  if (front[1] == 0 && back[1] == 0) return x;
   return Pad(b, x, std::move(front), std::move(back));
 }
 
@@ -42,10 +32,17 @@ Output PadDepth(Builder& b, Output x, int64_t before, int64_t after) {
 Output Unfolded(Builder& b, Output volumes, const WindowAxis& depth, int64_t groups) {
   const Shape in = b.shape(volumes);
   const int64_t count = depth.Count(in.dim(1)), channels = in.dim(4) / groups;
-  const Output padded = PadDepth(b, volumes, depth.before, depth.after);
+  // Splits the depth into rows of as many planes as the stride has. Plane k of all windows is then
+  // one column of some rows.
+  const int64_t stride = count == 1 ? 1 : depth.stride;
+  const int64_t rows = (depth.size - 1) * depth.dilation / stride + count;
+  const Output split = graph::Reshape(b, Shifted(b, volumes, depth.before, rows * stride),
+                                      {in.dim(0), rows, stride, in.dim(2), in.dim(3), in.dim(4)});
   std::vector<Output> planes;
   for (int64_t k = 0; k < depth.size; ++k) {
-    const Output plane = Planes(b, padded, k * depth.dilation, depth.stride, count);
+    const int64_t first = k * depth.dilation;
+    const Output plane = Slice(b, split, {0, first / stride, first % stride, 0, 0, 0},
+                               {in.dim(0), count, 1, in.dim(2), in.dim(3), in.dim(4)});
     planes.push_back(
         graph::Reshape(b, plane, {in.dim(0) * count, in.dim(2), in.dim(3), groups, channels}));
   }
@@ -107,13 +104,14 @@ Output EnlargedVolume(Builder& b, Output volumes, Output kernel, const VolumeWin
       graph::Reshape(b, spread, {batch, planes, plane, depth.size, out.dim(3)});
   Output sum;
   for (int64_t k = 0; k < depth.size; ++k) {
+    // Plane d of the input belongs to plane d·stride + shift of the output.
+    const int64_t shift = k - depth.before;
+    if (shift >= out.dim(0) || shift + (planes - 1) * depth.stride < 0) continue;
     Output part = Slice(b, by_window, {0, 0, 0, k, 0}, {batch, planes, plane, 1, out.dim(3)});
-    // Plane d of the input belongs to plane d·stride + k - before of the output.
-    part = PadDepth(b, graph::Reshape(b, part, {batch * planes, 1, plane * out.dim(3)}), 0,
-                    depth.stride - 1);
+    part = Shifted(b, graph::Reshape(b, part, {batch * planes, 1, plane * out.dim(3)}), 0,
+                   depth.stride);
     part = graph::Reshape(b, part, {batch, planes * depth.stride, plane * out.dim(3)});
-    part = PadDepth(b, part, k, depth.size + depth.stride);
-    part = Slice(b, part, {0, depth.before, 0}, {batch, out.dim(0), plane * out.dim(3)});
+    part = Shifted(b, part, shift, out.dim(0));
     sum = sum.valid() ? graph::Add(b, sum, part) : part;
   }
   return graph::Reshape(b, sum, Batched(batch, out));

@@ -1,6 +1,7 @@
 #include <numbers>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/layers/vector_normalization.h"
 #include "runtime/model/losses/losses.h"
 
 namespace tfjob::model::losses {
@@ -17,8 +18,7 @@ Output LogOfOneMoreThanExp(Builder& b, Output x) {
 }
 
 Output UnitVector(Builder& b, Output x) {
-  const Output inverse = Rsqrt(b, Sum(b, Square(b, x), {-1}, true));
-  return Mul(b, x, Minimum(b, inverse, Number(b, x, 1 / kEpsilon)));
+  return layers::Normalized(b, x, {-1}, kEpsilon);
 }
 
 }  // namespace

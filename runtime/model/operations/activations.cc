@@ -4,6 +4,7 @@
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/activation.h"
+#include "runtime/model/layers/vector_normalization.h"
 #include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {
@@ -124,8 +125,9 @@ void NormalizeArguments(Operation& operation, ArgumentVisitor& visitor) {
                   {.least = 1, .most = 2, .expected = "1 or 2 (other orders are not supported)"});
   visitor.Optional("epsilon", operation.epsilon, {.least = 0, .expected = "a number"});
 }
-// Divides x by its norm, which counts as at least epsilon.
-Outputs Normalized(const OperationCall& call) {
+// Divides x by its norm, which counts as at least epsilon. Of several axes, Keras takes the norm of
+// a matrix for order 1, which is the largest sum of a column.
+Outputs Normalize(const OperationCall& call) {
   Builder& b = call.b;
   const Output x = call.x[0];
   const double epsilon = call.operation.epsilon.value_or(1e-7);
@@ -133,10 +135,10 @@ Outputs Normalized(const OperationCall& call) {
   for (const int64_t axis : axes)
     if (AxisOf(call, axis, b.shape(x).rank()) == 0) return {b.Fail(InvalidArgument(kNotTheBatch))};
   if (axes.empty()) return {b.Fail(InvalidArgument(kNotTheBatch))};
-  if (call.operation.order == 1)
-    return {Div(b, x, graph::Maximum(b, Sum(b, Abs(b, x), axes, true), NumberLike(b, x, epsilon)))};
-  const Output scale = Rsqrt(b, Sum(b, Square(b, x), axes, true));
-  return {Mul(b, x, graph::Minimum(b, scale, NumberLike(b, x, 1 / epsilon)))};
+  if (call.operation.order == 2) return {Normalized(b, x, axes, epsilon)};
+  if (axes.size() > 1)
+    return {b.Fail(InvalidArgument("expected one axis with order 1, got ", axes.size()))};
+  return {Div(b, x, graph::Maximum(b, Sum(b, Abs(b, x), axes, true), NumberLike(b, x, epsilon)))};
 }
 
 void OneHotArguments(Operation& operation, ArgumentVisitor& visitor) {
@@ -197,7 +199,7 @@ constexpr OperationKind kActivationOperations[] = {
     {"nn", "LogSoftmax", kOne, AxisArgument, AlongAxis<graph::LogSoftmax>},
     {"nn", "Sparsemax", kOne, AxisArgument, AlongAxis<Sparsemax>},
     {"nn", "Glu", kOne, AxisArgument, Glu},
-    {"nn", "Normalize", kOne, NormalizeArguments, Normalized},
+    {"nn", "Normalize", kOne, NormalizeArguments, Normalize},
     {"nn", "OneHot", kOne, OneHotArguments, OneHot},
 };
 

@@ -1,5 +1,6 @@
 // Defines functions of keras.ops that rearrange arrays or compute statistics.
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/operations/operation_table.h"
@@ -41,11 +42,15 @@ Outputs StandardDeviation(const OperationCall& call) {
   return {Sqrt(call.b, Variance(call))};
 }
 
-// Subtracts the largest element first, so that exp does not overflow.
+// Subtracts the largest element first, so that exp does not overflow. If that is infinite or NaN,
+// the difference would be NaN for an infinite element.
 Outputs LogSumExp(const OperationCall& call) {
   Builder& b = call.b;
   const std::vector<int64_t>& axes = call.operation.axes;
-  const Output most = graph::Max(b, call.x[0], axes, true);
+  const Output largest = graph::Max(b, call.x[0], axes, true);
+  const DType dtype = b.dtype(largest);
+  const Output finite = Less(b, Abs(b, largest), Scalar(b, dtype, INFINITY));
+  const Output most = Select(b, finite, largest, Scalar(b, dtype, 0));
   const Output sum = graph::Sum(b, Exp(b, Sub(b, call.x[0], most)), axes, true);
   const Output result = graph::Add(b, Log(b, sum), most);
   return {call.operation.keepdims ? result : graph::Sum(b, result, axes, false)};
@@ -73,6 +78,7 @@ Outputs Reciprocal(const OperationCall& call) {
 // Repeats the parts of x that lie within the axes from `inner` on, each `times` times. The axis
 // `grows` counts the repetitions.
 Output Repeated(Builder& b, Output x, size_t inner, size_t grows, int64_t times) {
+  if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims();
   int64_t left = 1, right = 1, size = 0;
   for (size_t i = 0; i < dims.size(); ++i) (i < inner ? left : right) *= dims[i];
@@ -121,6 +127,7 @@ void FlipArguments(Operation& operation, ArgumentVisitor& visitor) {
 }
 // Gathers the elements of the axis, moved to the front, from the last to the first.
 Output Flipped(Builder& b, Output x, int64_t axis) {
+  if (!x.valid()) return x;
   const Shape shape = b.shape(x);
   const int64_t size = shape.dim(static_cast<int>(axis));
   if (size > kLongestConstant)
@@ -195,15 +202,17 @@ Outputs Moveaxis(const OperationCall& call) {
   if (operation.source.size() != operation.destination.size())
     return {call.b.Fail(InvalidArgument("expected as many sources as destinations"))};
   std::vector<int64_t> order(static_cast<size_t>(rank), -1), rest;
+  bool differ = true;
   for (size_t i = 0; i < operation.source.size(); ++i) {
-    order[static_cast<size_t>(AxisOf(call, operation.destination[i], rank))] =
-        AxisOf(call, operation.source[i], rank);
+    const int64_t from = AxisOf(call, operation.source[i], rank);
+    int64_t& to = order[static_cast<size_t>(AxisOf(call, operation.destination[i], rank))];
+    differ = differ && to < 0 && std::ranges::find(order, from) == order.end();
+    to = from;
   }
+  if (!differ)
+    return {call.b.Fail(InvalidArgument("expected sources and destinations that differ"))};
   for (int64_t axis = 0; axis < rank; ++axis)
     if (std::ranges::find(order, axis) == order.end()) rest.push_back(axis);
-  const auto free = static_cast<size_t>(std::ranges::count(order, -1));
-  if (rest.size() != free)
-    return {call.b.Fail(InvalidArgument("expected sources and destinations that differ"))};
   auto next = rest.begin();
   for (int64_t& axis : order)
     if (axis < 0) axis = *next++;

@@ -78,6 +78,29 @@ std::vector<Output> Run(Builder& b, const Operation& operation, const std::vecto
   return operation.kind->apply({b, operation, ValuesOf(b, operation, inputs)});
 }
 
+// Applies the operation to placeholders, in a separate graph. Returns InvalidArgument if the first
+// axis of a result does not have the size of the batch.
+StatusOr<std::vector<TensorType>> TypesFor(const Operation& operation,
+                                           std::span<const TensorType> in, int64_t batch_size) {
+  Builder b;
+  std::vector<Output> inputs;
+  for (size_t i = 0; i < in.size(); ++i)
+    inputs.push_back(
+        Placeholder(b, StrCat("input_", i), in[i].dtype, Batched(batch_size, in[i].shape)));
+  const std::vector<Output> outputs = Run(b, operation, inputs);
+  RETURN_IF_ERROR(b.status());
+  std::vector<TensorType> types;
+  for (const Output output : outputs) {
+    const Shape& shape = b.shape(output);
+    if (shape.rank() == 0 || shape.dim(0) != batch_size)
+      return InvalidArgument(
+          "expected a function of each example, whose result keeps the batch as "
+          "its first axis");
+    types.push_back({b.dtype(output), ExampleOf(shape)});
+  }
+  return types;
+}
+
 }  // namespace
 
 std::string_view Operation::class_name() const {
@@ -115,27 +138,11 @@ void Operation::CallArguments(CallVisitor& visitor) {
   }
 }
 
-// Applies the function to placeholders, in a separate graph, with a batch size that no other axis
-// is likely to have. The function keeps the batch if its results have this size.
+// The function keeps the batch if its results follow the size of the batch. With a single size, an
+// axis of the same size could pass for the batch.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
-  constexpr int64_t kBatchSize = 1'009;
-  Builder b;
-  std::vector<Output> inputs;
-  for (size_t i = 0; i < in.size(); ++i)
-    inputs.push_back(
-        Placeholder(b, StrCat("input_", i), in[i].dtype, Batched(kBatchSize, in[i].shape)));
-  const std::vector<Output> outputs = Run(b, *this, inputs);
-  RETURN_IF_ERROR(b.status());
-  std::vector<TensorType> types;
-  for (const Output output : outputs) {
-    const Shape& shape = b.shape(output);
-    if (shape.rank() == 0 || shape.dim(0) != kBatchSize)
-      return InvalidArgument(
-          "expected a function of each example, whose result keeps the batch as "
-          "its first axis");
-    types.push_back({b.dtype(output), ExampleOf(shape)});
-  }
-  return types;
+  RETURN_IF_ERROR(TypesFor(*this, in, 1'013).status());
+  return TypesFor(*this, in, 1'009);
 }
 
 std::vector<Output> Operation::Apply(LayerCall& call) const {

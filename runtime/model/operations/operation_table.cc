@@ -267,6 +267,7 @@ constexpr OperationKind kOperations[] = {
 
 // Keeps every `step`-th element of the axis, starting with the first.
 Output EveryNth(Builder& b, Output x, size_t axis, int64_t step) {
+  if (!x.valid()) return x;
   const std::vector<int64_t> dims = b.shape(x).dims();
   const int64_t count = (dims[axis] + step - 1) / step;
   std::vector<int64_t> none(dims.size()), after(dims.size()), split = dims;
@@ -293,9 +294,12 @@ class Indexing {
     }
     if (named > dims_.size() || ellipses > 1)
       return b_.Fail(InvalidArgument("the key does not fit a value of ", dims_.size(), " axes"));
-    for (const KeyPart& part : key) Take(part, dims_.size() - named);
-    while (axis_ < dims_.size()) result_.push_back(b_.shape(x_).dims()[axis_++]);
-    return b_.ok() ? graph::Reshape(b_, x_, Shape(result_)) : Output();
+    for (const KeyPart& part : key) {
+      Take(part, dims_.size() - named);
+      if (!b_.ok() || !x_.valid()) return {};
+    }
+    while (axis_ < dims_.size()) result_.push_back(dims_[axis_++]);
+    return graph::Reshape(b_, x_, Shape(result_));
   }
 
  private:
@@ -345,9 +349,11 @@ class Indexing {
       return std::clamp(at < 0 ? at + size : at, int64_t{0}, size);
     };
     const int64_t begin = bound(part.start.value_or(0)), end = bound(part.stop.value_or(size));
-    Keep(begin, std::max<int64_t>(0, end - begin));
-    if (step > 1) x_ = EveryNth(b_, x_, axis_, step);
-    result_.push_back(b_.shape(x_).dims()[axis_++]);
+    const int64_t covered = std::max<int64_t>(0, end - begin), count = (covered + step - 1) / step;
+    Keep(begin, count > 1 ? covered : count);
+    if (step > 1 && count > 1) x_ = EveryNth(b_, x_, axis_, step);
+    result_.push_back(count);
+    ++axis_;
   }
 
   Builder& b_;
