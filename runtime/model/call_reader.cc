@@ -67,7 +67,7 @@ bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<
 
 constexpr std::string_view kExactIntegers = "integers above -2^53 and below 2^53";
 
-// Returns whether the number is an integer and is the only one that this double stands for.
+// Returns whether the number is an integer that no other integer is rounded to.
 bool IsExact(double number) {
   return std::abs(number) < 0x1p53 && number == std::trunc(number);
 }

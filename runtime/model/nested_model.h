@@ -24,7 +24,7 @@ struct NestedModel {
 
 // Limits on nested models. Even a small file may demand endless work: a model that calls another
 // model twice, which calls another one twice, and so on. A layer that computes many parts one after
-// another, such as the planes of a 3D kernel, counts as so many calls.
+// another, such as the planes of a 3D kernel, counts as that many calls.
 inline constexpr int64_t kMostCalls = 40'000;
 inline constexpr int kMostLevels = 16;
 // Returns InvalidArgument if the model exceeds these limits.

@@ -280,7 +280,7 @@ Status Store(const Parameter& parameter, const JsonField& value, Json& config, J
   return OkStatus();
 }
 
-// Replaces each occurrence of a path or a name that does not go on as a longer one.
+// Replaces each occurrence of a path or a name, unless it is the beginning of a longer one.
 void ReplaceAll(std::string& text, const std::string& from, const std::string& to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
     const size_t end = at + from.size();

@@ -11,8 +11,8 @@
 
 namespace tfjob::wire {
 
-// Returns 127.0.0.1:PORT. Every call returns another port, in all tests of this machine that run at
-// the same time; the port stays reserved until the process ends. Thread-safe.
+// Returns 127.0.0.1:PORT. Every call returns a different port, even among tests that run on this
+// machine at the same time. The port stays reserved until the process ends. Thread-safe.
 inline std::string TestAddress() {
   static Mutex mutex;
   static LoopbackPorts ports;

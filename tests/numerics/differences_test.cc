@@ -48,7 +48,7 @@ Numbers Different(const Shape& shape) {
   return numbers;
 }
 
-// The values of a function, and the gradients of Σ weight·value, in which no two weights agree.
+// The values of a function, and the gradients of Σ weight·value, in which all weights differ.
 class Differentiated {
  public:
   Differentiated(const Function& function, const std::vector<Shape>& shapes) {

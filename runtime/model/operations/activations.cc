@@ -125,8 +125,8 @@ void NormalizeArguments(Operation& operation, ArgumentVisitor& visitor) {
                   {.least = 1, .most = 2, .expected = "1 or 2 (other orders are not supported)"});
   visitor.Optional("epsilon", operation.epsilon, {.least = 0, .expected = "a number"});
 }
-// Divides x by its norm, which counts as at least epsilon. Of several axes, Keras takes the norm of
-// a matrix for order 1, which is the largest sum of a column.
+// Divides x by its norm, which counts as at least epsilon. With several axes and order 1, Keras
+// computes a norm of matrices: the largest sum of a column.
 Outputs Normalize(const OperationCall& call) {
   Builder& b = call.b;
   const Output x = call.x[0];
