@@ -38,7 +38,7 @@ TFJOB_DEVICE void Store(float* to, float4 value) {
   static const ::tfjob::kernels::cuda::Registration name##Registration(      \
       #name, threads, sizeof(Parameter),                                     \
       [](const void* p) { name##Body(*static_cast<const Parameter*>(p)); }); \
-  static void name##Body(const Parameter& p)
+  static void name##Body([[maybe_unused]] const Parameter& p)
 
 using tfjob::kernels::cuda::Load;
 using tfjob::kernels::cuda::Store;

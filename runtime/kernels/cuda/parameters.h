@@ -42,4 +42,145 @@ struct SgdParameter {
   int32_t nesterov;
 };
 
+// Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise").
+inline constexpr int kElementThreads = 256;
+inline constexpr int kElementInputs = 8;
+inline constexpr int kElementSteps = 24;
+
+// In the order of kElementOps in elementwise_program.cc.
+enum class ElementOp : int32_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMaximum,
+  kMinimum,
+  kPow,
+  kNeg,
+  kAbs,
+  kSquare,
+  kSqrt,
+  kRsqrt,
+  kExp,
+  kLog,
+  kRelu,
+  kSigmoid,
+  kTanh,
+  kReluGrad,
+  kSigmoidGrad,
+  kTanhGrad,
+  kClip,
+  kCopy
+};
+
+// Where a step finds an operand.
+struct ElementSource {
+  enum Kind : int32_t { kInput, kStep, kLiteral };
+  Kind kind;
+  int32_t index;
+  float literal;
+};
+struct ElementStep {
+  ElementOp op;
+  ElementSource source[3];
+};
+struct ElementInput {
+  const float* data;
+  int64_t row_stride;   // 0: every row is the same
+  int32_t column_step;  // 0: every column is the same
+};
+struct ElementwiseParameter {
+  float* out;
+  int64_t out_stride;
+  ElementInput input[kElementInputs];
+  uint32_t count, cols;  // elements, and those of a row
+  int32_t steps;
+  ElementStep step[kElementSteps];
+};
+
+// SumColumns adds the rows of a matrix: out[part, c] is the sum of in[r, c] over the rows r of the
+// part, times `scale`. A block adds kSumRows rows of 32 columns. A second launch adds the parts.
+inline constexpr int kSumWarps = 8;
+inline constexpr int kSumRows = 256;
+struct SumColumnsParameter {
+  const float* in;
+  float* out;  // [parts, cols]
+  int64_t in_stride, rows;
+  int32_t cols;
+  float scale;
+};
+
+// SumRows adds the columns of a matrix: out[r, part], like SumColumns. A block adds kSumColumns
+// elements of one row.
+inline constexpr int kSumThreads = 256;
+inline constexpr int kSumColumns = 8192;
+struct SumRowsParameter {
+  const float* in;
+  float* out;  // [rows, parts]
+  int64_t in_stride, cols;
+  int32_t parts;
+  float scale;
+};
+
+// Softmax, SoftmaxGrad and SparseCrossEntropy compute one row per block.
+inline constexpr int kSoftmaxThreads = 128;
+struct SoftmaxParameter {
+  const float* x;
+  float* y;  // may be x
+  int64_t x_stride, y_stride;
+  int32_t cols;
+  int32_t logarithm;  // 1: LogSoftmax
+};
+struct SoftmaxGradParameter {
+  const float* y;
+  const float* dy;
+  float* dx;  // may be y or dy
+  int64_t y_stride, dy_stride, dx_stride;
+  int32_t cols;
+};
+struct SparseCrossEntropyParameter {
+  const float* logits;
+  const void* labels;  // integers of label_bytes bytes: int64, int32 or uint8
+  float* loss;         // [rows]
+  float* backprop;     // may be logits
+  int64_t logits_stride, backprop_stride;
+  int32_t cols, label_bytes;
+};
+
+// Dropout and RandomUniform draw the words of a stream (random_stream.h). A thread draws one block
+// of four words.
+inline constexpr int kRandomThreads = 256;
+struct RandomWords {
+  const int64_t* step;
+  const int64_t* seed;
+  uint32_t op_id, replica;
+};
+struct DropoutParameter {
+  RandomWords words;
+  const float* x;
+  float* y;  // may be x
+  int64_t x_stride, y_stride;
+  uint32_t count, cols;
+  uint32_t threshold;  // the smallest word that keeps an element
+  float scale;
+};
+struct RandomUniformParameter {
+  RandomWords words;
+  float* y;
+  int64_t y_stride;
+  uint32_t count, cols;
+  float low, high, last;  // `last` is the largest number below `high`
+};
+
+// Cast converts each element.
+inline constexpr int kCastThreads = 256;
+enum class CastType : int32_t { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool };
+struct CastParameter {
+  const void* in;
+  void* out;
+  int64_t in_stride, out_stride;
+  uint32_t count, cols;
+  CastType from, to;
+};
+
 }  // namespace tfjob::kernels::cuda

@@ -1,0 +1,68 @@
+// The host's side of cast.cu.
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+StatusOr<CastType> TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return CastType::kFloat32;
+    case DType::kFloat64:
+      return CastType::kFloat64;
+    case DType::kInt32:
+      return CastType::kInt32;
+    case DType::kInt64:
+      return CastType::kInt64;
+    case DType::kUInt8:
+      return CastType::kUInt8;
+    case DType::kBool:
+      return CastType::kBool;
+    default:
+      return cpu::NoKernelFor(dtype);
+  }
+}
+
+class CastKernel final : public Kernel {
+ public:
+  CastKernel(Launcher launcher, const CastParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    CastParameter p = parameter_;
+    p.in = inputs[0];
+    p.out = outputs[0];
+    Submit(launcher_, "Cast", {Blocks(p.count, kCastThreads)}, {kCastThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const CastParameter parameter_;
+};
+
+Prepared PrepareCast(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  RETURN_IF_ERROR(cpu::ExpectShape(out, in.shape));
+  RETURN_IF_ERROR(CheckCount(in));
+  ASSIGN_OR_RETURN(const CastType from, TypeOf(in.dtype));
+  ASSIGN_OR_RETURN(const CastType to, TypeOf(out.dtype));
+  const CastParameter parameter{.in = nullptr,
+                                .out = nullptr,
+                                .in_stride = in.row_stride,
+                                .out_stride = out.row_stride,
+                                .count = static_cast<uint32_t>(in.shape.num_elements()),
+                                .cols = static_cast<uint32_t>(in.cols()),
+                                .from = from,
+                                .to = to};
+  return std::make_unique<CastKernel>(launcher, parameter);
+}
+
+}  // namespace
+
+KernelTable::Entries CastKernels(const Launcher& launcher) {
+  return {{"Cast", {[launcher](const KernelRequest& r) { return PrepareCast(launcher, r); }, {}}}};
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,117 @@
+// Conversions between all dtypes.
+#include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// A float outside an integer's range becomes the nearest integer in the range, and NaN becomes 0.
+// `least` and `most` are the limits of the range; as floats, they may be rounded away from zero.
+template <typename Out, typename In>
+TFJOB_DEVICE Out Saturate(In value, Out least, Out most) {
+  if (value >= static_cast<In>(most)) return most;
+  if (value <= static_cast<In>(least)) return least;
+  return value == value ? static_cast<Out>(value) : static_cast<Out>(0);
+}
+
+template <typename Out>
+struct To {
+  template <typename In>
+  TFJOB_DEVICE static Out From(In value) {
+    return static_cast<Out>(value);
+  }
+};
+template <>
+struct To<bool> {
+  template <typename In>
+  TFJOB_DEVICE static bool From(In value) {
+    return value != static_cast<In>(0);
+  }
+};
+template <>
+struct To<int32_t> {
+  TFJOB_DEVICE static int32_t From(float value) {
+    return Saturate<int32_t>(value, INT32_MIN, INT32_MAX);
+  }
+  TFJOB_DEVICE static int32_t From(double value) {
+    return Saturate<int32_t>(value, INT32_MIN, INT32_MAX);
+  }
+  template <typename In>
+  TFJOB_DEVICE static int32_t From(In value) {
+    return static_cast<int32_t>(value);
+  }
+};
+template <>
+struct To<int64_t> {
+  TFJOB_DEVICE static int64_t From(float value) {
+    return Saturate<int64_t>(value, INT64_MIN, INT64_MAX);
+  }
+  TFJOB_DEVICE static int64_t From(double value) {
+    return Saturate<int64_t>(value, INT64_MIN, INT64_MAX);
+  }
+  template <typename In>
+  TFJOB_DEVICE static int64_t From(In value) {
+    return static_cast<int64_t>(value);
+  }
+};
+template <>
+struct To<uint8_t> {
+  TFJOB_DEVICE static uint8_t From(float value) { return Saturate<uint8_t>(value, 0, UINT8_MAX); }
+  TFJOB_DEVICE static uint8_t From(double value) { return Saturate<uint8_t>(value, 0, UINT8_MAX); }
+  template <typename In>
+  TFJOB_DEVICE static uint8_t From(In value) {
+    return static_cast<uint8_t>(value);
+  }
+};
+
+struct Offsets {
+  int64_t in, out;
+};
+
+template <typename In, typename Out>
+TFJOB_DEVICE void Convert(const CastParameter& p, Offsets offsets) {
+  static_cast<Out*>(p.out)[offsets.out] = To<Out>::From(static_cast<const In*>(p.in)[offsets.in]);
+}
+
+template <typename In>
+TFJOB_DEVICE void ConvertFrom(const CastParameter& p, Offsets offsets) {
+  switch (p.to) {
+    case CastType::kFloat32:
+      return Convert<In, float>(p, offsets);
+    case CastType::kFloat64:
+      return Convert<In, double>(p, offsets);
+    case CastType::kInt32:
+      return Convert<In, int32_t>(p, offsets);
+    case CastType::kInt64:
+      return Convert<In, int64_t>(p, offsets);
+    case CastType::kUInt8:
+      return Convert<In, uint8_t>(p, offsets);
+    case CastType::kBool:
+      return Convert<In, bool>(p, offsets);
+  }
+}
+
+}  // namespace
+
+TFJOB_KERNEL(Cast, CastParameter, kCastThreads) {
+  const uint32_t element = blockIdx.x * kCastThreads + threadIdx.x;
+  if (element >= p.count) return;
+  const uint32_t row = element / p.cols, col = element - row * p.cols;
+  const Offsets offsets{row * p.in_stride + col, row * p.out_stride + col};
+  switch (p.from) {
+    case CastType::kFloat32:
+      return ConvertFrom<float>(p, offsets);
+    case CastType::kFloat64:
+      return ConvertFrom<double>(p, offsets);
+    case CastType::kInt32:
+      return ConvertFrom<int32_t>(p, offsets);
+    case CastType::kInt64:
+      return ConvertFrom<int64_t>(p, offsets);
+    case CastType::kUInt8:
+      return ConvertFrom<uint8_t>(p, offsets);
+    case CastType::kBool:
+      return ConvertFrom<bool>(p, offsets);
+  }
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,42 @@
+// Tests kernels for GPUs on the emulator: compares their results with those of the kernels for
+// CPUs, and expects that no access was wrong.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/kernels/cuda/table.h"
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cuda {
+
+// A tensor with random values in [low, high]. Some floats are 0; with `special`, some are NaN or
+// infinite.
+struct RandomOperand {
+  Shape shape;
+  DType dtype = DType::kFloat32;
+  double low = -3, high = 3;
+  bool special = false;
+};
+
+struct Comparison {
+  std::string op;
+  Attributes attributes;
+  std::vector<RandomOperand> inputs, outputs;
+  double tolerance = 2e-6;  // relative to max(1, |expected|)
+};
+
+// Prepares the op for both devices and runs it. The seed chooses the values, the padding of rows,
+// which addresses are unaligned, whether an output uses the memory of an input where the entry
+// allows it, and the order in which the emulator runs threads. Reports differences, wrong accesses
+// and elements that were not written through gtest.
+void Compare(const Comparison& comparison, uint64_t seed);
+
+// Returns a launcher that runs kernels on the emulator.
+Launcher EmulatorLauncher(uint64_t seed);
+
+// Expects that the emulator has noted nothing since the last call.
+void ExpectNoReports(const std::string& what);
+
+}  // namespace tfjob::kernels::cuda

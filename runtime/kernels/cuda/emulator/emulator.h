@@ -1,0 +1,84 @@
+// Runs CUDA kernels on the host, for tests. Every CUDA thread is a fiber of one host thread. Blocks
+// run one after another, and warps and lanes take turns between synchronisations, in an order that
+// is drawn from a seed. What cannot be right on a GPU, such as a barrier that not all threads of a
+// block reach, is reported (Reports); shadow.h reports wrong accesses to memory.
+//
+// Nothing here is thread-safe: one launch at a time. Only for x86-64.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tfjob::kernels::cuda {
+
+struct Dim {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// A place in a kernel's source.
+struct Site {
+  const char* file = nullptr;
+  int line = 0;
+};
+
+enum class WarpOp : uint8_t { kShuffle, kShuffleXor, kShuffleUp, kShuffleDown, kBallot, kSync };
+
+// A CUDA thread of the running block.
+struct Thread {
+  enum class Wait : uint8_t { kReady, kBarrier, kWarp, kDone };
+
+  Dim index;
+  int linear = 0;        // its number in the block
+  int stack = -1;        // of its fiber; -1: none
+  void* sp = nullptr;    // the fiber's stack pointer while it does not run
+  void* asan = nullptr;  // of the address sanitizer
+  Wait wait = Wait::kReady;
+  bool started = false;
+  // The operation of the warp at which it waits.
+  WarpOp op = WarpOp::kSync;
+  unsigned mask = 0;
+  int operand = 0;  // source lane, xor mask or distance
+  int width = 32;
+  Site site;
+  uint64_t value = 0, result = 0;
+};
+
+// The running launch, block and thread.
+struct State {
+  Thread* current = nullptr;
+  Dim grid, block, block_index;
+};
+extern State state;
+
+// A kernel, under its name.
+struct Entry {
+  const char* name = nullptr;
+  int max_threads = 0;
+  size_t parameter_bytes = 0;
+  void (*body)(const void* parameter) = nullptr;
+};
+// Returns null if no kernel of this name is linked.
+const Entry* FindEntry(const std::string& name);
+struct Registration {
+  Registration(const char* name, int max_threads, size_t parameter_bytes,
+               void (*body)(const void*));
+};
+
+// Runs all blocks. With seed 0, everything runs in order.
+void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed);
+
+// Called by kernels, through shim.h.
+void Barrier(Site site);
+uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t value, Site site);
+
+// Notes what is wrong: "race: write of out+0x10 at update.cu:17 …".
+void Report(const char* kind, const std::string& text);
+// Returns what was noted since the last call.
+std::vector<std::string> TakeReports();
+
+// Whether the address belongs to the parameter or the threads of the running launch.
+bool BelongsToLaunch(uintptr_t address);
+
+}  // namespace tfjob::kernels::cuda

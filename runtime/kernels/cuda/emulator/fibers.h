@@ -1,0 +1,23 @@
+// Switches between the host's thread and the fibers in which the emulator runs CUDA threads.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/kernels/cuda/emulator/emulator.h"
+
+namespace tfjob::kernels::cuda {
+
+// Makes the stacks free for `count` fibers. No fiber may be running.
+void ResetFibers(int count);
+// Runs the thread's fiber until it waits or is done. A new fiber calls `main`, which ends with
+// LeaveFiber(true) and does not return.
+void ResumeFiber(Thread& thread, void (*main)());
+// Goes back to ResumeFiber. `last`: the fiber will not run again.
+void LeaveFiber(bool last);
+// Must be called first by `main`.
+void EnterFiber();
+
+// Returns the number of the stack that contains the address; -1 if none does.
+int StackOf(uintptr_t address);
+
+}  // namespace tfjob::kernels::cuda

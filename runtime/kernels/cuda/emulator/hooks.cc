@@ -1,0 +1,80 @@
+// Defines what code that is compiled with -fsanitize=thread calls before it accesses memory, and
+// the accesses of 16 bytes, before which it calls nothing.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/kernels/cuda/emulator/shadow.h"
+#include "runtime/kernels/cuda/emulator/shim.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+constexpr unsigned kQuadBytes = 16;
+
+void AccessQuad(const float* address, shadow::Kind kind, const void* pc) {
+  const auto number = reinterpret_cast<uintptr_t>(address);
+  if (shadow::Enabled()) {
+    shadow::Access(number, kQuadBytes, kind, pc);
+  } else if (number % kQuadBytes != 0) {
+    Report("alignment", "access of 16 bytes");
+  }
+}
+
+[[maybe_unused]] void AccessRange(void* address, size_t bytes, shadow::Kind kind, const void* pc) {
+  for (size_t i = 0; i < bytes; i += 4) {
+    shadow::Access(reinterpret_cast<uintptr_t>(address) + i,
+                   static_cast<unsigned>(std::min<size_t>(4, bytes - i)), kind, pc);
+  }
+}
+
+}  // namespace
+
+float4 Load(const float* from) {
+  AccessQuad(from, shadow::Kind::kRead, __builtin_return_address(0));
+  float4 value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+void Store(float* to, float4 value) {
+  AccessQuad(to, shadow::Kind::kWrite, __builtin_return_address(0));
+  std::memcpy(to, &value, sizeof value);
+}
+
+}  // namespace tfjob::kernels::cuda
+
+// In builds with a sanitizer, the kernels are compiled without the calls.
+#ifdef TFJOB_SHADOW
+using tfjob::kernels::cuda::AccessRange;
+namespace shadow = tfjob::kernels::cuda::shadow;
+
+#define TFJOB_HOOK(name, size, kind)                                                               \
+  void __tsan_##name(void* address) {                                                              \
+    shadow::Access(reinterpret_cast<uintptr_t>(address), size, kind, __builtin_return_address(0)); \
+  }
+#define TFJOB_HOOKS(size)                                     \
+  TFJOB_HOOK(read##size, size, shadow::Kind::kRead)           \
+  TFJOB_HOOK(write##size, size, shadow::Kind::kWrite)         \
+  TFJOB_HOOK(unaligned_read##size, size, shadow::Kind::kRead) \
+  TFJOB_HOOK(unaligned_write##size, size, shadow::Kind::kWrite)
+
+extern "C" {
+TFJOB_HOOKS(1)
+TFJOB_HOOKS(2)
+TFJOB_HOOKS(4)
+TFJOB_HOOKS(8)
+TFJOB_HOOKS(16)
+void __tsan_init() {
+  shadow::Enable();
+}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_read_range(void* address, size_t bytes) {
+  AccessRange(address, bytes, shadow::Kind::kRead, __builtin_return_address(0));
+}
+void __tsan_write_range(void* address, size_t bytes) {
+  AccessRange(address, bytes, shadow::Kind::kWrite, __builtin_return_address(0));
+}
+}
+#endif

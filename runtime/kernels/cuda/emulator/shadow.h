@@ -1,0 +1,58 @@
+// Checks the accesses of kernels to memory. The kernels' sources are compiled with
+// -fsanitize=thread, which puts a call before every access. hooks.cc defines these calls in place
+// of the sanitizer's run-time library, so that no kernel needs to be changed. Reports
+//   bounds         an access outside of the allocations, or past the end of one
+//   uninitialised  a read of a word that nothing has written
+//   race           two accesses of a launch to one word, of which one writes, and no barrier
+//                  orders them
+//   alignment      an address that is no multiple of the access's size
+//   local, host    an access to another thread's stack, or to memory of the host
+// and counts the memory transactions of each line (TakeTraffic). A word has four bytes.
+//
+// The test program must be linked statically: shared memory is recognised as its static variables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tfjob::kernels::cuda::shadow {
+
+// Whether this program contains kernels that are compiled with the calls. It does not in builds
+// with a sanitizer.
+bool Enabled();
+
+// Memory that kernels may access: a range of the address space for allocations.
+void SetArena(uintptr_t base, size_t bytes);
+void Allocated(uintptr_t address, size_t bytes, const std::string& name);
+// Forgets all allocations, and what was written.
+void Reset();
+// Notes that the host has written the range, as a copy to the device does.
+void HostWrote(uintptr_t address, size_t bytes);
+// Returns the index of the first word in the range that nothing has written; -1: none.
+int64_t FirstUninitialised(uintptr_t address, size_t bytes);
+
+// What a source line's accesses cost, over the first blocks of each launch.
+struct Traffic {
+  std::string where;  // "update.cu:57"
+  bool shared = false;
+  uint64_t requests = 0;  // of a warp
+  uint64_t units = 0;     // sectors of 32 bytes; for shared memory, passes over the banks
+  uint64_t ideal = 0;     // the fewest units in which the same bytes can be moved
+};
+std::vector<Traffic> TakeTraffic();
+
+// Called by the emulator.
+void BeginLaunch();
+void BeginBlock(uint64_t block);
+void EndInterval();      // a barrier of the block has opened
+void EndWarp(int warp);  // a warp has synchronised
+void SetRunning(bool running);
+
+// Called before an access of a kernel. `pc` is the address of the code after the call.
+enum class Kind : uint8_t { kRead, kWrite };
+void Access(uintptr_t address, unsigned bytes, Kind kind, const void* pc);
+void Enable();
+
+}  // namespace tfjob::kernels::cuda::shadow

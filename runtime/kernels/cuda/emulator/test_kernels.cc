@@ -1,0 +1,75 @@
+// Kernels with one mistake each, for emulator_test.cc, and one without.
+#include "runtime/kernels/cuda/emulator/test_kernels.h"
+
+#include "runtime/kernels/cuda/device.h"
+
+namespace tfjob::kernels::cuda {
+
+// Reverses x through shared memory.
+TFJOB_KERNEL(TestCorrect, TestParameter, kTestThreads) {
+  __shared__ float reversed[kTestThreads];
+  reversed[kTestThreads - 1 - threadIdx.x] = p.x[threadIdx.x];
+  __syncthreads();
+  p.y[threadIdx.x] = WarpSum(reversed[threadIdx.x]);
+}
+
+TFJOB_KERNEL(TestWithoutBarrier, TestParameter, kTestThreads) {
+  __shared__ float reversed[kTestThreads];
+  reversed[kTestThreads - 1 - threadIdx.x] = p.x[threadIdx.x];
+  p.y[threadIdx.x] = reversed[threadIdx.x];
+}
+
+TFJOB_KERNEL(TestPastTheEnd, TestParameter, kTestThreads) {
+  p.y[threadIdx.x] = p.x[threadIdx.x + 1];
+}
+
+TFJOB_KERNEL(TestOutside, TestParameter, kTestThreads) {
+  p.y[static_cast<int>(threadIdx.x) - kTestThreads] = p.x[threadIdx.x];
+}
+
+TFJOB_KERNEL(TestUninitialised, TestParameter, kTestThreads) {
+  p.x[threadIdx.x] = p.y[threadIdx.x];
+}
+
+TFJOB_KERNEL(TestDivergentBarrier, TestParameter, kTestThreads) {
+  if (threadIdx.x < 5) __syncthreads();
+  p.y[threadIdx.x] = p.x[threadIdx.x];
+}
+
+TFJOB_KERNEL(TestHalfOfTheLanes, TestParameter, kTestThreads) {
+  p.y[threadIdx.x] = __shfl_xor_sync(0xffffu, p.x[threadIdx.x], 1);
+}
+
+TFJOB_KERNEL(TestShuffleInACondition, TestParameter, kTestThreads) {
+  float x = p.x[threadIdx.x];
+  if (threadIdx.x < 40) x = WarpSum(x);
+  p.y[threadIdx.x] = x;
+}
+
+TFJOB_KERNEL(TestRaceOfBlocks, TestParameter, kTestThreads) {
+  p.y[threadIdx.x] = static_cast<float>(blockIdx.x);
+}
+
+TFJOB_KERNEL(TestReadBeforeWrite, TestParameter, kTestThreads) {
+  const float next = p.x[(threadIdx.x + 1) % kTestThreads];
+  p.x[threadIdx.x] = next;
+}
+
+TFJOB_KERNEL(TestUnaligned, TestParameter, kTestThreads) {
+  if (threadIdx.x == 0) Store(p.y, Load(p.x + 1));
+}
+
+TFJOB_KERNEL(TestStrided, TestParameter, kTestThreads) {
+  if (threadIdx.x < 8) p.y[threadIdx.x * 8] = 1.0f;
+}
+
+TFJOB_KERNEL(TestBankConflict, TestParameter, kTestThreads) {
+  __shared__ float tile[32 * 32];
+  if (threadIdx.x < 32) tile[threadIdx.x * 32] = p.x[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 32) p.y[threadIdx.x] = tile[(threadIdx.x + 1) % 32 * 32];
+}
+
+TFJOB_KERNEL(TestNothing, TestParameter, kTestThreads) {}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,40 @@
+// Declares the families of kernels, for table.cc, and what they share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "runtime/kernels/cpu/prepare.h"
+#include "runtime/kernels/cuda/table.h"
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cuda {
+
+KernelTable::Entries ElementwiseKernels(const Launcher& launcher);
+KernelTable::Entries ReduceKernels(const Launcher& launcher);
+KernelTable::Entries SoftmaxKernels(const Launcher& launcher);
+KernelTable::Entries RandomKernels(const Launcher& launcher);
+KernelTable::Entries CastKernels(const Launcher& launcher);
+
+using cpu::Prepared;
+
+// Submits a kernel with its parameter.
+template <typename Parameter>
+void Submit(const Launcher& launcher, const char* kernel, Grid grid, Grid block,
+            const Parameter& parameter, Stream& stream) {
+  static_assert(sizeof(Parameter) <= 4096, "CUDA's limit for parameters");
+  launcher({kernel, grid, block, &parameter, sizeof parameter}, stream);
+}
+
+// Returns how many blocks of `size` cover `count`.
+inline unsigned Blocks(int64_t count, int64_t size) {
+  return static_cast<unsigned>((count + size - 1) / size);
+}
+
+// Kernels number the elements of a tensor with 32 bits. Returns Unimplemented for larger tensors.
+Status CheckCount(const Operand& operand);
+// Returns Unimplemented unless all operands are float32.
+Status ExpectFloat32(const KernelRequest& request);
+
+}  // namespace tfjob::kernels::cuda

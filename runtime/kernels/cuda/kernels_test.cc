@@ -1,0 +1,247 @@
+// Compares every kernel of the table with that for CPUs, over shapes that are drawn from seeds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulator/memory.h"
+#include "runtime/kernels/cuda/emulator/shadow.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+constexpr uint64_t kSeeds = 12;
+
+int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
+  return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
+}
+
+// Returns a shape of up to 20,000 elements: empty, of one element, odd, around a warp or a block.
+Shape DrawShape(PhiloxStream& random) {
+  const int64_t rows = Draw(random, {1, 2, 5, 17, 31}),
+                cols = Draw(random, {1, 3, 31, 32, 33, 257});
+  switch (random.Below(6)) {
+    case 0:
+      return Shape({});
+    case 1:
+      return Shape({0, 3});
+    case 2:
+      return Shape({Draw(random, {1, 255, 256, 257, 5000})});
+    case 3:
+      return Shape({3, rows, cols});
+    default:
+      return Shape({rows, cols});
+  }
+}
+
+Shape DrawMatrix(PhiloxStream& random) {
+  return Shape({Draw(random, {1, 2, 5, 17, 31}), Draw(random, {1, 3, 31, 32, 33, 127, 129, 1000})});
+}
+
+TEST(CudaKernels, ElementwiseOpsWithOneInput) {
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
+                         "Tanh", "ClipByValue"}) {
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      PhiloxStream random(seed);
+      const Shape shape = DrawShape(random);
+      Attributes attributes;
+      if (std::string_view(op) == "ClipByValue")
+        attributes = {{"clip_value_min", -1.25}, {"clip_value_max", 0.1}};
+      // Roots and logarithms of negative numbers are NaN.
+      Compare({op, attributes, {{shape, DType::kFloat32, -1, 5, true}}, {{shape}}}, seed);
+    }
+  }
+}
+
+TEST(CudaKernels, ElementwiseOpsWithTwoInputs) {
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
+                         "SigmoidGrad", "TanhGrad"}) {
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      PhiloxStream random(seed);
+      const Shape shape = DrawShape(random);
+      Compare({op, {}, {{shape, DType::kFloat32, 0.5, 3, true}, {shape}}, {{shape}}, 4e-6}, seed);
+    }
+  }
+}
+
+TEST(CudaKernels, BroadcastsTheLastDimensionAndScalars) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const Shape shape = DrawMatrix(random);
+    Compare({"Sub", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}, seed);
+    Compare({"Sub", {}, {{Shape({})}, {shape}}, {{shape}}}, seed);
+    Compare({"BiasAdd", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}, seed);
+  }
+}
+
+TEST(CudaKernels, FusedPrograms) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const Shape shape = DrawMatrix(random);
+    const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
+    for (const char* program :
+         {"Mul i0 0.5; Add t0 i1; Relu t1", "Sub i0 i2; Mul t0 t0; Maximum t1 i1; Tanh t2",
+          "ClipByValue i0 -1 i2", "Minimum i0 inf; Sigmoid t0; SigmoidGrad t1 i1"}) {
+      Compare({"FusedElementwise", {{"program", std::string(program)}}, inputs, {{shape}}}, seed);
+    }
+  }
+}
+
+TEST(CudaKernels, SumsOverTheFirstAndTheLastAxes) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const int64_t rows = Draw(random, {1, 7, 255, 256, 257, 1500});
+    const int64_t cols = Draw(random, {1, 5, 31, 32, 33, 70});
+    const RandomOperand matrix{Shape({rows, cols}), DType::kFloat32, 0, 1};  // no cancellation
+    Compare({"BiasAddGrad", {}, {matrix}, {{Shape({cols})}}, 2e-5}, seed);
+    for (const char* op : {"Sum", "Mean"}) {
+      const auto axes = [](int64_t axis) {
+        return Attributes{{"axes", std::vector<int64_t>{axis}}};
+      };
+      Compare({op, axes(0), {matrix}, {{Shape({cols})}}, 2e-5}, seed);
+      Compare({op, axes(1), {matrix}, {{Shape({rows})}}, 2e-5}, seed);
+    }
+  }
+}
+
+TEST(CudaKernels, SumsInParts) {
+  const RandomOperand row{Shape({20000}), DType::kFloat32, 0, 1};
+  const RandomOperand column{Shape({70000, 1}), DType::kFloat32, 0, 1};
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    Compare({"Mean", {}, {row}, {{Shape({})}}, 1e-5}, seed);
+    Compare({"BiasAddGrad", {}, {column}, {{Shape({1})}}, 1e-5}, seed);
+  }
+}
+
+TEST(CudaKernels, Softmax) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const RandomOperand matrix{DrawMatrix(random), DType::kFloat32, -20, 20};
+    Compare({"Softmax", {}, {matrix}, {{matrix.shape}}}, seed);
+    Compare({"LogSoftmax", {}, {matrix}, {{matrix.shape}}}, seed);
+    const RandomOperand small{matrix.shape, DType::kFloat32, -1, 1};
+    Compare({"SoftmaxGrad", {}, {small, small}, {{matrix.shape}}, 2e-5}, seed);
+  }
+}
+
+// Labels outside of the classes make their row NaN.
+TEST(CudaKernels, SparseCrossEntropy) {
+  for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kUInt8}) {
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      PhiloxStream random(seed);
+      const Shape shape = DrawMatrix(random);
+      const Shape rows({shape.dim(0)});
+      const double least = dtype == DType::kUInt8 ? 0 : -2;
+      const double most = static_cast<double>(std::min<int64_t>(shape.dim(1) + 1, 255));
+      Compare({"SparseSoftmaxCrossEntropyWithLogits",
+               {},
+               {{shape, DType::kFloat32, -10, 10}, {rows, dtype, least, most}},
+               {{rows}, {shape}},
+               4e-6},
+              seed);
+    }
+  }
+}
+
+// Random numbers are equal in every bit.
+TEST(CudaKernels, DropoutAndRandomUniform) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const Shape shape = DrawShape(random);
+    const RandomOperand number{Shape({}), DType::kInt64, 0, 1e9};
+    const RandomOperand large{Shape({}), DType::kInt64, -9e18, 9e18};
+    const Attributes words = {{"op_id", int64_t{7}}, {"replica", int64_t{3}}};
+    Attributes dropout = words, uniform = words;
+    dropout.Set("rate", 0.3);
+    uniform.Set("minval", -2.0);
+    uniform.Set("maxval", 5.0);
+    for (const char* op : {"Dropout", "DropoutGrad"})
+      Compare({op, dropout, {{shape}, number, large}, {{shape}}, 0}, seed);
+    Compare({"RandomUniform", uniform, {number, large}, {{shape}}, 1e-7}, seed);
+  }
+}
+
+TEST(CudaKernels, CastsBetweenAllTypes) {
+  const DType types[] = {DType::kFloat32, DType::kFloat64, DType::kInt32,
+                         DType::kInt64,   DType::kUInt8,   DType::kBool};
+  uint64_t seed = 0;
+  for (const DType from : types) {
+    for (const DType to : types) {
+      for (const double high : {3.0, 250.0}) {
+        PhiloxStream random(++seed);
+        const Shape shape = DrawShape(random);
+        const double low = from == DType::kUInt8 ? 0 : -high;
+        Compare({"Cast", {}, {{shape, from, low, high}}, {{shape, to}}, 1e-7}, seed);
+      }
+      // Beyond the range of integers.
+      if (from == DType::kFloat32 || from == DType::kFloat64)
+        Compare({"Cast", {}, {{Shape({400}), from, -1e20, 1e20, true}}, {{Shape({400}), to}}, 1e-7},
+                seed);
+    }
+  }
+}
+
+TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
+  const KernelTable table = MakeTable(EmulatorLauncher(0));
+  const auto prepare = [&table](const std::string& op, Attributes attributes,
+                                std::vector<Operand> inputs, std::vector<Operand> outputs) {
+    return table.Prepare({op, std::move(attributes), std::move(inputs), std::move(outputs)})
+        .status();
+  };
+  const Operand matrix = Operand::Dense(DType::kFloat32, Shape({2, 3}));
+  const Operand doubles = Operand::Dense(DType::kFloat64, Shape({2, 3}));
+  EXPECT_EQ(Message(prepare("Exp", {}, {doubles}, {doubles})),
+            "device CUDA: Exp(float64[2,3]) -> float64[2,3]: no kernel for dtype float64");
+  EXPECT_EQ(prepare("MatMul", {}, {matrix, matrix}, {matrix}).code(), StatusCode::kUnimplemented);
+  const Operand column = Operand::Dense(DType::kFloat32, Shape({2, 1}));
+  EXPECT_EQ(prepare("Add", {}, {matrix, column}, {matrix}).code(), StatusCode::kUnimplemented);
+  const Operand huge = Operand::Dense(DType::kFloat32, Shape({int64_t{1} << 31}));
+  EXPECT_EQ(prepare("Exp", {}, {huge}, {huge}).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("Add i0 i3")}}, {matrix}, {matrix})
+                .code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("")}}, {matrix}, {matrix}).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      prepare("ClipByValue", {{"clip_value_min", 1.0}, {"clip_value_max", 0.0}}, {matrix}, {matrix})
+          .code(),
+      StatusCode::kInvalidArgument);
+}
+
+// Consecutive lanes access consecutive addresses: no request touches more sectors than its bytes
+// need, if the rows are dense and aligned.
+TEST(CudaKernels, AccessesAreCoalesced) {
+  if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
+  const Shape shape({64, 256});
+  EmulatedMemory memory;
+  auto* const x = memory.Allocate(64 * 256 * 4, "x");
+  auto* const y = memory.Allocate(64 * 256 * 4, "y");
+  const std::vector<float> values(64 * 256, 0.5F);
+  EmulatedMemory::Write(x, values.data(), values.size() * 4);
+  const Operand matrix = Operand::Dense(DType::kFloat32, shape);
+  const Operand row = Operand::Dense(DType::kFloat32, Shape({256}));
+  const KernelTable table = MakeTable(EmulatorLauncher(1));
+  shadow::TakeTraffic();
+  for (const auto& [op, out] :
+       {std::pair("Relu", matrix), std::pair("BiasAddGrad", row), std::pair("Softmax", matrix)}) {
+    auto kernel = table.Prepare({op, {}, {matrix}, {out}});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    const void* const inputs[] = {x};
+    void* const outputs[] = {y};
+    Stream stream;
+    (*kernel)->Run(inputs, outputs, nullptr, stream);
+    const std::vector<shadow::Traffic> traffic = shadow::TakeTraffic();
+    EXPECT_FALSE(traffic.empty());
+    for (const shadow::Traffic& line : traffic) {
+      EXPECT_EQ(line.units, line.ideal)
+          << op << " at " << line.where << ", " << (line.shared ? "shared" : "device")
+          << " memory, " << line.requests << " requests";
+    }
+  }
+  ExpectNoReports("coalescing");
+}
+
+}  // namespace
+}  // namespace tfjob::kernels::cuda

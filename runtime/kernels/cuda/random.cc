@@ -1,0 +1,112 @@
+// The host's side of random.cu.
+#include <cmath>
+
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+RandomWords WordsOf(const Attributes& attributes) {
+  return {.step = nullptr,
+          .seed = nullptr,
+          .op_id = static_cast<uint32_t>(attributes.Get<int64_t>("op_id", 0)),
+          .replica = static_cast<uint16_t>(attributes.Get<int64_t>("replica", 0))};
+}
+
+Grid GridOf(uint32_t count) {
+  return {Blocks((static_cast<int64_t>(count) + 3) / 4, kRandomThreads)};
+}
+
+class DropoutKernel final : public Kernel {
+ public:
+  DropoutKernel(Launcher launcher, const DropoutParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    DropoutParameter p = parameter_;
+    p.x = static_cast<const float*>(inputs[0]);
+    p.words.step = static_cast<const int64_t*>(inputs[1]);
+    p.words.seed = static_cast<const int64_t*>(inputs[2]);
+    p.y = static_cast<float*>(outputs[0]);
+    Submit(launcher_, "Dropout", GridOf(p.count), {kRandomThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const DropoutParameter parameter_;
+};
+
+class UniformKernel final : public Kernel {
+ public:
+  UniformKernel(Launcher launcher, const RandomUniformParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    RandomUniformParameter p = parameter_;
+    p.words.step = static_cast<const int64_t*>(inputs[0]);
+    p.words.seed = static_cast<const int64_t*>(inputs[1]);
+    p.y = static_cast<float*>(outputs[0]);
+    Submit(launcher_, "RandomUniform", GridOf(p.count), {kRandomThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const RandomUniformParameter parameter_;
+};
+
+Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
+  RETURN_IF_ERROR(cpu::ExpectAlike(request, 0, 1));
+  RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[1]));
+  RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[2]));
+  const Operand &x = request.inputs[0], &y = request.outputs[0];
+  if (x.dtype != DType::kFloat32) return cpu::NoKernelFor(x.dtype);
+  RETURN_IF_ERROR(CheckCount(x));
+  const double rate = cpu::NumberOf(request.attributes, "rate", 0);
+  if (!(rate >= 0 && rate < 1)) return InvalidArgument("the rate must be in [0, 1), not ", rate);
+  const DropoutParameter parameter{
+      .words = WordsOf(request.attributes),
+      .x = nullptr,
+      .y = nullptr,
+      .x_stride = x.row_stride,
+      .y_stride = y.row_stride,
+      .count = static_cast<uint32_t>(x.shape.num_elements()),
+      .cols = static_cast<uint32_t>(x.cols()),
+      .threshold = static_cast<uint32_t>(rate * 4294967296.0),  // 2³², the number of words
+      .scale = static_cast<float>(1 / (1 - rate))};
+  return std::make_unique<DropoutKernel>(launcher, parameter);
+}
+
+Prepared PrepareUniform(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
+  RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[0]));
+  RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[1]));
+  const Operand& y = request.outputs[0];
+  if (y.dtype != DType::kFloat32) return cpu::NoKernelFor(y.dtype);
+  RETURN_IF_ERROR(CheckCount(y));
+  const auto low = static_cast<float>(cpu::NumberOf(request.attributes, "minval", 0));
+  const auto high = static_cast<float>(cpu::NumberOf(request.attributes, "maxval", 1));
+  if (!(low < high)) return InvalidArgument("minval ", low, " must be below maxval ", high);
+  const RandomUniformParameter parameter{.words = WordsOf(request.attributes),
+                                         .y = nullptr,
+                                         .y_stride = y.row_stride,
+                                         .count = static_cast<uint32_t>(y.shape.num_elements()),
+                                         .cols = static_cast<uint32_t>(y.cols()),
+                                         .low = low,
+                                         .high = high,
+                                         .last = std::nextafter(high, low)};
+  return std::make_unique<UniformKernel>(launcher, parameter);
+}
+
+}  // namespace
+
+KernelTable::Entries RandomKernels(const Launcher& launcher) {
+  const auto dropout = [launcher](const KernelRequest& r) { return PrepareDropout(launcher, r); };
+  const auto uniform = [launcher](const KernelRequest& r) { return PrepareUniform(launcher, r); };
+  return {{"Dropout", {dropout, {{0, 0}}}},
+          {"DropoutGrad", {dropout, {{0, 0}}}},
+          {"RandomUniform", {uniform, {}}}};
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,57 @@
+// Ops that draw random numbers: the words of Philox-4x32-10 that ops.md assigns to each element.
+#include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+struct Words {
+  uint32_t word[4];
+};
+
+// See base/philox.h.
+TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block) {
+  const uint64_t seed = static_cast<uint64_t>(*words.seed);
+  uint32_t key_low = static_cast<uint32_t>(seed), key_high = static_cast<uint32_t>(seed >> 32);
+  Words c{{block, words.op_id, words.replica, static_cast<uint32_t>(*words.step)}};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = static_cast<uint64_t>(0xD2511F53u) * c.word[0];
+    const uint64_t b = static_cast<uint64_t>(0xCD9E8D57u) * c.word[2];
+    c = {{static_cast<uint32_t>(b >> 32) ^ c.word[1] ^ key_low, static_cast<uint32_t>(b),
+          static_cast<uint32_t>(a >> 32) ^ c.word[3] ^ key_high, static_cast<uint32_t>(a)}};
+    key_low += 0x9E3779B9u;
+    key_high += 0xBB67AE85u;
+  }
+  return c;
+}
+
+}  // namespace
+
+TFJOB_KERNEL(Dropout, DropoutParameter, kRandomThreads) {
+  const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
+  if (block >= (p.count + 3) / 4) return;
+  const Words words = Draw(p.words, block);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t element = block * 4 + i;
+    if (element >= p.count) return;
+    const uint32_t row = element / p.cols, col = element - row * p.cols;
+    const float x = p.x[row * p.x_stride + col];
+    p.y[row * p.y_stride + col] = words.word[i] >= p.threshold ? x * p.scale : 0.0f;
+  }
+}
+
+TFJOB_KERNEL(RandomUniform, RandomUniformParameter, kRandomThreads) {
+  const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
+  if (block >= (p.count + 3) / 4) return;
+  const Words words = Draw(p.words, block);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t element = block * 4 + i;
+    if (element >= p.count) return;
+    const uint32_t row = element / p.cols, col = element - row * p.cols;
+    // 24 bits, so that `unit` is an exact float in [0, 1).
+    const float unit = static_cast<float>(words.word[i] >> 8) / 16777216.0f;
+    p.y[row * p.y_stride + col] = fminf(p.low + (p.high - p.low) * unit, p.last);
+  }
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,176 @@
+// The host's side of reduce.cu: sums over the first axes, the last axes, or all axes.
+#include <algorithm>
+
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// A matrix whose rows or columns are added.
+struct Matrix {
+  int64_t rows = 0, cols = 0, stride = 0;
+};
+
+// Adds the rows: in parts first if there are many.
+class ColumnSums final : public Kernel {
+ public:
+  ColumnSums(Launcher launcher, const Matrix& in, float scale)
+      : launcher_(std::move(launcher)),
+        in_(in),
+        scale_(scale),
+        parts_(std::max<int64_t>(1, (in.rows + kSumRows - 1) / kSumRows)) {}
+
+  size_t workspace_bytes() const override {
+    // Two areas, between which the sums of the parts alternate.
+    return parts_ == 1 ? 0 : static_cast<size_t>(2 * parts_ * in_.cols) * sizeof(float);
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    SumColumnsParameter p{.in = static_cast<const float*>(inputs[0]),
+                          .out = nullptr,
+                          .in_stride = in_.stride,
+                          .rows = in_.rows,
+                          .cols = static_cast<int32_t>(in_.cols),
+                          .scale = 1};
+    auto* area = static_cast<float*>(workspace);
+    float* other = parts_ == 1 ? nullptr : area + parts_ * in_.cols;
+    for (int64_t parts = parts_;; parts = (parts + kSumRows - 1) / kSumRows) {
+      const bool last = parts == 1;
+      p.out = last ? static_cast<float*>(outputs[0]) : area;
+      p.scale = last ? scale_ : 1;
+      Submit(launcher_, "SumColumns", {Blocks(in_.cols, 32), static_cast<unsigned>(parts)},
+             {32, kSumWarps}, p, stream);
+      if (last) return;
+      p.in = area;
+      p.in_stride = in_.cols;
+      p.rows = parts;
+      std::swap(area, other);
+    }
+  }
+
+ private:
+  const Launcher launcher_;
+  const Matrix in_;
+  const float scale_;
+  const int64_t parts_;
+};
+
+// Adds the columns: in parts first if there are many.
+class RowSums final : public Kernel {
+ public:
+  RowSums(Launcher launcher, const Matrix& in, float scale)
+      : launcher_(std::move(launcher)),
+        in_(in),
+        scale_(scale),
+        parts_(std::max<int64_t>(1, (in.cols + kSumColumns - 1) / kSumColumns)) {}
+
+  size_t workspace_bytes() const override {
+    return parts_ == 1 ? 0 : static_cast<size_t>(2 * parts_ * in_.rows) * sizeof(float);
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    SumRowsParameter p{.in = static_cast<const float*>(inputs[0]),
+                       .out = nullptr,
+                       .in_stride = in_.stride,
+                       .cols = in_.cols,
+                       .parts = 1,
+                       .scale = 1};
+    auto* area = static_cast<float*>(workspace);
+    float* other = parts_ == 1 ? nullptr : area + parts_ * in_.rows;
+    for (int64_t parts = parts_;; parts = (parts + kSumColumns - 1) / kSumColumns) {
+      const bool last = parts == 1;
+      p.out = last ? static_cast<float*>(outputs[0]) : area;
+      p.scale = last ? scale_ : 1;
+      p.parts = static_cast<int32_t>(parts);
+      Submit(launcher_, "SumRows", {static_cast<unsigned>(in_.rows), static_cast<unsigned>(parts)},
+             {kSumThreads}, p, stream);
+      if (last) return;
+      p.in = area;
+      p.in_stride = parts;
+      p.cols = parts;
+      std::swap(area, other);
+    }
+  }
+
+ private:
+  const Launcher launcher_;
+  const Matrix in_;
+  const float scale_;
+  const int64_t parts_;
+};
+
+// CUDA's limit for the second axis of a grid, which counts parts.
+constexpr int64_t kMostParts = 65535;
+
+Prepared MakeColumnSums(const Launcher& launcher, const Matrix& in, float scale) {
+  if (in.rows > kMostParts * kSumRows || in.cols > INT32_MAX)
+    return Unimplemented("the sum of ", in.rows, " rows of ", in.cols, " elements");
+  return std::make_unique<ColumnSums>(launcher, in, scale);
+}
+
+Prepared MakeRowSums(const Launcher& launcher, const Matrix& in, float scale) {
+  if (in.cols > kMostParts * kSumColumns || in.rows > INT32_MAX)
+    return Unimplemented("the sum of ", in.cols, " columns of ", in.rows, " elements");
+  return std::make_unique<RowSums>(launcher, in, scale);
+}
+
+// Returns the product of the dimensions of the axes in [begin, end).
+int64_t Product(const Shape& shape, int begin, int end) {
+  int64_t product = 1;
+  for (int axis = begin; axis < end; ++axis) product *= shape.dim(axis);
+  return product;
+}
+
+Prepared PrepareSum(const Launcher& launcher, const KernelRequest& request, bool mean) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  const int rank = in.shape.rank();
+  ASSIGN_OR_RETURN(const std::vector<int> axes, cpu::AxesOf(request.attributes, rank));
+  const auto count = static_cast<int>(axes.size());
+  const bool consecutive = count > 0 && axes.back() - axes.front() == count - 1;
+  if (!out.dense() || count == 0 || !consecutive || (axes.front() != 0 && axes.back() != rank - 1))
+    return Unimplemented("a sum over axes that are neither the first nor the last ones");
+  int64_t added = 1;
+  for (const int axis : axes) added *= in.shape.dim(axis);
+  const float scale = mean ? 1.0F / static_cast<float>(added) : 1.0F;
+  if (added == 0 || out.shape.num_elements() == 0) return Unimplemented("a sum over no elements");
+  if (axes.front() == 0 && count < rank) {
+    const int64_t cols = Product(in.shape, count, rank);
+    // Rows in memory have the last axis only.
+    if (!in.dense() && count != rank - 1) return Unimplemented("a sum over padded rows");
+    return MakeColumnSums(launcher, {added, cols, in.dense() ? cols : in.row_stride}, scale);
+  }
+  const int64_t rows = Product(in.shape, 0, axes.front());
+  if (!in.dense() && count != 1) return Unimplemented("a sum over padded rows");
+  return MakeRowSums(launcher, {rows, added, in.dense() ? added : in.row_stride}, scale);
+}
+
+Prepared PrepareBiasAddGrad(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  const Operand& in = request.inputs[0];
+  RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], Shape({in.cols()})));
+  return MakeColumnSums(launcher, {in.rows(), in.cols(), in.row_stride}, 1);
+}
+
+}  // namespace
+
+KernelTable::Entries ReduceKernels(const Launcher& launcher) {
+  const auto sum = [launcher](bool mean) {
+    return [launcher, mean](const KernelRequest& request) {
+      return PrepareSum(launcher, request, mean);
+    };
+  };
+  return {
+      {"Sum", {sum(false), {}}},
+      {"Mean", {sum(true), {}}},
+      {"BiasAddGrad",
+       {[launcher](const KernelRequest& request) { return PrepareBiasAddGrad(launcher, request); },
+        {}}}};
+}
+
+}  // namespace tfjob::kernels::cuda

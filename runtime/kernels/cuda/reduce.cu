@@ -1,0 +1,46 @@
+// Sums over the rows or the columns of a matrix. The order of the additions depends only on the
+// shape.
+#include "runtime/kernels/cuda/device.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+
+// The x axis of a block is 32 columns, and its y axis kSumWarps rows at a time.
+TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
+  __shared__ float sums[kSumWarps][kWarp];
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
+  const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumRows;
+  const int64_t end = begin + kSumRows < p.rows ? begin + kSumRows : p.rows;
+  float sum = 0.0f;
+  if (col < p.cols) {
+    for (int64_t row = begin + threadIdx.y; row < end; row += kSumWarps)
+      sum += p.in[row * p.in_stride + col];
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  for (unsigned half = kSumWarps / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half) sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y + half][threadIdx.x];
+  }
+  if (threadIdx.y == 0 && col < p.cols)
+    p.out[static_cast<int64_t>(blockIdx.y) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
+}
+
+// blockIdx.x is the row, and blockIdx.y the part.
+TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
+  __shared__ float sums[kSumThreads / kWarp];
+  const int64_t row = blockIdx.x;
+  const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumColumns;
+  const int64_t end = begin + kSumColumns < p.cols ? begin + kSumColumns : p.cols;
+  float sum = 0.0f;
+  for (int64_t col = begin + threadIdx.x; col < end; col += kSumThreads)
+    sum += p.in[row * p.in_stride + col];
+  sum = WarpSum(sum);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  float total = sums[0];
+  for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total += sums[warp];
+  p.out[row * p.parts + blockIdx.y] = total * p.scale;
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,131 @@
+// The host's side of softmax.cu.
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// Submits one block per row; `fill` sets the pointers of the parameter.
+template <typename Parameter, typename Fill>
+class RowKernel final : public Kernel {
+ public:
+  RowKernel(Launcher launcher, const char* name, int64_t rows, const Parameter& parameter,
+            Fill fill)
+      : launcher_(std::move(launcher)),
+        name_(name),
+        rows_(rows),
+        parameter_(parameter),
+        fill_(fill) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    Parameter parameter = parameter_;
+    fill_(parameter, inputs, outputs);
+    Submit(launcher_, name_, {static_cast<unsigned>(rows_)}, {kSoftmaxThreads}, parameter, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const char* const name_;
+  const int64_t rows_;
+  const Parameter parameter_;
+  const Fill fill_;
+};
+
+template <typename Parameter, typename Fill>
+Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& rows,
+                  const Parameter& parameter, Fill fill) {
+  // The rows are the first axis of the grid, and a row's elements are counted with 32 bits.
+  if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX)
+    return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
+  // A softmax over no elements has no values, so there is nothing to compute.
+  const int64_t count = rows.cols() == 0 ? 0 : rows.rows();
+  return std::make_unique<RowKernel<Parameter, Fill>>(launcher, name, count, parameter, fill);
+}
+
+Prepared PrepareSoftmax(const Launcher& launcher, const KernelRequest& request, bool logarithm) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  RETURN_IF_ERROR(cpu::ExpectAlike(request, 0, 1));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  const Operand &x = request.inputs[0], &y = request.outputs[0];
+  const SoftmaxParameter parameter{.x = nullptr,
+                                   .y = nullptr,
+                                   .x_stride = x.row_stride,
+                                   .y_stride = y.row_stride,
+                                   .cols = static_cast<int32_t>(x.cols()),
+                                   .logarithm = logarithm ? 1 : 0};
+  return MakeRows(launcher, "Softmax", x, parameter,
+                  [](SoftmaxParameter& p, const void* const* inputs, void* const* outputs) {
+                    p.x = static_cast<const float*>(inputs[0]);
+                    p.y = static_cast<float*>(outputs[0]);
+                  });
+}
+
+Prepared PrepareSoftmaxGrad(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
+  RETURN_IF_ERROR(cpu::ExpectAlike(request, 0, 2));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  const Operand &y = request.inputs[0], &dy = request.inputs[1];
+  const SoftmaxGradParameter parameter{.y = nullptr,
+                                       .dy = nullptr,
+                                       .dx = nullptr,
+                                       .y_stride = y.row_stride,
+                                       .dy_stride = dy.row_stride,
+                                       .dx_stride = request.outputs[0].row_stride,
+                                       .cols = static_cast<int32_t>(y.cols())};
+  return MakeRows(launcher, "SoftmaxGrad", y, parameter,
+                  [](SoftmaxGradParameter& p, const void* const* inputs, void* const* outputs) {
+                    p.y = static_cast<const float*>(inputs[0]);
+                    p.dy = static_cast<const float*>(inputs[1]);
+                    p.dx = static_cast<float*>(outputs[0]);
+                  });
+}
+
+Prepared PrepareSparse(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 2));
+  const Operand &logits = request.inputs[0], &labels = request.inputs[1];
+  const Operand &loss = request.outputs[0], &backprop = request.outputs[1];
+  for (const Operand* operand : {&logits, &loss, &backprop})
+    if (operand->dtype != DType::kFloat32) return cpu::NoKernelFor(operand->dtype);
+  if (logits.shape.rank() != 2) return InvalidArgument("the logits must be a matrix");
+  if (labels.dtype != DType::kInt64 && labels.dtype != DType::kInt32 &&
+      labels.dtype != DType::kUInt8)
+    return cpu::NoKernelFor(labels.dtype);
+  RETURN_IF_ERROR(cpu::ExpectShape(labels, Shape({logits.rows()})));
+  RETURN_IF_ERROR(cpu::ExpectShape(loss, Shape({logits.rows()})));
+  RETURN_IF_ERROR(cpu::ExpectShape(backprop, logits.shape));
+  const SparseCrossEntropyParameter parameter{
+      .logits = nullptr,
+      .labels = nullptr,
+      .loss = nullptr,
+      .backprop = nullptr,
+      .logits_stride = logits.row_stride,
+      .backprop_stride = backprop.row_stride,
+      .cols = static_cast<int32_t>(logits.cols()),
+      .label_bytes = static_cast<int32_t>(SizeOf(labels.dtype))};
+  return MakeRows(
+      launcher, "SparseCrossEntropy", logits, parameter,
+      [](SparseCrossEntropyParameter& p, const void* const* inputs, void* const* outputs) {
+        p.logits = static_cast<const float*>(inputs[0]);
+        p.labels = inputs[1];
+        p.loss = static_cast<float*>(outputs[0]);
+        p.backprop = static_cast<float*>(outputs[1]);
+      });
+}
+
+}  // namespace
+
+KernelTable::Entries SoftmaxKernels(const Launcher& launcher) {
+  const auto softmax = [launcher](bool logarithm) {
+    return [launcher, logarithm](const KernelRequest& request) {
+      return PrepareSoftmax(launcher, request, logarithm);
+    };
+  };
+  const auto grad = [launcher](const KernelRequest& r) { return PrepareSoftmaxGrad(launcher, r); };
+  const auto sparse = [launcher](const KernelRequest& r) { return PrepareSparse(launcher, r); };
+  return {{"Softmax", {softmax(false), {{0, 0}}}},
+          {"LogSoftmax", {softmax(true), {{0, 0}}}},
+          {"SoftmaxGrad", {grad, {{0, 0}, {0, 1}}}},
+          {"SparseSoftmaxCrossEntropyWithLogits", {sparse, {{1, 0}}}}};
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,30 @@
+#include "runtime/kernels/cuda/table.h"
+
+#include "runtime/kernels/cuda/families.h"
+
+namespace tfjob::kernels::cuda {
+
+Status CheckCount(const Operand& operand) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  if (operand.shape.num_elements() <= kMost) return OkStatus();
+  return Unimplemented("a tensor has ", operand.shape.num_elements(),
+                       " elements, more than the kernel's ", kMost);
+}
+
+Status ExpectFloat32(const KernelRequest& request) {
+  for (const auto* side : {&request.inputs, &request.outputs}) {
+    for (const Operand& operand : *side)
+      if (operand.dtype != DType::kFloat32) return cpu::NoKernelFor(operand.dtype);
+  }
+  return OkStatus();
+}
+
+KernelTable MakeTable(Launcher launcher) {
+  KernelTable::Entries all;
+  for (const auto family :
+       {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels, CastKernels})
+    all.merge(family(launcher));
+  return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,32 @@
+// Provides the kernels for NVIDIA's GPUs as a table. The host's side of a kernel checks the request
+// when it is prepared, chooses the grid, and submits launches when it runs.
+//
+// The kernels compute float32; docs/gpu.md lists the ops. A kernel that fails by the values of its
+// inputs does not exist here.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cuda {
+
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// A launch of one of the kernels in the .cu files, with one of the structs of parameters.h.
+struct LaunchRequest {
+  const char* kernel = nullptr;
+  Grid grid, block;
+  const void* parameter = nullptr;  // copied by the launcher
+  size_t bytes = 0;
+};
+
+// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; tests run the emulator.
+using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
+
+KernelTable MakeTable(Launcher launcher);
+
+}  // namespace tfjob::kernels::cuda
