@@ -44,11 +44,6 @@ Output Gelu(Builder& b, Output x) {
   return Mul(b, Times(b, x, 0.5), Plus(b, erf, 1));
 }
 
-Output HardShrink(Builder& b, Output x) {
-  const Output small = GreaterEqual(b, Number(b, x, 0.5), Abs(b, x));
-  return Select(b, small, Number(b, x, 0), x);
-}
-
 Output HardSigmoid(Builder& b, Output x) {
   return ClipByValue(b, Plus(b, Times(b, x, 1.0 / 6), 0.5), 0, 1);
 }
@@ -62,19 +57,10 @@ Output Selu(Builder& b, Output x) {
   return Times(b, Select(b, Less(b, x, zero), below, x), kScale);
 }
 
-// x moved towards 0 by 0.5.
-Output SoftShrink(Builder& b, Output x) {
-  return Sub(b, x, ClipByValue(b, x, -0.5, 0.5));
-}
-
 // 0 below -1, x above 1, and (x + 1)²/4 in between.
 Output SparsePlus(Builder& b, Output x) {
   const Output middle = Times(b, Square(b, Plus(b, ClipByValue(b, x, -1, 1), 1)), 0.25);
   return Add(b, middle, Relu(b, Plus(b, x, -1)));
-}
-
-Output Squareplus(Builder& b, Output x) {
-  return Times(b, Add(b, x, Sqrt(b, Plus(b, Square(b, x), 4))), 0.5);
 }
 
 struct Function {
@@ -93,7 +79,7 @@ constexpr Function kActivations[] = {
     {"elu", [](Builder& b, Output x) { return Elu(b, x, 1); }},
     {"exponential", graph::Exp},
     {"gelu", Gelu},
-    {"hard_shrink", HardShrink},
+    {"hard_shrink", [](Builder& b, Output x) { return HardShrink(b, x, 0.5); }},
     {"hard_sigmoid", HardSigmoid},
     {"hard_silu", [](Builder& b, Output x) { return Mul(b, x, HardSigmoid(b, x)); }},
     {"hard_tanh", [](Builder& b, Output x) { return ClipByValue(b, x, -1, 1); }},
@@ -104,14 +90,14 @@ constexpr Function kActivations[] = {
     {"relu6", [](Builder& b, Output x) { return Minimum(b, Relu(b, x), Number(b, x, 6)); }},
     {"selu", Selu},
     {"silu", [](Builder& b, Output x) { return Mul(b, x, Sigmoid(b, x)); }},
-    {"soft_shrink", SoftShrink},
+    {"soft_shrink", [](Builder& b, Output x) { return SoftShrink(b, x, 0.5); }},
     {"softplus", Softplus},
     {"softsign", [](Builder& b, Output x) { return Div(b, x, Plus(b, Abs(b, x), 1)); }},
     {"sparse_plus", SparsePlus},
     {"sparse_sigmoid",
      [](Builder& b, Output x) { return ClipByValue(b, Times(b, Plus(b, x, 1), 0.5), 0, 1); }},
     {"sparsemax", Sparsemax},
-    {"squareplus", Squareplus},
+    {"squareplus", [](Builder& b, Output x) { return Squareplus(b, x, 4); }},
     {"tanh_shrink", [](Builder& b, Output x) { return Sub(b, x, Tanh(b, x)); }},
 };
 
@@ -227,6 +213,19 @@ Output Elu(Builder& b, Output x, double alpha) {
   // exp gets no argument above 0: its gradient would overflow where the result is not used.
   const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);
   return Add(b, Relu(b, x), Times(b, below, alpha));
+}
+
+Output HardShrink(Builder& b, Output x, double threshold) {
+  const Output small = GreaterEqual(b, Number(b, x, threshold), Abs(b, x));
+  return Select(b, small, Number(b, x, 0), x);
+}
+
+Output SoftShrink(Builder& b, Output x, double threshold) {
+  return Sub(b, x, ClipByValue(b, x, -threshold, threshold));
+}
+
+Output Squareplus(Builder& b, Output x, double bend) {
+  return Times(b, Add(b, x, Sqrt(b, Plus(b, Square(b, x), bend))), 0.5);
 }
 
 Output LeakyRelu(Builder& b, Output x, double slope) {

@@ -70,6 +70,12 @@ graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output ma
 
 // Returns ELU: x for x > 0, and alpha·(exp(x) - 1) otherwise.
 graph::Output Elu(graph::Builder& b, graph::Output x, double alpha);
+// Returns x where |x| > threshold, and 0 elsewhere. NaN stays NaN.
+graph::Output HardShrink(graph::Builder& b, graph::Output x, double threshold);
+// Returns x moved towards 0 by the threshold.
+graph::Output SoftShrink(graph::Builder& b, graph::Output x, double threshold);
+// Returns (x + √(x² + bend)) / 2.
+graph::Output Squareplus(graph::Builder& b, graph::Output x, double bend);
 // Returns x for x > 0, and slope·x otherwise.
 graph::Output LeakyRelu(graph::Builder& b, graph::Output x, double slope);
 

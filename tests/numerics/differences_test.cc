@@ -313,6 +313,19 @@ TEST(OperationGradients, OfANormalizedRowOfZerosAreFinite) {
   }
 }
 
+TEST(OperationValues, UseTheArgument) {
+  const auto of = [](const char* name, double argument) {
+    layers::Operation operation = MakeUnary("nn", name);
+    operation.threshold = operation.b = argument;
+    Differentiated differentiated(Applied(operation), {{1, 4}});
+    differentiated.Run({{-2, -0.75, 0.25, 1}});
+    return differentiated.Get("result_0");
+  };
+  EXPECT_EQ(of("HardShrink", 0.75), (Numbers{-2, 0, 0, 1}));
+  EXPECT_EQ(of("SoftShrink", 0.75), (Numbers{-1.25, 0, 0, 0.25}));
+  EXPECT_EQ(of("Squareplus", 0), (Numbers{0, 0, 0.25, 1}));
+}
+
 TEST(OperationValues, TheLogOfASumOfInfiniteElements) {
   layers::Operation sum = MakeUnary("math", "Logsumexp");
   sum.axes = {-1};

@@ -140,45 +140,72 @@ TEST(BatchNorm, KeepsTheVarianceOfValuesFarFromZero) {
          1e-3});
 }
 
-// The chunks depend only on the sizes, so the bits do not depend on the threads.
-TEST(BatchNorm, IsTheSameOnAnyNumberOfThreads) {
-  const Shape shape = {5000, 24};
-  const Operand rows = Operand::Dense(D::kFloat32, shape), c = Operand::Dense(D::kFloat32, {24});
-  const KernelRequest request{"FusedBatchNorm", NormAttributes(false), {rows, c, c}, {rows, c, c}};
+// Expects that the kernel writes the same bits with any number of threads.
+void ExpectSameOnAnyThreads(const char* op, const std::vector<Tensor>& in,
+                            const std::vector<Shape>& out) {
+  SCOPED_TRACE(op);
+  KernelRequest request{op, NormAttributes(op[std::string(op).size() - 1] == 'x'), {}, {}};
+  std::vector<const void*> inputs;
+  for (const Tensor& input : in) {
+    request.inputs.push_back(Operand::Dense(input.dtype(), input.shape()));
+    inputs.push_back(input.bytes().data());
+  }
+  for (const Shape& shape : out) request.outputs.push_back(Operand::Dense(D::kFloat32, shape));
   const auto kernel = CpuKernels().Prepare(request);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   Buffer workspace((*kernel)->workspace_bytes());
-  const Tensor x = Values(D::kFloat32, shape, 1), factors = Values(D::kFloat32, {24}, 2);
-  std::vector<Tensor> results;
+  std::vector<std::vector<Tensor>> results;
   for (const int threads : {0, 1, 3}) {
     ThreadPool pool("test", threads);
     Stream stream(threads > 0 ? &pool : nullptr);
-    Tensor y(D::kFloat32, shape), mean(D::kFloat32, {24}), variance(D::kFloat32, {24});
-    const void* inputs[] = {x.bytes().data(), factors.bytes().data(), factors.bytes().data()};
-    void* outputs[] = {y.bytes().data(), mean.bytes().data(), variance.bytes().data()};
-    (*kernel)->Run(inputs, outputs, workspace.data(), stream);
-    results.push_back(std::move(y));
+    std::vector<void*> outputs;
+    std::vector<Tensor>& result = results.emplace_back();
+    result.reserve(out.size());
+    for (const Shape& shape : out)
+      outputs.push_back(result.emplace_back(D::kFloat32, shape).bytes().data());
+    (*kernel)->Run(inputs.data(), outputs.data(), workspace.data(), stream);
   }
-  for (const Tensor& result : results)
-    EXPECT_TRUE(std::ranges::equal(result.bytes(), results[0].bytes()));
+  for (const std::vector<Tensor>& result : results) {
+    for (size_t i = 0; i < result.size(); ++i)
+      EXPECT_TRUE(std::ranges::equal(result[i].bytes(), results[0][i].bytes())) << i;
+  }
+}
+
+// The chunks depend only on the sizes, so the bits do not depend on the threads. All tasks must
+// agree on the statistics.
+TEST(BatchNorm, IsTheSameOnAnyNumberOfThreads) {
+  const Shape shape = {5000, 24}, c = {24};
+  const Tensor x = Values(D::kFloat32, shape, 1), factors = Values(D::kFloat32, c, 2);
+  const Tensor dy = Values(D::kFloat32, shape, 3), side = Values(D::kFloat32, shape, 4);
+  const Tensor variance = Values(D::kFloat32, c, 5, 1, 2);
+  ExpectSameOnAnyThreads("FusedBatchNorm", {x, factors, factors}, {shape, c, c});
+  ExpectSameOnAnyThreads("FusedBatchNormEx", {x, factors, factors, side}, {shape, c, c});
+  ExpectSameOnAnyThreads("FusedBatchNormGrad", {dy, x, factors, factors, factors, variance},
+                         {shape, c, c});
+  ExpectSameOnAnyThreads("FusedBatchNormGradEx", {dy, x, factors, factors, factors, variance, side},
+                         {shape, c, c, shape});
 }
 
 TEST(BatchNorm, RejectsOperandsThatDoNotFit) {
   const Operand x = Operand::Dense(D::kFloat32, {4, 3}), c = Operand::Dense(D::kFloat32, {3});
   const Operand wrong = Operand::Dense(D::kFloat32, {4});
-  const auto error = [&](const char* op, const Attributes& attributes, std::vector<Operand> in,
-                         std::vector<Operand> out) {
-    return std::string(Message(PrepareError(op, attributes, std::move(in), std::move(out))));
+  const Operand other = Operand::Dense(D::kFloat64, {3});
+  const auto expect = [](const char* op, const Attributes& attributes, std::vector<Operand> in,
+                         std::vector<Operand> out, const char* expected) {
+    const Status status = PrepareError(op, attributes, std::move(in), std::move(out));
+    EXPECT_NE(Message(status).find(expected), std::string::npos) << status;
   };
-  EXPECT_EQ(error("FusedBatchNorm", NormAttributes(false), {x, c, c}, {x, c, c}), "");
-  EXPECT_NE(error("FusedBatchNorm", NormAttributes(false), {x, wrong, c}, {x, c, c}), "");
-  EXPECT_NE(error("FusedBatchNorm", NormAttributes(false), {x, c, c}, {x, c, wrong}), "");
-  EXPECT_NE(error("FusedBatchNormEx", NormAttributes(true), {x, c, c, c}, {x, c, c}), "");
-  EXPECT_NE(error("FusedBatchNormEx", NormAttributes(false), {x, c, c, x}, {x, c, c}), "");
-  EXPECT_NE(error("FusedBatchNormEx", {{"activation", std::string("Tanh")}}, {x, c, c}, {x, c, c}),
-            "");
-  EXPECT_NE(error("FusedBatchNormGradEx", NormAttributes(true), {x, x, c, c, c, c, x}, {x, c, c}),
-            "");
+  const Attributes none = NormAttributes(false), relu = NormAttributes(true);
+  EXPECT_EQ(PrepareError("FusedBatchNorm", none, {x, c, c}, {x, c, c}), OkStatus());
+  expect("FusedBatchNorm", none, {x, wrong, c}, {x, c, c}, "expected shape [3], got");
+  expect("FusedBatchNorm", none, {x, c, c}, {x, c, wrong}, "expected shape [3], got");
+  expect("FusedBatchNorm", none, {x, other, c}, {x, c, c}, "the operands differ in dtype");
+  expect("FusedBatchNormEx", relu, {x, c, c, c}, {x, c, c}, "expected shape [4,3], got");
+  expect("FusedBatchNormEx", none, {x, c, c, x}, {x, c, c}, "a side input needs an activation");
+  expect("FusedBatchNormEx", {{"activation", std::string("Tanh")}}, {x, c, c}, {x, c, c},
+         "no activation \"Tanh\"");
+  expect("FusedBatchNormGradEx", relu, {x, x, c, c, c, c, x}, {x, c, c},
+         "expected 7 inputs and 4 outputs");
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "runtime/model/layers/conv_lstm.h"
 
-#include <algorithm>
-
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
 
@@ -26,11 +24,7 @@ StatusOr<Shape> StateShape(const ConvLSTM<kRank>& layer, const Shape& sequence) 
                            kRank == 1 ? "[steps,length,channels]" : "[steps,height,width,channels]",
                            ", got ", sequence.ToString());
   }
-  const auto above_one = [](int64_t n) { return n > 1; };
-  if (std::ranges::any_of(layer.window.strides, above_one) &&
-      std::ranges::any_of(layer.window.dilations, above_one)) {
-    return InvalidArgument("expected strides or a dilation_rate above 1, got both");
-  }
+  RETURN_IF_ERROR(ExpectNotBoth(layer.window));
   const Shape step = StepOf(sequence);
   ASSIGN_OR_RETURN(const Window window, layer.window.Over(step));
   const Shape image = ImageOf(step);

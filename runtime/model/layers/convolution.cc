@@ -58,16 +58,6 @@ void RetiredKernel(ArgumentVisitor& visitor) {
 
 // ---- shapes and variables
 
-// Neither TensorFlow nor Keras can combine strides and dilation.
-Status ExpectNotBoth(const WindowArguments& window) {
-  const auto above_one = [](int64_t n) { return n > 1; };
-  if (std::ranges::none_of(window.strides, above_one) ||
-      std::ranges::none_of(window.dilations, above_one)) {
-    return OkStatus();
-  }
-  return InvalidArgument("expected strides or a dilation_rate above 1, got both");
-}
-
 // Each plane of a kernel needs its own ops.
 Status CheckDepth(const VolumeWindow& window) {
   if (window.depth.size <= graph::kMostJoined) return OkStatus();

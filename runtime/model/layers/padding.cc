@@ -1,5 +1,7 @@
 #include "runtime/model/layers/padding.h"
 
+#include <algorithm>
+
 #include "runtime/graph/ops.h"
 
 namespace tfjob::model::layers {
@@ -43,6 +45,15 @@ StatusOr<Window> WindowArguments::Over(const Shape& example) const {
   window.width = axis(axes - 1);
   RETURN_IF_ERROR(CheckWindow(window, ImageOf(example)));
   return window;
+}
+
+Status ExpectNotBoth(const WindowArguments& window) {
+  const auto above_one = [](int64_t n) { return n > 1; };
+  if (std::ranges::none_of(window.strides, above_one) ||
+      std::ranges::none_of(window.dilations, above_one)) {
+    return OkStatus();
+  }
+  return InvalidArgument("expected strides or a dilation_rate above 1, got both");
 }
 
 Shape ImageOf(const Shape& example) {

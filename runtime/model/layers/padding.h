@@ -32,6 +32,10 @@ struct WindowArguments {
   StatusOr<Window> Over(const Shape& example) const;
 };
 
+// Returns InvalidArgument if the windows have strides and dilations above 1: neither TensorFlow nor
+// Keras can combine them.
+Status ExpectNotBoth(const WindowArguments& window);
+
 // Returns [1,height,width,channels] for examples of shape [height,width,channels], and
 // [1,1,steps,channels] for [steps,channels].
 Shape ImageOf(const Shape& example);

@@ -73,14 +73,10 @@ void ThresholdArgument(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Number("threshold", operation.threshold, {});
 }
 Outputs HardShrinkOf(const OperationCall& call) {
-  Builder& b = call.b;
-  const Output x = call.x[0];
-  const Output large = Greater(b, Abs(b, x), NumberLike(b, x, call.operation.threshold));
-  return {Select(b, large, x, NumberLike(b, x, 0))};
+  return {HardShrink(call.b, call.x[0], call.operation.threshold)};
 }
 Outputs SoftShrinkOf(const OperationCall& call) {
-  const double threshold = call.operation.threshold;
-  return {Sub(call.b, call.x[0], ClipByValue(call.b, call.x[0], -threshold, threshold))};
+  return {SoftShrink(call.b, call.x[0], call.operation.threshold)};
 }
 
 void ThresholdArguments(Operation& operation, ArgumentVisitor& visitor) {
@@ -98,10 +94,7 @@ void SquareplusArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Number("b", operation.b, {});
 }
 Outputs SquareplusOf(const OperationCall& call) {
-  Builder& b = call.b;
-  const Output x = call.x[0];
-  const Output root = Sqrt(b, graph::Add(b, Square(b, x), NumberLike(b, x, call.operation.b)));
-  return {Mul(b, graph::Add(b, x, root), NumberLike(b, x, 0.5))};
+  return {Squareplus(call.b, call.x[0], call.operation.b)};
 }
 
 // Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2017: the first half of

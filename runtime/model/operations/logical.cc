@@ -19,10 +19,6 @@ Output Truth(Builder& b, Output x) {
   return Cast(b, x, DType::kBool);
 }
 
-Output Inverted(Builder& b, Output x) {
-  return Equal(b, x, Scalar(b, DType::kBool, 0));
-}
-
 Outputs And(const OperationCall& call) {
   Builder& b = call.b;
   return {Select(b, Truth(b, call.x[0]), Truth(b, call.x[1]), Scalar(b, DType::kBool, 0))};
@@ -34,11 +30,11 @@ Outputs Either(const OperationCall& call) {
 
 Outputs Xor(const OperationCall& call) {
   Builder& b = call.b;
-  return {Inverted(b, Equal(b, Truth(b, call.x[0]), Truth(b, call.x[1])))};
+  return {Not(b, Equal(b, Truth(b, call.x[0]), Truth(b, call.x[1])))};
 }
 
 Outputs Negated(const OperationCall& call) {
-  return {Inverted(call.b, Truth(call.b, call.x[0]))};
+  return {Not(call.b, Truth(call.b, call.x[0]))};
 }
 
 template <Output (*kExtreme)(Builder&, Output, std::vector<int64_t>, bool)>

@@ -26,10 +26,6 @@ Outputs Binary(const OperationCall& call) {
   return {kFunction(call.b, call.x[0], call.x[1])};
 }
 
-Output Not(Builder& b, Output x) {
-  return Equal(b, x, Scalar(b, DType::kBool, 0));
-}
-
 Outputs Differs(const OperationCall& call) {
   return {Not(call.b, Equal(call.b, call.x[0], call.x[1]))};
 }
@@ -389,6 +385,10 @@ int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank) {
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.OptionalAxes("axis", operation.axes);
   visitor.Flag("keepdims", operation.keepdims);
+}
+
+Output Not(Builder& b, Output x) {
+  return Equal(b, x, Scalar(b, DType::kBool, 0));
 }
 
 Output GetItem(Builder& b, Output x, const std::vector<KeyPart>& key) {

@@ -48,6 +48,8 @@ void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
 void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
 // Returns the axis counted from 0, or reports an error.
 int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);
+// Returns the opposite of a bool.
+graph::Output Not(graph::Builder& b, graph::Output x);
 // Returns x[key].
 graph::Output GetItem(graph::Builder& b, graph::Output x, const std::vector<KeyPart>& key);
 
