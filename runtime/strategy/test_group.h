@@ -1,5 +1,5 @@
-// Doubles for tests: communicators of the threads of a test, which can lose an operation on chosen
-// ranks, and a group whose tasks are threads.
+// Doubles for tests: communicators between the threads of a test, in which an operation can fail on
+// chosen ranks, and a group whose tasks are threads.
 #pragma once
 
 #include <functional>
@@ -128,7 +128,7 @@ class MeetingCommunicator : public collectives::Communicator {
 };
 
 // The tasks of a job, whose ranks are threads. All of them belong to every generation, except those
-// that have left, or that are lost: these belong to none until they join again.
+// that have left or are lost; these belong to no generation until they join again.
 class TestJob {
  public:
   // `fault_of(g)` is the fault of generation g, counted from 1.
@@ -136,13 +136,13 @@ class TestJob {
       : fault_of_(std::move(fault_of)), tasks_(static_cast<size_t>(tasks)) {}
 
   std::unique_ptr<collectives::Group> GroupOf(int task);
-  // The others go on without the task until it joins again.
+  // The others continue without the task until it joins again.
   void Lose(int task) {
     MutexLock lock(mutex_);
     tasks_[static_cast<size_t>(task)].lost = true;
     FormIfAllJoin();
   }
-  // Returns when a task waits that is not in the current generation.
+  // Returns when a task that is not in the current generation is waiting.
   void AwaitTaskWaits() {
     MutexLock lock(mutex_);
     while (!TaskWaits()) changed_.Wait(mutex_);
