@@ -1,6 +1,9 @@
 #include "runtime/rpc/connection.h"
 
 #include <limits>
+#include <utility>
+
+#include "runtime/rpc/message_memory.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -38,9 +41,9 @@ Status Connection::Run() {
   IncomingFrame frame;
   Status status;
   while (status.ok()) {
-    status = transport_.Read(frame);
+    status = transport_.BeginRead(frame);
+    if (!status.ok()) break;  // which is no sign of life
     last_heard_us_ = NowMicroseconds();
-    if (!status.ok()) break;
     handling_ = true;
     status = Handle(frame);
     // The time is set before handling_ is cleared, so that Silence never counts the handler's time.
@@ -70,6 +73,11 @@ Status Connection::TakeCredit(int64_t bytes) {
 }
 
 Status Connection::Handle(IncomingFrame& frame) {
+  MessageMemory::Lease memory(MessageMemory::OfProcess());
+  if (!handler_.TakesInPlace(frame.header)) {
+    RETURN_IF_ERROR(memory.Take(frame.remaining()));
+    RETURN_IF_ERROR(frame.Load());
+  }
   if (frame.header.type == kHeartbeat) return OkStatus();
   if (frame.header.type == kCredit) return TakeCredit(frame.header.value);
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
@@ -89,7 +97,8 @@ Status Connection::Handle(IncomingFrame& frame) {
 }
 
 Duration Connection::Silence() const {
-  if (handling_) return Duration(0);
+  // The handler may wait for the rest of its frame.
+  if (handling_) return transport_.Waiting();
   return Duration(NowMicroseconds() - last_heard_us_);
 }
 
@@ -116,7 +125,7 @@ void Connection::Send(const FrameHeader& header, std::string body) {
 
 bool Connection::Drained() {
   MutexLock lock(mutex_);
-  return closing_ || (messages_.empty() && !data_waits_ && !writing_);
+  return closing_ || (messages_.empty() && !data_waits_ && !writing_ && !rest_);
 }
 
 void Connection::Wake() {
@@ -129,8 +138,9 @@ void Connection::Flush() {
   {
     MutexLock lock(mutex_);
     data_waits_ = true;
-    // A writing thread checks for data again before it releases the pen.
-    if (writing_ || closing_ || !running_) return;
+    // A writing thread checks for data again before it releases the pen. The writer has been woken
+    // for a rest.
+    if (writing_ || rest_ || closing_ || !running_) return;
     writing_ = true;
   }
   // While the reader thread writes, it cannot read. That time counts as silence from the peer, so
@@ -140,7 +150,7 @@ void Connection::Flush() {
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
-  Write(kFlushFrames);
+  Write(kFlushFrames, /*may_wait=*/false);
   if (reads) handling_ = true;
 }
 
@@ -157,7 +167,7 @@ void Connection::Cancel(const Status& why) {
 // ---- writing
 
 void Connection::WriteLoop() {
-  while (AwaitPen()) Write(std::numeric_limits<int>::max());
+  while (AwaitPen()) Write(std::numeric_limits<int>::max(), /*may_wait=*/true);
 }
 
 bool Connection::AwaitPen() {
@@ -177,7 +187,7 @@ bool Connection::AwaitPen() {
 }
 
 bool Connection::HasWork() const {
-  return heartbeat_due_ || consumed_ >= options_.window / 4 || !messages_.empty() ||
+  return rest_ || heartbeat_due_ || consumed_ >= options_.window / 4 || !messages_.empty() ||
          (data_waits_ && credit_ > 0);
 }
 
@@ -187,13 +197,12 @@ void Connection::LayDownPen() {
   if (closing_ || HasWork()) wake_.NotifyOne();
 }
 
-void Connection::Write(int frames) {
+void Connection::Write(int frames, bool may_wait) {
   while (frames > 0) {
     Turn turn = Turn::kNothing;
-    frame_.segments.clear();
     {
       MutexLock lock(mutex_);
-      if (!closing_) turn = Next(frame_, body_);
+      if (!closing_) turn = Next();
       if (turn == Turn::kNothing) return LayDownPen();
     }
     if (turn == Turn::kData) {
@@ -202,13 +211,29 @@ void Connection::Write(int frames) {
       Spend(static_cast<int64_t>(PayloadBytes(frame_)));
       --frames;
     }
-    if (Status status = transport_.Write(frame_); !status.ok()) {
-      Cancel(status);
-      break;
-    }
+    const StatusOr<bool> written = WriteFrame(turn, may_wait);
+    if (!written.ok()) Cancel(written.status());
+    if (!written.ok() || !*written) break;
   }
   MutexLock lock(mutex_);
   LayDownPen();
+}
+
+StatusOr<bool> Connection::WriteFrame(Turn turn, bool may_wait) {
+  if (turn == Turn::kRest) {
+    RETURN_IF_ERROR(transport_.WriteRest());
+    return true;
+  }
+  if (may_wait) {
+    RETURN_IF_ERROR(transport_.Write(frame_));
+    return true;
+  }
+  ASSIGN_OR_RETURN(const bool whole, transport_.TryWrite(frame_));
+  if (whole) return true;
+  // The writer takes over, because only it may wait for the network.
+  MutexLock lock(mutex_);
+  rest_ = true;
+  return false;
 }
 
 void Connection::Spend(int64_t bytes) {
@@ -219,30 +244,33 @@ void Connection::Spend(int64_t bytes) {
   data_waits_ = true;
 }
 
-Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
+Connection::Turn Connection::Next() {
+  // Until the rest is written, the transport reads frame_ and body_.
+  if (std::exchange(rest_, false)) return Turn::kRest;
+  frame_.segments.clear();
   // Credits first, since the peer may be waiting for them.
   if (consumed_ >= options_.window / 4) {
-    frame.header = {.type = kCredit, .value = consumed_};
+    frame_.header = {.type = kCredit, .value = consumed_};
     consumed_ = 0;
     return Turn::kFrame;
   }
   if (!messages_.empty()) {
-    frame.header = messages_.front().first;
-    body = std::move(messages_.front().second);
+    frame_.header = messages_.front().first;
+    body_ = std::move(messages_.front().second);
     messages_.pop_front();
-    queued_bytes_ -= body.size();
-    frame.segments.push_back({.bytes = std::as_bytes(std::span(body))});
+    queued_bytes_ -= body_.size();
+    frame_.segments.push_back({.bytes = std::as_bytes(std::span(body_))});
     return Turn::kFrame;
   }
   if (data_waits_ && credit_ > 0) {
     // Cleared before NextFrame is called, so that a Wake during the call is not lost.
     data_waits_ = false;
-    frame.header = {};
+    frame_.header = {};
     return Turn::kData;
   }
   if (heartbeat_due_) {
     heartbeat_due_ = false;
-    frame.header = {.type = kHeartbeat};
+    frame_.header = {.type = kHeartbeat};
     return Turn::kFrame;
   }
   return Turn::kNothing;

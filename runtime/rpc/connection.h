@@ -3,11 +3,12 @@
 //
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
-// its handler has consumed. Transports must buffer at least one window. A writer then waits only
-// for the network, never for the other side's handler, so two sides that both send cannot block
-// each other. Messages (see Send) need no credit, but the number of messages that may wait is
-// limited. The stream breaks (DataLoss) if a peer returns credit for bytes that it was not sent, or
-// sends far more than its credit allows.
+// its handler has consumed. Only the connection's own writer waits for the network, and so perhaps
+// for the other side's handler; threads that call Flush leave to it what the network does not take
+// at once. A reader therefore never waits for the other side to read, so two sides that both send
+// cannot block each other. Messages (see Send) need no credit, but the number of messages that may
+// wait is limited. The stream breaks (DataLoss) if a peer returns credit for bytes that it was not
+// sent, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -28,6 +29,12 @@ class ConnectionHandler {
   virtual ~ConnectionHandler() = default;
   // Called on the reader thread, one frame at a time. Must not wait for this connection to send.
   virtual void OnFrame(IncomingFrame& frame) = 0;
+  // Returns whether OnFrame takes a frame with this header in place, with IncomingFrame::Receive.
+  // Other frames are loaded before the call.
+  virtual bool TakesInPlace(const FrameHeader& header) const {
+    (void)header;
+    return false;
+  }
   // Called while there is credit, by one thread at a time (the writer, or a caller of Flush). Fills
   // `frame`, which has no segments yet, with the next data frame, or returns false if there is
   // none. Once it has returned false, it is not called again until the next Wake or Flush.
@@ -63,8 +70,8 @@ class Connection {
   // Signals that there may be data to send. NextFrame will then be called.
   void Wake();
   // Like Wake, but if no thread is writing, the calling thread writes the next frames itself,
-  // which saves waking the writer. Meant for small frames. The caller must not hold a lock that
-  // NextFrame takes.
+  // which saves waking the writer. Meant for small frames; what the network does not take at once
+  // is left to the writer. The caller must not hold a lock that NextFrame takes.
   void Flush();
   // Breaks the stream; Run then returns `why`. If called several times, the first reason counts.
   void Cancel(const Status& why);
@@ -73,15 +80,19 @@ class Connection {
   Duration Silence() const;
 
  private:
-  enum class Turn { kNothing, kFrame, kData };
+  enum class Turn { kNothing, kFrame, kData, kRest };
 
   void WriteLoop();
   // Waits until there is something to write and no other thread is writing, then takes the pen,
   // that is, the right to write. Returns false once the connection has ended.
   bool AwaitPen();
   // Requires the pen. Writes what is waiting, up to `frames` data frames, then releases the pen.
-  void Write(int frames);
-  Turn Next(OutgoingFrame& frame, std::string& body) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits for the network only if `may_wait`.
+  void Write(int frames, bool may_wait);
+  // Writes frame_, or what is left of it. Returns false if a rest is left to the writer.
+  StatusOr<bool> WriteFrame(Turn turn, bool may_wait);
+  // Fills frame_, unless a rest is left of it.
+  Turn Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LayDownPen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Spend(int64_t bytes);
@@ -105,10 +116,11 @@ class Connection {
   bool heartbeat_due_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // a thread holds the pen
+  bool rest_ ABSL_GUARDED_BY(mutex_) = false;     // frame_ has been written only in part
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
 
-  // Used only by the thread that holds the pen.
+  // Used only by the thread that holds the pen. Unchanged while a rest is left.
   OutgoingFrame frame_;
   std::string body_;
 };

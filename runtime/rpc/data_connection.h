@@ -1,5 +1,6 @@
 // Defines data connections: sockets between two tasks that carry no gRPC. They use the same port
-// and the same hello as all other connections; what follows the hello belongs to the two tasks.
+// and the same hello as all other connections; what follows the hello is defined by the channel.
+// Streams (socket_connector.h) are one channel, and groups have others.
 #pragma once
 
 #include <string>
@@ -35,9 +36,15 @@ class DataHandler {
 
 // Opens a data connection to the task at `address`. Tries once, for at most `timeout`. Fails with
 // Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused), or Unimplemented (the
-// task takes no data connections). Every error message names the address. Thread-safe.
+// task takes no data connections for this channel). Every error message names the address.
+// Thread-safe.
 StatusOr<DataConnection> DialData(const std::string& address, const std::string& channel,
                                   const Identity& self, const Credentials& credentials,
                                   Duration timeout);
+// Like DialData, but while the result is Unavailable, tries again until the timeout has passed: the
+// task may be starting.
+StatusOr<DataConnection> DialDataUntil(const std::string& address, const std::string& channel,
+                                       const Identity& self, const Credentials& credentials,
+                                       Duration timeout);
 
 }  // namespace tfjob::rpc

@@ -135,7 +135,8 @@ TEST_F(DataConnectionTest, IsRefusedBeforeTheHandlerSeesAPeerThatDoesNotBelongHe
 TEST_F(DataConnectionTest, IsRefusedByATaskThatHasNoHandler) {
   Serve(nullptr);
   EXPECT_EQ(Refusal(WorkerOf("job-a", 1), KeyOf('a')),
-            Unimplemented(address(), ": refused: this task takes no connections for 'data'"));
+            Unimplemented(address(),
+                          ": refused: this task takes no connections for 'data' except streams"));
 }
 
 }  // namespace

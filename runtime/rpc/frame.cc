@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/check.h"
 
@@ -10,6 +11,8 @@ namespace tfjob::rpc {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is copied verbatim");
+
+constexpr size_t kMostKeptBytes = 4 * kFrameTargetBytes;
 
 template <typename T>
 void Append(T value, std::string& to) {
@@ -27,6 +30,7 @@ T Take(IncomingFrame& frame) {
 
 void IncomingFrame::Read(std::span<std::byte> to) {
   ENFORCE(to.size() <= remaining_, "a frame is read within its payload");
+  ENFORCE(source_ == nullptr, "a frame is read after it was loaded");
   remaining_ -= to.size();
   while (!to.empty()) {
     std::span<const std::byte> piece = pieces[piece_].subspan(position_);
@@ -43,6 +47,7 @@ void IncomingFrame::Read(std::span<std::byte> to) {
 
 void IncomingFrame::Skip(size_t bytes) {
   ENFORCE(bytes <= remaining_, "a frame is read within its payload");
+  ENFORCE(source_ == nullptr, "a frame is read after it was loaded");
   remaining_ -= bytes;
   while (bytes > 0) {
     const size_t count = std::min(pieces[piece_].size() - position_, bytes);
@@ -61,7 +66,39 @@ std::string IncomingFrame::ReadString(size_t bytes) {
   return text;
 }
 
-Status IncomingFrame::Parse() {
+Status IncomingFrame::Receive(std::span<std::byte> to) {
+  if (source_ == nullptr) {
+    Read(to);
+    return OkStatus();
+  }
+  ENFORCE(to.size() <= remaining_, "a frame is read within its payload");
+  remaining_ -= to.size();
+  return source_->Receive(to);
+}
+
+Status IncomingFrame::Load() {
+  if (source_ == nullptr) return OkStatus();
+  PayloadSource& source = *std::exchange(source_, nullptr);
+  piece_ = position_ = 0;
+  if (const auto lent = source.Lend(remaining_); !lent.empty() || remaining_ == 0) {
+    pieces.assign(1, lent);
+    return OkStatus();
+  }
+  // A peer must send what it has announced before memory is taken for it.
+  loaded_.clear();
+  while (loaded_.size() < remaining_) {
+    const size_t have = loaded_.size();
+    loaded_.resize(have + std::min(remaining_ - have, kFrameTargetBytes));
+    RETURN_IF_ERROR(source.Receive(std::span(loaded_).subspan(have)));
+  }
+  pieces.assign(1, loaded_);
+  return OkStatus();
+}
+
+StatusOr<size_t> IncomingFrame::ParsePrefix() {
+  source_ = nullptr;
+  // The memory of a rare large message is not kept for the stream's lifetime.
+  if (loaded_.capacity() > kMostKeptBytes) loaded_ = {};
   piece_ = position_ = remaining_ = 0;
   for (const auto& piece : pieces) remaining_ += piece.size();
   if (remaining_ < kHeaderBytes) {
@@ -85,14 +122,38 @@ Status IncomingFrame::Parse() {
     info.offset = Take<uint64_t>(*this);
     info.length = Take<uint64_t>(*this);
     // Every length is checked, so that their sum cannot overflow.
-    if (info.length > remaining_) return DataLoss("a segment of ", info.length, " bytes");
+    if (info.length > kMaxFrameBytes) return DataLoss("a segment of ", info.length, " bytes");
     payload += info.length;
     segments.push_back(info);
   }
+  if (payload > kMaxFrameBytes - kHeaderBytes - count * kSegmentBytes) {
+    return DataLoss("a frame with ", payload, " bytes of payload: at most ", kMaxFrameBytes,
+                    " bytes are possible");
+  }
+  return static_cast<size_t>(payload);
+}
+
+Status IncomingFrame::Parse() {
+  ASSIGN_OR_RETURN(const size_t payload, ParsePrefix());
   if (payload != remaining_) {
     return DataLoss("a frame of ", remaining_, " payload bytes, announced as ", payload);
   }
   return OkStatus();
+}
+
+void IncomingFrame::Await(size_t payload, PayloadSource& source) {
+  ENFORCE(remaining_ == 0, "the pieces are the header and the table");
+  pieces.clear();
+  piece_ = position_ = 0;
+  remaining_ = payload;
+  source_ = &source;
+}
+
+StatusOr<size_t> PrefixBytes(std::span<const std::byte, kHeaderBytes> header) {
+  uint32_t count = 0;
+  std::memcpy(&count, header.data() + 4, sizeof count);
+  if (count > kMaxSegments) return DataLoss("a frame of ", count, " segments");
+  return kHeaderBytes + count * kSegmentBytes;
 }
 
 void AppendPrefix(const OutgoingFrame& frame, std::string& to) {

@@ -2,7 +2,8 @@
 // Each segment is a run of bytes, with an index and an offset that say where the bytes belong.
 // Tensor bytes are never copied into a protobuf message.
 //
-// Wire format, little-endian (a frame is one gRPC message, or one entry in the queue of a pipe):
+// Wire format, little-endian (frames follow each other on a socket without a gap; over gRPC, a
+// frame is one message, and in a pipe one entry of the queue):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
 //   table    24 bytes per segment: u32 index, u32 flags, u64 offset, u64 length
 //   payload  the segments' bytes, one after the other
@@ -70,32 +71,66 @@ struct SegmentInfo {
   uint64_t length = 0;
 };
 
+// Delivers the payload of a frame while it arrives. Implemented by transports.
+class PayloadSource {
+ public:
+  virtual ~PayloadSource() = default;
+  // Fills `to` with the next bytes of the payload; blocks until they have arrived. Returns
+  // Unavailable if the stream breaks.
+  virtual Status Receive(std::span<std::byte> to) = 0;
+  // Returns the next `bytes` bytes of the payload, which count as received, if all of them are in
+  // the transport's memory; otherwise an empty span. They stay valid until the transport's next
+  // Read.
+  virtual std::span<const std::byte> Lend(size_t bytes) = 0;
+};
+
 // A received frame. Its bytes belong to the transport and stay valid until the transport's next
 // Read. The payload is read from front to back.
+//
+// The payload of a frame that Transport::BeginRead returns may still be on its way. Such a frame is
+// taken in place with Receive, or loaded first. All other frames are loaded.
 class IncomingFrame {
  public:
   FrameHeader header;
   std::vector<SegmentInfo> segments;
 
   size_t remaining() const { return remaining_; }
-  // These consume the next bytes of the payload, and ENFORCE that enough bytes remain. Parse has
-  // checked that the payload has the length that the table states.
+  // These consume the next bytes of the payload, and ENFORCE that enough bytes remain and that the
+  // frame is loaded. Parse has checked that the payload has the length that the table states.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);
   std::string ReadString(size_t bytes);
+
+  // Like Read, for any frame: writes bytes that are still on their way to `to` without a copy in
+  // between. Returns Unavailable, with some bytes of `to` overwritten, if the stream breaks; the
+  // frame is then incomplete, and nothing more can be read from it.
+  Status Receive(std::span<std::byte> to);
+  // Waits until the whole payload has arrived, and keeps it in memory that grows as the bytes
+  // arrive. Returns Unavailable if the stream breaks.
+  Status Load();
 
   // For transports: set `pieces` to the bytes of the next frame, then call Parse.
   std::vector<std::span<const std::byte>> pieces;
   // Reads the header and the table. Returns DataLoss if the frame is shorter or longer than the
   // table states, or has too many segments.
   Status Parse();
+  // For transports whose frames are on their way: set `pieces` to the header and the table, then
+  // call ParsePrefix, which returns the length of the payload, and then Await, with the source of
+  // these bytes. The limits are those of Parse and kMaxFrameBytes.
+  StatusOr<size_t> ParsePrefix();
+  void Await(size_t payload, PayloadSource& source);
 
  private:
   size_t piece_ = 0;
   size_t position_ = 0;
   size_t remaining_ = 0;
+  PayloadSource* source_ = nullptr;  // of the remaining bytes; null: they are in `pieces`
+  std::vector<std::byte> loaded_;
 };
 
+// Returns the length of a frame's header and table, from its header. Returns DataLoss if there are
+// too many segments.
+StatusOr<size_t> PrefixBytes(std::span<const std::byte, kHeaderBytes> header);
 // Appends the header and the table in wire format.
 void AppendPrefix(const OutgoingFrame& frame, std::string& to);
 size_t PayloadBytes(const OutgoingFrame& frame);

@@ -66,10 +66,16 @@ StatusOr<Caller> DecodeText(const std::string& text) {
                 .service = hello.service()};
 }
 
-StatusOr<Caller> Decode(IncomingFrame& frame) {
-  // Checked before parsing, because the peer is not identified yet.
+StatusOr<std::string> ReadText(IncomingFrame& frame) {
+  // Checked before the bytes are received, because the peer is not identified yet.
   if (frame.remaining() > kMaxHelloBytes) return DataLoss("the handshake message is unreadable");
-  return DecodeText(frame.ReadString(frame.remaining()));
+  RETURN_IF_ERROR(frame.Load());
+  return frame.ReadString(frame.remaining());
+}
+
+StatusOr<Caller> Decode(IncomingFrame& frame) {
+  ASSIGN_OR_RETURN(const std::string text, ReadText(frame));
+  return DecodeText(text);
 }
 
 }  // namespace
@@ -98,9 +104,10 @@ StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self) {
   RETURN_IF_ERROR(WriteText(transport, {.type = kHello}, Encode(self, service)));
   IncomingFrame frame;
-  RETURN_IF_ERROR(transport.Read(frame));
+  RETURN_IF_ERROR(transport.BeginRead(frame));
   if (frame.header.type == kRefusal) {
-    return ErrorFromWire(frame.header.value, frame.ReadString(frame.remaining()));
+    ASSIGN_OR_RETURN(const std::string why, ReadText(frame));
+    return ErrorFromWire(frame.header.value, why);
   }
   if (frame.header.type != kWelcome) return DataLoss("the peer does not answer the handshake");
   ASSIGN_OR_RETURN(Caller peer, Decode(frame));
@@ -110,7 +117,7 @@ StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
 
 StatusOr<Caller> AwaitCaller(Transport& transport) {
   IncomingFrame frame;
-  RETURN_IF_ERROR(transport.Read(frame));
+  RETURN_IF_ERROR(transport.BeginRead(frame));
   if (frame.header.type != kHello) return DataLoss("the stream does not begin with a handshake");
   return Decode(frame);
 }

@@ -1,8 +1,8 @@
 // Exchanges the first two frames of every stream. The caller sends its identity and the service it
 // wants; the other side answers with its own identity or with the reason for refusing.
 //
-// Over gRPC, the connection itself has begun with the hello of runtime/wire, whose claims are the
-// identities of both tasks. A stream then has to come from the task that opened its connection.
+// A socket has begun with the hello of runtime/wire, whose claims are the identities of both tasks.
+// A stream has to come from the task that opened its socket.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
 
-// Returns FailedPrecondition if a stream of one task arrives over another task's connection.
+// Returns FailedPrecondition if a stream of one task arrives over another task's socket.
 Status CheckOwner(const Identity& owner, const Identity& caller);
 
 // A caller that was welcomed, and the handler of the service that it requested.

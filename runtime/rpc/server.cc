@@ -5,13 +5,16 @@
 #include <grpcpp/server_posix.h>
 #include <grpcpp/support/method_handler.h>
 
+#include <algorithm>
 #include <map>
 
 #include "runtime/base/mutex.h"
 #include "runtime/rpc/grpc_arguments.h"
 #include "runtime/rpc/grpc_stream.h"
 #include "runtime/rpc/handshake.h"
+#include "runtime/rpc/socket_connector.h"
 #include "runtime/rpc/status_mapping.h"
+#include "runtime/rpc/stream_server.h"
 #include "runtime/wire/listener.h"
 
 namespace tfjob::rpc {
@@ -26,16 +29,6 @@ Status CheckClaims(const Identity& self, std::string_view claims) {
   if (claims.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const Caller caller, ReadClaims(std::string(claims)));
   return CheckPeer(self, caller.identity, caller.protocol_version);
-}
-
-// Decides the same for a data connection, which only a task may open.
-Status CheckDataClaims(const Identity& self, DataHandler* handler, std::string_view claims) {
-  if (handler == nullptr) {
-    return Unimplemented("refused: this task takes no connections for 'data'");
-  }
-  ASSIGN_OR_RETURN(const Caller caller, ReadClaims(std::string(claims)));
-  RETURN_IF_ERROR(CheckPeer(self, caller.identity, caller.protocol_version));
-  return handler->Admit(caller.identity, caller.service);
 }
 
 }  // namespace
@@ -108,12 +101,28 @@ class Server::StreamService : public grpc::Service {
   ConnectedPeers peers_;
 };
 
+// Decides whether to accept a data connection, which only a task may open.
+Status Server::CheckData(const Identity& self, std::string_view claims) {
+  ASSIGN_OR_RETURN(const Caller caller, ReadClaims(std::string(claims)));
+  RETURN_IF_ERROR(CheckPeer(self, caller.identity, caller.protocol_version));
+  DataHandler* const handler = HandlerOf(caller.service);
+  if (handler == nullptr) {
+    return Unimplemented("refused: this task takes no connections for 'data' except streams");
+  }
+  return handler->Admit(caller.identity, caller.service);
+}
+
+DataHandler* Server::HandlerOf(const std::string& channel) {
+  return channel == kStreamChannel ? socket_streams_.get() : on_data_;
+}
+
 StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   PrepareGrpc();
   wire::ListenerOptions listening{
       .host = options.host, .port = options.port, .key = options.credentials.key};
   ASSIGN_OR_RETURN(listening.claims, ClaimsOf(options.identity));
   std::unique_ptr<Server> server(new Server);
+  server->socket_streams_ = std::make_unique<StreamServer>(options.identity, options.streams);
   server->streams_ = std::make_unique<StreamService>(options.identity, std::move(options.streams));
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : kStreamArguments) builder.AddChannelArgument(name, value);
@@ -124,9 +133,9 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return Internal("gRPC does not start a server");
   server->on_data_ = options.on_data;
-  listening.check = [self = options.identity, on_data = options.on_data](std::string_view claims,
-                                                                         wire::Purpose purpose) {
-    return purpose == wire::Purpose::kData ? CheckDataClaims(self, on_data, claims)
+  listening.check = [self = options.identity, server = server.get()](std::string_view claims,
+                                                                     wire::Purpose purpose) {
+    return purpose == wire::Purpose::kData ? server->CheckData(self, claims)
                                            : CheckClaims(self, claims);
   };
   listening.on_peer = [server = server.get()](wire::ProvenPeer peer) {
@@ -148,11 +157,12 @@ int Server::port() const {
 
 void Server::HandOverData(wire::ProvenPeer peer) {
   StatusOr<Caller> caller = ReadClaims(peer.claims);
-  if (!caller.ok()) return;  // cannot happen: CheckDataClaims has already read these claims
-  on_data_->Accept({.socket = std::move(peer.socket),
-                    .peer = std::move(caller->identity),
-                    .address = std::move(peer.address),
-                    .channel = std::move(caller->service)});
+  if (!caller.ok()) return;  // cannot happen: CheckData has already read these claims
+  DataHandler* const handler = HandlerOf(caller->service);
+  handler->Accept({.socket = std::move(peer.socket),
+                   .peer = std::move(caller->identity),
+                   .address = std::move(peer.address),
+                   .channel = std::move(caller->service)});
 }
 
 void Server::HandOver(wire::ProvenPeer peer) {
@@ -170,8 +180,11 @@ void Server::HandOver(wire::ProvenPeer peer) {
 
 void Server::Shutdown(Duration timeout) {
   if (server_ == nullptr) return;
+  const Duration deadline = RealClock().Monotonic() + timeout;
   if (listener_ != nullptr) listener_->Stop();
-  server_->Shutdown(std::chrono::system_clock::time_point(RealClock().Now() + timeout));
+  socket_streams_->Stop(timeout);
+  const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));
+  server_->Shutdown(std::chrono::system_clock::time_point(RealClock().Now() + left));
   server_->Wait();
 }
 

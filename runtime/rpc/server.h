@@ -1,11 +1,14 @@
 // Runs a task's only server, which accepts all streams and data connections to the task. Control,
 // parameters, progress and collectives share its port. gRPC does not listen on the port itself: a
-// wire::Listener accepts each connection, runs the hello on it, and hands it over, to gRPC or to
-// the handler of data connections, once the peer has proven the job's key.
+// wire::Listener accepts each connection, runs the hello on it, and hands it over once the peer has
+// proven the job's key: to gRPC, to the thread of a new stream (kStreamChannel in
+// socket_connector.h), or to the handler of other data connections. Streams arrive over gRPC or on
+// sockets of their own; the handlers are the same.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,8 @@ struct ProvenPeer;
 
 namespace tfjob::rpc {
 
+class StreamServer;
+
 struct ServerOptions {
   std::string host = "0.0.0.0";
   int port = 0;  // 0: any free port
@@ -32,7 +37,7 @@ struct ServerOptions {
   Credentials credentials;
   std::vector<grpc::Service*> services;                         // must outlive the server
   std::vector<std::pair<std::string, StreamHandler*>> streams;  // likewise, by service name
-  DataHandler* on_data = nullptr;  // likewise; null: this task takes no data connections
+  DataHandler* on_data = nullptr;  // likewise; null: this task takes only streams
 };
 
 class Server {
@@ -52,11 +57,15 @@ class Server {
  private:
   class StreamService;
   Server();
+  Status CheckData(const Identity& self, std::string_view claims);
+  // Returns null if the task takes no data connections of this channel.
+  DataHandler* HandlerOf(const std::string& channel);
   void HandOver(wire::ProvenPeer peer);
   void HandOverData(wire::ProvenPeer peer);
 
   DataHandler* on_data_ = nullptr;
   std::unique_ptr<StreamService> streams_;
+  std::unique_ptr<StreamServer> socket_streams_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<wire::Listener> listener_;
 };

@@ -2,10 +2,14 @@
 //   - Reading never crashes, and does not allocate memory merely because the bytes ask for it.
 //   - The result does not depend on the pieces in which a frame arrives.
 //   - A frame that was accepted is written as the same bytes.
+//   - A socket delivers the same frame, and never more or less of it.
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "runtime/base/check.h"
 #include "runtime/rpc/frame.h"
+#include "runtime/rpc/socket_transport.h"
 
 namespace tfjob::fuzz {
 namespace {
@@ -37,11 +41,37 @@ std::string Written(rpc::IncomingFrame& frame) {
   return bytes;
 }
 
+// Checks that a socket delivers the first frame of `bytes` only if all of it is there, and in any
+// case nothing that is not.
+void CheckSocket(std::string_view bytes, bool is_one_frame) {
+  int ends[2] = {-1, -1};
+  ENFORCE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
+  rpc::SocketTransport near{wire::UniqueFd(ends[0])};
+  wire::UniqueFd far{ends[1]};
+  const ssize_t sent = send(far.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!bytes.empty() && sent != static_cast<ssize_t>(bytes.size())) return;  // does not fit
+  far.Close();
+  rpc::IncomingFrame frame;
+  Status status = near.BeginRead(frame);
+  // Takes a part in place and the rest in memory.
+  std::string begin(std::min<size_t>(frame.remaining(), 7), '\0');
+  if (status.ok()) status = frame.Receive(std::as_writable_bytes(std::span(begin)));
+  if (status.ok()) status = frame.Load();
+  ENFORCE(status.ok() || absl::IsDataLoss(status) || absl::IsUnavailable(status),
+          "a stream breaks, or is not one of frames");
+  if (is_one_frame) ENFORCE(status.ok(), "a frame arrives");
+  if (!status.ok()) return;
+  const std::string payload = begin + frame.ReadString(frame.remaining());
+  const size_t prefix = rpc::kHeaderBytes + frame.segments.size() * rpc::kSegmentBytes;
+  ENFORCE(bytes.substr(prefix, payload.size()) == payload, "the payload is what was sent");
+}
+
 void CheckFrame(std::string_view bytes) {
   rpc::IncomingFrame whole = InPieces(bytes, bytes.size());
   rpc::IncomingFrame pieces = InPieces(bytes, 5);
   const Status status = whole.Parse();
   ENFORCE(pieces.Parse() == status, "pieces must not change whether a frame is accepted");
+  CheckSocket(bytes, status.ok());
   if (!status.ok()) return;
   size_t length = 0;
   for (const rpc::SegmentInfo& segment : whole.segments) length += segment.length;

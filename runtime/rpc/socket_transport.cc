@@ -1,0 +1,251 @@
+#include "runtime/rpc/socket_transport.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace tfjob::rpc {
+namespace {
+
+// Up to this size, copying a payload costs less than passing it as a part of its own.
+constexpr size_t kCopiedBytes = 4096;
+constexpr size_t kBufferBytes = size_t{64} << 10;
+// How much is read at once while a header is awaited. What is read ahead of a payload is copied
+// once more, so it is small.
+constexpr size_t kReadAheadBytes = size_t{16} << 10;
+// From this size on, a range of a payload is received in its place; smaller ones are received many
+// at a time.
+constexpr size_t kInPlaceBytes = size_t{16} << 10;
+// The most that is received in one call, because only its end shows that the peer is alive.
+constexpr size_t kCallBytes = size_t{1} << 20;
+constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;
+
+Status Closed(int error) {
+  const bool plain = error == 0 || error == EPIPE || error == ECONNRESET;
+  return plain ? Unavailable("the connection is closed")
+               : Unavailable("the connection is closed: ", std::strerror(error));
+}
+
+}  // namespace
+
+SocketTransport::SocketTransport(wire::UniqueFd socket)
+    : socket_(std::move(socket)), buffer_(kBufferBytes) {
+  const int fd = socket_.get();
+  (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  // These only tune the connection: the end of a machine that is gone is also noticed by whoever
+  // watches the stream for silence.
+  const int on = 1;
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepAliveProbes, sizeof kKeepAliveProbes);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepAliveInterval, sizeof kKeepAliveInterval);
+}
+
+SocketTransport::~SocketTransport() {
+  Cancel();
+  ReleaseAll();
+  // Closing a socket that holds unread bytes resets the connection, and a reset may overtake what
+  // the peer has still to read. A few bytes (a heartbeat, a request) are therefore taken. If there
+  // are more, the peer may be waiting for room in this socket, and only a reset ends its wait.
+  int unread = 0;
+  if (ioctl(socket_.get(), FIONREAD, &unread) == 0 && unread <= static_cast<int>(kReadAheadBytes)) {
+    (void)recv(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  }
+}
+
+void SocketTransport::Cancel() {
+  // Wakes the threads that sleep in the socket's calls. The descriptor stays open until they have
+  // returned.
+  (void)shutdown(socket_.get(), SHUT_RDWR);
+}
+
+// ---- writing
+
+Status SocketTransport::Write(const OutgoingFrame& frame) {
+  Begin(frame);
+  return WriteRest();
+}
+
+StatusOr<bool> SocketTransport::TryWrite(const OutgoingFrame& frame) {
+  Begin(frame);
+  return SendParts(MSG_DONTWAIT);
+}
+
+Status SocketTransport::WriteRest() {
+  return SendParts(0).status();
+}
+
+void SocketTransport::Begin(const OutgoingFrame& frame) {
+  prefix_.clear();
+  parts_.clear();
+  next_part_ = 0;
+  AppendPrefix(frame, prefix_);
+  const bool copies = PayloadBytes(frame) <= kCopiedBytes;
+  for (const Segment& segment : frame.segments) {
+    if (segment.release != nullptr) releases_.emplace_back(segment.release, segment.argument);
+    if (!copies || segment.bytes.empty()) continue;
+    prefix_.append(reinterpret_cast<const char*>(segment.bytes.data()), segment.bytes.size());
+  }
+  parts_.push_back({prefix_.data(), prefix_.size()});
+  if (copies) return ReleaseAll();
+  for (const Segment& segment : frame.segments) {
+    if (segment.bytes.empty()) continue;
+    // sendmsg does not write to what it sends.
+    parts_.push_back({const_cast<std::byte*>(segment.bytes.data()), segment.bytes.size()});
+  }
+}
+
+StatusOr<bool> SocketTransport::SendParts(int flags) {
+  while (next_part_ < parts_.size()) {
+    msghdr message{};
+    message.msg_iov = &parts_[next_part_];
+    message.msg_iovlen = std::min<size_t>(parts_.size() - next_part_, IOV_MAX);
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | flags);
+    if (sent >= 0) {
+      Advance(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN && (flags & MSG_DONTWAIT) != 0) {
+      return false;
+    } else if (errno != EINTR) {
+      const int error = errno;
+      ReleaseAll();
+      return Closed(error);
+    }
+  }
+  ReleaseAll();
+  return true;
+}
+
+void SocketTransport::Advance(size_t bytes) {
+  while (bytes > 0) {
+    iovec& part = parts_[next_part_];
+    const size_t count = std::min(bytes, part.iov_len);
+    part.iov_base = static_cast<std::byte*>(part.iov_base) + count;
+    part.iov_len -= count;
+    bytes -= count;
+    if (part.iov_len == 0) ++next_part_;
+  }
+}
+
+void SocketTransport::ReleaseAll() {
+  for (const auto& [release, argument] : releases_) release(argument);
+  releases_.clear();
+}
+
+// ---- reading
+
+Status SocketTransport::Read(IncomingFrame& frame) {
+  RETURN_IF_ERROR(BeginRead(frame));
+  return frame.Load();
+}
+
+Status SocketTransport::BeginRead(IncomingFrame& frame) {
+  RETURN_IF_ERROR(broken_);
+  RETURN_IF_ERROR(SkipPayload());
+  RETURN_IF_ERROR(Fill(kHeaderBytes));
+  ASSIGN_OR_RETURN(const size_t prefix,
+                   PrefixBytes(std::span(buffer_).subspan(begin_).first<kHeaderBytes>()));
+  if (prefix <= buffer_.size()) {
+    RETURN_IF_ERROR(Fill(prefix));
+    frame.pieces.assign(1, std::span(buffer_).subspan(begin_, prefix));
+    begin_ += prefix;
+  } else {
+    large_prefix_.resize(prefix);
+    payload_ = prefix;
+    RETURN_IF_ERROR(Receive(large_prefix_));
+    frame.pieces.assign(1, large_prefix_);
+  }
+  ASSIGN_OR_RETURN(payload_, frame.ParsePrefix());
+  frame.Await(payload_, *this);
+  return OkStatus();
+}
+
+Status SocketTransport::Fill(size_t bytes) {
+  if (buffered() >= bytes) return OkStatus();
+  std::memmove(buffer_.data(), buffer_.data() + begin_, buffered());
+  end_ -= begin_;
+  begin_ = 0;
+  while (end_ < bytes) {
+    const size_t room = std::min(buffer_.size() - end_, std::max(bytes - end_, kReadAheadBytes));
+    ASSIGN_OR_RETURN(const size_t count, ReceiveSome(std::span(buffer_).subspan(end_, room), 0));
+    end_ += count;
+  }
+  return OkStatus();
+}
+
+Status SocketTransport::Receive(std::span<std::byte> to) {
+  payload_ -= to.size();
+  receiving_ = true;
+  Status status;
+  while (!to.empty() && status.ok()) {
+    if (const size_t count = std::min(buffered(), to.size()); count > 0) {
+      std::memcpy(to.data(), buffer_.data() + begin_, count);
+      begin_ += count;
+      to = to.subspan(count);
+      continue;
+    }
+    if (to.size() >= kInPlaceBytes) {
+      const StatusOr<size_t> count =
+          ReceiveSome(to.first(std::min(to.size(), kCallBytes)), MSG_WAITALL);
+      status = count.status();
+      to = to.subspan(count.value_or(0));
+      continue;
+    }
+    begin_ = end_ = 0;
+    const size_t room = std::min(buffer_.size(), to.size() + payload_ + kReadAheadBytes);
+    const StatusOr<size_t> count = ReceiveSome(std::span(buffer_).first(room), 0);
+    status = count.status();
+    end_ = count.value_or(0);
+  }
+  receiving_ = false;
+  broken_ = status;
+  return status;
+}
+
+std::span<const std::byte> SocketTransport::Lend(size_t bytes) {
+  if (buffered() < bytes) return {};
+  const std::span<const std::byte> lent = std::span(buffer_).subspan(begin_, bytes);
+  begin_ += bytes;
+  payload_ -= bytes;
+  return lent;
+}
+
+StatusOr<size_t> SocketTransport::ReceiveSome(std::span<std::byte> to, int flags) {
+  if (receiving_) waiting_since_us_ = RealClock().Monotonic().count();
+  ssize_t count = 0;
+  int error = 0;
+  do {
+    count = recv(socket_.get(), to.data(), to.size(), flags);
+    error = count < 0 ? errno : 0;
+  } while (error == EINTR);
+  if (receiving_) waiting_since_us_ = 0;
+  if (count <= 0) return Closed(error);
+  return static_cast<size_t>(count);
+}
+
+Status SocketTransport::SkipPayload() {
+  while (payload_ > 0) {
+    if (buffered() == 0) {
+      begin_ = end_ = 0;
+      const size_t room = std::min(buffer_.size(), payload_);
+      ASSIGN_OR_RETURN(end_, ReceiveSome(std::span(buffer_).first(room), 0));
+    }
+    const size_t count = std::min(buffered(), payload_);
+    begin_ += count;
+    payload_ -= count;
+  }
+  return OkStatus();
+}
+
+Duration SocketTransport::Waiting() const {
+  const int64_t since = waiting_since_us_;
+  return since == 0 ? Duration(0) : RealClock().Monotonic() - Duration(since);
+}
+
+}  // namespace tfjob::rpc

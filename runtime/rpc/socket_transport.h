@@ -1,0 +1,73 @@
+// Implements Transport, for both ends, over a connected TCP socket that carries nothing but frames
+// (frame.h). The kernel copies payloads directly from the memory of the sender's segments and, with
+// BeginRead, directly into the memory of the receiver. No thread serves the socket: whoever reads
+// or writes sleeps in the system call.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/rpc/transport.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::rpc {
+
+class SocketTransport : public Transport, private PayloadSource {
+ public:
+  // `socket` is connected, and its next byte, in either direction, begins a frame.
+  explicit SocketTransport(wire::UniqueFd socket);
+  // No other thread may use the transport any more.
+  ~SocketTransport() override;
+
+  Status Write(const OutgoingFrame& frame) override;
+  StatusOr<bool> TryWrite(const OutgoingFrame& frame) override;
+  Status WriteRest() override;
+  Status Read(IncomingFrame& frame) override;
+  Status BeginRead(IncomingFrame& frame) override;
+  Duration Waiting() const override;
+  void Cancel() override;
+
+ private:
+  // Writing.
+  void Begin(const OutgoingFrame& frame);
+  // Sends until the frame has been sent (returns true) or, with MSG_DONTWAIT, until the socket
+  // takes no more.
+  StatusOr<bool> SendParts(int flags);
+  void Advance(size_t bytes);
+  void ReleaseAll();
+
+  // Reading.
+  Status Receive(std::span<std::byte> to) override;
+  std::span<const std::byte> Lend(size_t bytes) override;
+  // Reads until the buffer holds at least `bytes`, which must fit into it.
+  Status Fill(size_t bytes);
+  // Reads at least one byte. While a payload is received, the wait counts for Waiting().
+  StatusOr<size_t> ReceiveSome(std::span<std::byte> to, int flags);
+  Status SkipPayload();
+  size_t buffered() const { return end_ - begin_; }
+
+  const wire::UniqueFd socket_;
+
+  // The frame being written.
+  std::string prefix_;
+  std::vector<iovec> parts_;
+  size_t next_part_ = 0;
+  std::vector<std::pair<void (*)(void*), void*>> releases_;
+
+  // Bytes [begin_, end_) of the buffer have arrived and were not used yet.
+  std::vector<std::byte> buffer_;
+  size_t begin_ = 0, end_ = 0;
+  std::vector<std::byte> large_prefix_;  // a header and table that exceed the buffer
+  size_t payload_ = 0;                   // bytes of the current frame's payload still to be taken
+  bool receiving_ = false;               // a payload
+  Status broken_;                        // why a payload is incomplete
+  std::atomic<int64_t> waiting_since_us_ = 0;  // 0: not waiting
+};
+
+}  // namespace tfjob::rpc

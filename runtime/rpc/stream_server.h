@@ -1,0 +1,64 @@
+// Serves the streams of a task that arrive on data connections. Each stream has a thread of its
+// own, which reads it until it ends. Private to this package.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
+#include "runtime/rpc/data_connection.h"
+#include "runtime/rpc/socket_transport.h"
+#include "runtime/rpc/transport.h"
+
+namespace tfjob::rpc {
+
+// A task opens one stream per server, and one with the leader of its group. Streams that a
+// predecessor of the task has left count too, until they are found to be broken.
+inline constexpr int kMostStreamsOfATask = 64;
+// Every stream takes a thread. A job has fewer tasks than this.
+inline constexpr int kMostStreams = 1 << 14;
+
+class StreamServer : public DataHandler {
+ public:
+  using Handlers = std::vector<std::pair<std::string, StreamHandler*>>;  // by service name
+
+  StreamServer(Identity identity, Handlers handlers);
+  // Breaks all streams.
+  ~StreamServer() override;
+
+  // Returns ResourceExhausted if the task, or all tasks together, have too many streams.
+  Status Admit(const Identity& peer, const std::string& channel) override;
+  // Begins to serve a stream.
+  void Accept(DataConnection connection) override;
+  // Lets open streams end until the timeout, then breaks the rest. Returns once no handler is used
+  // any more. Accept must not be called any more.
+  void Stop(Duration timeout);
+
+ private:
+  struct Stream {
+    Identity peer;
+    std::string address;
+    std::unique_ptr<SocketTransport> transport;  // null once the stream has ended
+    Thread thread;
+  };
+  using Streams = std::list<Stream>;
+
+  void Serve(const Stream& stream);
+  void End(Streams::iterator stream);
+  // Joins the threads of the streams that have ended.
+  void Reap();
+  StreamHandler* Find(const std::string& service) const;
+
+  const Identity identity_;
+  const Handlers handlers_;
+  Mutex mutex_;
+  CondVar changed_;
+  // Only the thread of an open stream uses it, except that Stop may cancel its transport.
+  Streams open_ ABSL_GUARDED_BY(mutex_), ended_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::rpc

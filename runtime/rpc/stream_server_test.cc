@@ -1,0 +1,175 @@
+// Tests the streams of a server, with peers that have proven the key and break the rules.
+#include "runtime/rpc/stream_server.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <random>
+
+#include "runtime/rpc/data_connection.h"
+#include "runtime/rpc/handshake.h"
+#include "runtime/rpc/message_memory.h"
+#include "runtime/rpc/server.h"
+#include "runtime/rpc/socket_connector.h"
+#include "runtime/rpc/socket_transport.h"
+
+namespace tfjob::rpc {
+namespace {
+
+constexpr uint16_t kHello = 0xFFF1;
+
+// Counts the streams that it was asked to serve.
+struct Counting : StreamHandler {
+  Status Admit(const Identity&) override { return OkStatus(); }
+  void Serve(const Identity&, const std::string&, Transport&) override { ++served; }
+  std::atomic<int> served = 0;
+};
+
+// Serves every stream until its peer ends it.
+struct Holding : Counting {
+  void Serve(const Identity&, const std::string&, Transport& transport) override {
+    ++served;
+    IncomingFrame frame;
+    while (transport.Read(frame).ok()) {
+    }
+  }
+};
+
+TEST(MessageMemory, IsHalfOfWhatTheProcessMayUseButEnoughForSomeMessages) {
+  EXPECT_EQ(MostMessageBytes(int64_t{16} << 30), int64_t{8} << 30);
+  EXPECT_EQ(MostMessageBytes(int64_t{256} << 20), int64_t{512} << 20);
+}
+
+TEST(MessageMemory, IsLimitedOverAllStreams) {
+  constexpr size_t kLarge = size_t{60} << 20;
+  MessageMemory memory(int64_t{100} << 20);
+  MessageMemory::Lease small(memory), first(memory);
+  EXPECT_EQ(small.Take(kSmallMessageBytes), OkStatus());
+  EXPECT_EQ(first.Take(kLarge), OkStatus());
+  {
+    MessageMemory::Lease second(memory);
+    EXPECT_EQ(second.Take(kLarge).code(), StatusCode::kResourceExhausted);
+  }
+  MessageMemory::Lease third(memory);
+  EXPECT_EQ(third.Take(size_t{40} << 20), OkStatus()) << "a refused message takes nothing";
+}
+
+class HostileStream : public testing::Test {
+ protected:
+  void Serve(StreamHandler& handler) {
+    server_ =
+        *Server::Start({.host = "127.0.0.1", .identity = self_, .streams = {{"echo", &handler}}});
+  }
+  std::string address() const { return StrCat("127.0.0.1:", server_->port()); }
+  // Opens a socket as `owner`, on which no frame has been sent.
+  StatusOr<DataConnection> Open(const Identity& owner) const {
+    return DialData(address(), kStreamChannel, owner, {}, 10s);
+  }
+  // Returns why a stream is refused that `caller` opens on a socket of `owner`.
+  Status Greet(const Identity& owner, const Identity& caller) const {
+    ASSIGN_OR_RETURN(DataConnection connection, Open(owner));
+    SocketTransport transport(std::move(connection.socket));
+    return Introduce(transport, "echo", caller).status();
+  }
+
+  const Identity self_{.job_uid = "job-a", .task_type = "ps"};
+  const Identity worker_{.job_uid = "job-a", .task_type = "worker", .task_index = 1};
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(HostileStream, CannotComeFromAnotherTaskThanItsSocket) {
+  Identity chief = worker_;
+  chief.task_type = "chief";
+  Counting handler;
+  Serve(handler);
+  EXPECT_EQ(Greet(worker_, chief),
+            FailedPrecondition("refused: the stream is of chief 1, but its connection was opened "
+                               "by worker 1"));
+  EXPECT_EQ(Greet(worker_, worker_), OkStatus());
+  server_->Shutdown(Duration(20s));
+  EXPECT_EQ(handler.served, 1);
+}
+
+TEST_F(HostileStream, HasALimitPerTask) {
+  Holding handler;
+  Serve(handler);
+  const auto connector = MakeSocketConnector();
+  std::vector<OpenStream> streams;
+  for (int i = 0; i < kMostStreamsOfATask; ++i) {
+    StatusOr<OpenStream> stream = connector->Connect(address(), "echo", worker_, 20s);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    streams.push_back(*std::move(stream));
+  }
+  EXPECT_EQ(connector->Connect(address(), "echo", worker_, 20s).status(),
+            ResourceExhausted(address(), ": refused: ps 0 already has 64 streams of worker 1"));
+  Identity other = worker_;
+  other.task_index = 2;
+  EXPECT_TRUE(connector->Connect(address(), "echo", other, 20s).ok());
+  // When a stream has ended, there is room for another.
+  streams.pop_back();
+  const Duration deadline = RealClock().Monotonic() + 20s;
+  Status status = ResourceExhausted("");
+  while (absl::IsResourceExhausted(status) && RealClock().Monotonic() < deadline) {
+    status = connector->Connect(address(), "echo", worker_, 20s).status();
+  }
+  EXPECT_EQ(status, OkStatus());
+}
+
+// Returns whether the task closes the connection within 20 s.
+bool IsClosed(const wire::UniqueFd& socket) {
+  char byte = 0;
+  return wire::AwaitSocket(socket.get(), POLLIN, RealClock().Monotonic() + 20s) &&
+         recv(socket.get(), &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+TEST_F(HostileStream, IsClosedIfItBeginsWithAnythingElse) {
+  Counting handler;
+  Serve(handler);
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    StatusOr<DataConnection> connection = Open(worker_);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    std::string bytes(kHeaderBytes + random() % 3000, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    // A count of segments that is possible would make the task wait for the table.
+    bytes[7] = '\x7f';
+    (void)send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    EXPECT_TRUE(IsClosed(connection->socket)) << round;
+  }
+  EXPECT_EQ(handler.served, 0);
+}
+
+TEST_F(HostileStream, CannotMakeATaskReadALargeGreeting) {
+  Counting handler;
+  Serve(handler);
+  StatusOr<DataConnection> connection = Open(worker_);
+  ASSERT_TRUE(connection.ok()) << connection.status();
+  std::string bytes;
+  const std::string large(1 << 20, 'x');
+  AppendPrefix(
+      {.header = {.type = kHello}, .segments = {{.bytes = std::as_bytes(std::span(large))}}},
+      bytes);
+  // The size alone, without the bytes, ends the stream.
+  (void)send(connection->socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  EXPECT_TRUE(IsClosed(connection->socket));
+  EXPECT_EQ(handler.served, 0);
+}
+
+TEST_F(HostileStream, IsBrokenByAServerThatShutsDown) {
+  Holding handler;
+  Serve(handler);
+  StatusOr<OpenStream> stream = MakeSocketConnector()->Connect(address(), "echo", worker_, 20s);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  StatusOr<DataConnection> silent = Open(worker_);
+  ASSERT_TRUE(silent.ok()) << silent.status();
+  server_->Shutdown(100ms);
+  IncomingFrame frame;
+  EXPECT_EQ(stream->transport->Read(frame).code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(IsClosed(silent->socket));
+  EXPECT_EQ(handler.served, 1);
+}
+
+}  // namespace
+}  // namespace tfjob::rpc
