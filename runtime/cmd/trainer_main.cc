@@ -8,6 +8,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,8 +102,10 @@ int ExitCode(const Status& status, const StopSource& stop) {
 
 Status Run(const Flags& flags, StopSource& stop) {
   train::TaskOptions options{.lone_address = GetEnv("TFJOB_ADDRESS").value_or("")};
-  options.device = GetEnv("TFJOB_DEVICE").value_or(options.device);
-  RETURN_IF_ERROR(Annotate(exec::DeviceByName(options.device).status(), "TFJOB_DEVICE"));
+  if (const std::optional<std::string> device = GetEnv("TFJOB_DEVICE")) {
+    RETURN_IF_ERROR(Annotate(exec::DeviceByName(*device).status(), "TFJOB_DEVICE"));
+    options.device = *device;
+  }
   ASSIGN_OR_RETURN(options.credentials.key, wire::TakeJobKey());
   ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());

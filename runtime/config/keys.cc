@@ -233,6 +233,13 @@ void AddRunKeys(std::vector<Key>& keys) {
       "ends at whichever limit is reached first. At least one of the two is required."));
   keys.push_back(Plain("max_steps", kInteger, Bind<&C::max_steps>(), 0,
                        "Number of global steps after which training ends; 0: no limit."));
+  keys.push_back({.path = "device",
+                  .type = kChoice,
+                  .binding = Bind<&C::device>(),
+                  .doc = "Where a task computes: [GPUs](gpu.md). `auto`: on a GPU if the task has "
+                         "one that can be used, otherwise on the CPU. `cuda`: on a GPU; it is an "
+                         "error if that is impossible.",
+                  .choices = {std::begin(kDeviceNames), std::end(kDeviceNames)}});
   keys.push_back(
       {.path = "on_non_finite",
        .type = kChoice,

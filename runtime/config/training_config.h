@@ -165,6 +165,13 @@ struct StrategyConfig {
 // Specifies what happens when a loss or a gradient is NaN or infinite.
 enum class OnNonFinite { kFail, kSkip, kContinue };
 
+// Specifies where a task computes.
+enum class DeviceKind { kAuto, kCpu, kCuda };
+inline constexpr const char* kDeviceNames[] = {"auto", "cpu", "cuda"};
+inline std::string_view Name(DeviceKind kind) {
+  return kDeviceNames[static_cast<int>(kind)];
+}
+
 struct EvalConfig {
   int64_t batch_size = 0;  // 0: the training batch size
   int64_t steps = 0;       // batches per pass; 0: all
@@ -194,6 +201,7 @@ struct TrainingConfig {
   int64_t epochs = 0;
   int64_t max_steps = 0;
   StrategyConfig strategy;
+  DeviceKind device = DeviceKind::kAuto;
   OnNonFinite on_non_finite = OnNonFinite::kFail;
   EvalConfig eval;
 

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "runtime/device/cpu_runtime.h"
+#include "runtime/exec/cuda_device.h"
 #include "runtime/exec/fake_device.h"
 #include "runtime/optimizer/apply_kernel.h"
 
@@ -21,15 +22,29 @@ std::shared_ptr<const kernels::KernelTable> HostKernels() {
   return *kTable;
 }
 
+// Returns a GPU if there is one that can be used, otherwise the CPU.
+Device AutomaticDevice(ThreadPool* pool) {
+  StatusOr<Device> gpu = CudaDevice(pool);
+  if (gpu.ok()) {
+    gpu->reason = "this machine has a GPU";
+    return *std::move(gpu);
+  }
+  Device cpu = CpuDevice(pool);
+  cpu.reason = Message(gpu.status());
+  return cpu;
+}
+
 }  // namespace
 
 Device CpuDevice(ThreadPool* pool) {
-  return Device{"/device:CPU:0", HostKernels(), pool, device::CpuRuntime(), RowStride};
+  return Device{"/device:CPU:0", HostKernels(), pool, device::CpuRuntime(), RowStride, ""};
 }
 
 StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool) {
   constexpr std::string_view kFake = "fake:";
   if (name == "cpu") return CpuDevice(pool);
+  if (name == "cuda") return CudaDevice(pool);
+  if (name == "auto") return AutomaticDevice(pool);
   if (name == "fake") return FakeDevice(/*seed=*/1, pool);
   uint64_t seed = 0;
   if (name.starts_with(kFake)) {
@@ -38,8 +53,8 @@ StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool) {
     const auto [parsed, error] = std::from_chars(digits.data(), end, seed);
     if (error == std::errc() && parsed == end) return FakeDevice(seed, pool);
   }
-  return InvalidArgument("device ", name, ": expected cpu, fake or fake:SEED, where SEED is a ",
-                         "number such as 7");
+  return InvalidArgument("device ", name, ": expected auto, cpu, cuda, fake or fake:SEED, where ",
+                         "SEED is a number such as 7");
 }
 
 int64_t RowStride(DType dtype, const Shape& shape) {

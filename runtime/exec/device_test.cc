@@ -27,7 +27,7 @@ TEST(DeviceByName, KnowsTheDevices) {
   for (const char* name : {"", "gpu", "fake:", "fake:x", "fake:1x", "fake:-1", "CPU"}) {
     EXPECT_EQ(Message(DeviceByName(name).status()),
               StrCat("device ", name,
-                     ": expected cpu, fake or fake:SEED, where SEED is a number "
+                     ": expected auto, cpu, cuda, fake or fake:SEED, where SEED is a number "
                      "such as 7"));
   }
 }

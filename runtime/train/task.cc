@@ -72,6 +72,19 @@ RunMark TaskContext::run() const {
   return {identity_.job_uid, identity_.attempt, settled ? Time() : start_};
 }
 
+StatusOr<exec::Device> TaskContext::device() {
+  const std::string name =
+      options_.device.empty() ? std::string(Name(config().device)) : options_.device;
+  StatusOr<exec::Device> device = exec::DeviceByName(name, pool());
+  if (!device.ok()) return Annotate(device.status(), "device");
+  if (!std::exchange(device_logged_, true)) {
+    const std::string reason =
+        device->reason.empty() ? StrCat("device: ", name, " was asked for") : device->reason;
+    kTrainLog.Info("the device that computes", {{"device", device->name}, {"reason", reason}});
+  }
+  return device;
+}
+
 StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
     std::vector<std::pair<std::string, rpc::StreamHandler*>> streams, rpc::DataHandler* on_data) {
   const std::string& clustered = options_.tf_config.cluster.address(options_.tf_config.task);

@@ -44,8 +44,8 @@ struct TaskOptions {
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
-  // The device that computes (exec::DeviceByName). For developers: users have only the CPU.
-  std::string device = "cpu";
+  // The device that computes (exec::DeviceByName), for developers; empty: the training file's.
+  std::string device;
   // Time between the request to stop and the end of the process by force.
   Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
@@ -79,8 +79,9 @@ class TaskContext {
   ProgressBoard& board() { return board_; }
   // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
-  // Returns the device for programs. Each call may return a device with memory of its own.
-  StatusOr<exec::Device> device() { return exec::DeviceByName(options_.device, pool()); }
+  // Returns the device for programs. Each call may return a device with memory of its own. The
+  // first call logs which one it is, and why.
+  StatusOr<exec::Device> device();
 
   // Starts the task's server on its port, with the progress service and `streams`. `on_data` takes
   // data connections; null: they are refused. Returns null if the task has no address.
@@ -96,6 +97,7 @@ class TaskContext {
   const Time start_;
   ProgressBoard board_;
   std::unique_ptr<ThreadPool> pool_;
+  bool device_logged_ = false;
   std::unique_ptr<grpc::Service, void (*)(grpc::Service*)> progress_;
 };
 
