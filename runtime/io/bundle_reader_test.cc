@@ -102,6 +102,24 @@ TEST_F(BundleReaderTest, ReadsRowsOfAMatrixThatStaysInTheFile) {
             "row 100: expected 0 to 99");
 }
 
+TEST_F(BundleReaderTest, ReadsPiecesOfATensorThatStaysInTheFile) {
+  const StatusOr<StoredTensor> stored = (*BundleReader::Open(prefix_))->Store("large");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  const auto size = static_cast<int64_t>(large_.num_bytes());
+  std::vector<std::byte> piece(1 << 20);
+  for (const int64_t offset : {int64_t{0}, int64_t{(5 << 20) + 1}, size - (1 << 20)}) {
+    ASSERT_EQ(stored->Read(offset, piece), OkStatus());
+    EXPECT_TRUE(
+        std::ranges::equal(piece, large_.bytes().subspan(static_cast<size_t>(offset), 1 << 20)));
+  }
+  EXPECT_EQ(stored->Read(size, {}), OkStatus());
+  EXPECT_EQ(Message(stored->Read(size - 1, piece)),
+            StrCat("expected bytes of a tensor of ", size, " bytes, got ", piece.size(),
+                   " from byte ", size - 1));
+  EXPECT_EQ(stored->Read(-1, {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(stored->Read(INT64_MAX, piece).code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(BundleReaderTest, StoresNoTensorThatIsDamaged) {
   Damage(5 << 20);
   const auto reader = *BundleReader::Open(prefix_);

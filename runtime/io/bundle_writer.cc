@@ -76,29 +76,49 @@ StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(std::string prefix,
 
 Status BundleWriter::Add(const std::string& name, DType dtype, const Shape& shape,
                          std::span<const std::byte> bytes) {
-  ENFORCE(data_ != nullptr, "Add after Finish");
   ENFORCE(bytes.size() == static_cast<size_t>(shape.num_elements()) * SizeOf(dtype),
           "as many bytes as the shape holds");
+  RETURN_IF_ERROR(Begin(name, dtype, shape));
+  return Append(bytes);
+}
+
+Status BundleWriter::Begin(const std::string& name, DType dtype, const Shape& shape) {
+  ENFORCE(data_ != nullptr, "a tensor after Finish");
+  ENFORCE(missing_ == 0, "the tensor before is complete");
   if (name.empty()) return InvalidArgument("a tensor of a checkpoint needs a name");
   if (entries_.contains(name))
     return AlreadyExists("checkpoint ", prefix_, ": two tensors are named ", name);
-  BundleEntryProto entry;
-  entry.set_dtype(static_cast<int>(dtype));
-  entry.mutable_shape();  // written even when empty
-  for (int64_t dim : shape.dims()) entry.mutable_shape()->add_dim()->set_size(dim);
-  entry.set_offset(size_);
-  entry.set_size(static_cast<int64_t>(bytes.size()));
-  uint32_t crc = 0;
+  name_ = name;
+  crc_ = 0;
+  missing_ = shape.num_elements() * static_cast<int64_t>(SizeOf(dtype));
+  entry_ = std::make_unique<BundleEntryProto>();
+  entry_->set_dtype(static_cast<int>(dtype));
+  entry_->mutable_shape();  // written even when empty
+  for (int64_t dim : shape.dims()) entry_->mutable_shape()->add_dim()->set_size(dim);
+  entry_->set_offset(size_);
+  entry_->set_size(missing_);
+  if (missing_ == 0) EndTensor();
+  return OkStatus();
+}
+
+Status BundleWriter::Append(std::span<const std::byte> bytes) {
+  ENFORCE(bytes.size() <= static_cast<size_t>(missing_), "no more bytes than the shape holds");
   while (!bytes.empty()) {
     const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kBytesPerAppend));
-    crc = ExtendCrc32c(crc, piece);
+    crc_ = ExtendCrc32c(crc_, piece);
     RETURN_IF_ERROR(data_->Append({reinterpret_cast<const char*>(piece.data()), piece.size()}));
     size_ += static_cast<int64_t>(piece.size());
+    missing_ -= static_cast<int64_t>(piece.size());
     bytes = bytes.subspan(piece.size());
+    if (missing_ == 0) EndTensor();
   }
-  entry.set_crc32c(MaskCrc(crc));
-  entries_.emplace(name, entry.SerializeAsString());
   return OkStatus();
+}
+
+void BundleWriter::EndTensor() {
+  entry_->set_crc32c(MaskCrc(crc_));
+  entries_.emplace(std::move(name_), entry_->SerializeAsString());
+  entry_.reset();
 }
 
 Status BundleWriter::Add(const std::string& name, const Tensor& tensor) {
@@ -132,6 +152,7 @@ Status BundleWriter::RemoveOldIndex() {
 
 Status BundleWriter::Finish() {
   ENFORCE(data_ != nullptr, "Finish twice");
+  ENFORCE(missing_ == 0, "the last tensor is complete");
   RETURN_IF_ERROR(data_->Sync());
   RETURN_IF_ERROR(WriteIndex());
   RETURN_IF_ERROR(RemoveOldIndex());

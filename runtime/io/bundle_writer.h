@@ -9,6 +9,7 @@
 // exists, the checkpoint is therefore complete, even after a power failure. Not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -20,6 +21,8 @@
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::io {
+
+class BundleEntryProto;
 
 std::string DataFileName(const std::string& prefix, int shard, int shards);
 std::string IndexFileName(const std::string& prefix);
@@ -37,11 +40,16 @@ class BundleWriter {
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);
+  // Begins a tensor whose dense values follow in any number of pieces, which Append writes. They
+  // must be complete before the next Begin, Add or Finish. Errors as for Add.
+  Status Begin(const std::string& name, DType dtype, const Shape& shape);
+  Status Append(std::span<const std::byte> piece);
 
   Status Finish();
 
  private:
   BundleWriter(std::string prefix, FileSystem& files);
+  void EndTensor();
   Status WriteIndex();
   Status RemoveOldIndex();
 
@@ -53,6 +61,11 @@ class BundleWriter {
   std::unique_ptr<OutputFile> data_;
   int64_t size_ = 0;                            // of the data file
   std::map<std::string, std::string> entries_;  // name → serialised BundleEntryProto
+  // The tensor being written: its name, its entry, the checksum so far, and the bytes to come.
+  std::string name_;
+  std::unique_ptr<BundleEntryProto> entry_;
+  uint32_t crc_ = 0;
+  int64_t missing_ = 0;
   // The files that the destructor removes.
   std::vector<std::string> unfinished_;
 };

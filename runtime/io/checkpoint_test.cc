@@ -44,6 +44,43 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_TRUE(absl::IsNotFound((*reader)->Read("bias").status()));
 }
 
+TEST_F(CheckpointTest, PiecesMakeTheSameFilesAsWholeTensors) {
+  Tensor large(DType::kFloat32, {300'000});
+  for (size_t i = 0; i < 300'000; ++i) large.data<float>()[i] = static_cast<float>(i * i % 1013);
+  for (const size_t piece : {size_t{0}, size_t{40}, size_t{300'004}, size_t{2'000'000}}) {
+    const std::string prefix = StrCat(folder_, "/pieces-", piece);
+    auto writer = *BundleWriter::Create(prefix);
+    ASSERT_EQ(writer->Add("before", Tensor::Scalar<int64_t>(5)), OkStatus());
+    if (piece == 0) {
+      ASSERT_EQ(writer->Add("large", large), OkStatus());
+      ASSERT_EQ(writer->Add("none", Tensor(DType::kFloat32, {0, 3})), OkStatus());
+    } else {
+      ASSERT_EQ(writer->Begin("large", DType::kFloat32, large.shape()), OkStatus());
+      for (std::span<const std::byte> left = large.bytes(); !left.empty();) {
+        const size_t count = std::min(left.size(), piece);
+        ASSERT_EQ(writer->Append(left.first(count)), OkStatus());
+        left = left.subspan(count);
+      }
+      ASSERT_EQ(writer->Begin("none", DType::kFloat32, {0, 3}), OkStatus());
+    }
+    EXPECT_TRUE(absl::IsAlreadyExists(writer->Begin("large", DType::kFloat32, {1})));
+    ASSERT_EQ(writer->Add("after", Tensor::Scalar<int64_t>(6)), OkStatus());
+    ASSERT_EQ(writer->Finish(), OkStatus());
+    const std::string whole = StrCat(folder_, "/pieces-0");
+    EXPECT_EQ(*ReadFile(IndexFileName(prefix)), *ReadFile(IndexFileName(whole)));
+    EXPECT_EQ(*ReadFile(DataFileName(prefix, 0, 1)), *ReadFile(DataFileName(whole, 0, 1)));
+  }
+}
+
+TEST_F(CheckpointTest, ATensorThatIsIncompleteLeavesNothing) {
+  {
+    auto writer = *BundleWriter::Create(folder_ + "/part");
+    ASSERT_EQ(writer->Begin("a", DType::kFloat32, {10}), OkStatus());
+    ASSERT_EQ(writer->Append(std::as_bytes(std::span("1234567"))), OkStatus());
+  }
+  EXPECT_TRUE(ListDirectory(folder_)->empty());
+}
+
 // The header must have the bytes observed in files written by TensorFlow: one shard, producer 1.
 TEST_F(CheckpointTest, IndexHoldsTensorFlowsHeaderBytes) {
   Save(7);

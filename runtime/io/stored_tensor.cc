@@ -5,6 +5,15 @@
 
 namespace tfjob::io {
 
+Status StoredTensor::Read(int64_t offset, std::span<std::byte> to) const {
+  const int64_t bytes = shape_.num_elements() * static_cast<int64_t>(SizeOf(dtype_));
+  if (offset < 0 || offset > bytes || to.size() > static_cast<size_t>(bytes - offset)) {
+    return InvalidArgument("expected bytes of a tensor of ", bytes, " bytes, got ", to.size(),
+                           " from byte ", offset);
+  }
+  return file_->Read(offset_ + offset, to);
+}
+
 Status StoredTensor::ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const {
   if (shape_.rank() != 2) return InvalidArgument("expected a matrix, got ", shape_.ToString());
   const size_t row = static_cast<size_t>(shape_.dim(1)) * SizeOf(dtype_);

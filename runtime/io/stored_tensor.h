@@ -26,6 +26,10 @@ class StoredTensor {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
+  // Reads the bytes of the dense values from byte `offset` on. Returns InvalidArgument for bytes
+  // that the tensor does not have, and the error of a read that fails.
+  Status Read(int64_t offset, std::span<std::byte> to) const;
+
   // Reads rows of a matrix into `rows`, one after the other. `indices` are their numbers, followed
   // by -1 for rows that do not count and are left as they are. Returns InvalidArgument for a number
   // of a row that the matrix does not have, or a tensor that is no matrix, and the error of a read
