@@ -6,7 +6,7 @@
 // frame is one message, and in a pipe one entry of the queue):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
 //   table    24 bytes per segment: u32 index, u32 flags, u64 offset, u64 length
-//   payload  the segments' bytes, one after the other
+//   payload  the segments' bytes, in order
 // The service defines the meaning of type, flags, sequence, step, value, index and offset. Types
 // from 0xFF00 up are reserved for the connection and the handshake.
 #pragma once
