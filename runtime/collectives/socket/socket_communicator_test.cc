@@ -417,6 +417,20 @@ TEST(SocketCommunicator, APeerAnnouncesAnOperationOnce) {
   EXPECT_EQ(FacedWith(Join({frame, frame})), DataLoss("rank 1 announced operation 1 again"));
 }
 
+TEST(SocketCommunicator, APeerAnnouncesFewOperations) {
+  std::vector<std::vector<std::byte>> frames;
+  for (int64_t operation = 2; operation < 67; ++operation) {
+    frames.push_back(FrameOf({.kind = FrameKind::kCall,
+                              .call = {.operation = Operation::kBarrier},
+                              .operation = operation},
+                             ""));
+  }
+  EXPECT_EQ(FacedWith(Join(frames)),
+            DataLoss("rank 1 announced more than 64 operations while rank 0 was in operation 1"));
+  frames.pop_back();
+  EXPECT_EQ(FacedWith(Join(frames)).code(), StatusCode::kUnavailable);  // its connection has ended
+}
+
 TEST(SocketCommunicator, ReasonsOfPeersAreBoundedAndPrintable) {
   const std::string text = "\x1b[31mred\n";
   const FrameHeader header{

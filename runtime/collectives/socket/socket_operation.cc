@@ -116,6 +116,7 @@ Status SocketOperations::CheckWhatHasArrived() {
   for (int rank = 0; rank < ranks(); ++rank) {
     Peer& peer = peers_[static_cast<size_t>(rank)];
     if (!peer.link) continue;
+    peer.announcements = 0;
     if (peer.link->header()) RETURN_IF_ERROR(CheckHeader(rank, *peer.link->header()));
     if (peer.announced == operation_) {
       RETURN_IF_ERROR(CheckAnnounced(rank, peer.announced, peer.announced_call));
@@ -278,6 +279,10 @@ Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
   // A peer that repeats itself would keep this rank busy.
   if (header.operation <= peer.announced) {
     return DataLoss(NameOf(rank), " announced operation ", header.operation, " again");
+  }
+  if (++peer.announcements > kMostAnnouncements) {
+    return DataLoss(NameOf(rank), " announced more than ", kMostAnnouncements, " operations while ",
+                    NameOf(rank_), " was in operation ", operation_);
   }
   peer.announced = header.operation;
   peer.announced_call = header.call;

@@ -51,11 +51,15 @@ class SocketOperations {
     // The operation in which it last said that it waits; this rank may not have reached it yet.
     int64_t announced = 0;
     Call announced_call;
-    int64_t heard = 0;   // the latest operation of which it has sent a frame
-    bool moved = false;  // data have moved since this rank last waited for it
+    int announcements = 0;  // since this rank's operation began
+    int64_t heard = 0;      // the latest operation of which it has sent a frame
+    bool moved = false;     // data have moved since this rank last waited for it
   };
   // The last calls of this rank, to be compared with those that others announce.
   static constexpr size_t kRemembered = 8;
+  // A peer announces an operation only if it waits in it for a while, and all ranks take part in
+  // the same operations, so it announces few before this rank has finished its own.
+  static constexpr int kMostAnnouncements = 64;
 
   Status CheckWhatHasArrived();
   StatusOr<bool> Move(int rank);
