@@ -339,9 +339,12 @@ std::unique_ptr<collectives::Endpoint> MakeEndpointOfTask(const TrainingTask& ta
       .identity = task.identity,
       .credentials = task.credentials,
       .make_communicator = [transport = ChoiceOf(task.config.transport)](
-                               int rank, std::vector<wire::UniqueFd> sockets) {
-        return collectives::MakeTaskCommunicator(
-            {.rank = rank, .sockets = std::move(sockets), .transport = transport});
+                               int rank, std::vector<wire::UniqueFd> sockets,
+                               const collectives::Interrupt& interrupt) {
+        return collectives::MakeTaskCommunicator({.rank = rank,
+                                                  .sockets = std::move(sockets),
+                                                  .transport = transport,
+                                                  .interrupt = interrupt});
       }};
   for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config)) {
     options.tasks.push_back({.type = trains.type,

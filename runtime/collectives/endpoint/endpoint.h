@@ -18,6 +18,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/interrupt.h"
 #include "runtime/collectives/membership/group.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/data_connection.h"
@@ -38,9 +39,10 @@ struct GroupTask {
 
 // Makes the communicator of a generation. `sockets` has one entry per rank: a connected,
 // non-blocking socket to that rank, on which nothing has been sent or read since the hello. The
-// entry of `rank` itself is empty.
+// entry of `rank` itself is empty. A factory that waits for other ranks asks `interrupt` meanwhile,
+// which returns an error once the generation has ended or this task was asked to stop.
 using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>>(
-    int rank, std::vector<wire::UniqueFd> sockets)>;
+    int rank, std::vector<wire::UniqueFd> sockets, const Interrupt& interrupt)>;
 
 struct EndpointOptions {
   rpc::Identity identity;        // of this task

@@ -232,11 +232,13 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
                                        FormatDuration(options.exchange_timeout), ": ", culprit));
 }
 
+// The reason reaches the others, too. They go on without this task, so it must not be an error that
+// ends them.
 void Endpoint::State::EndAtDeadline(Duration now) {
   if (!abort_at || now < *abort_at) return;
   abort_at.reset();
-  communicator->Abort(
-      DeadlineExceeded("this task must end, and the others did not answer in time"));
+  communicator->Abort(Unavailable(Describe(MemberOf(options.tasks[static_cast<size_t>(task)])),
+                                  " must end, and did not get an answer in time"));
 }
 
 void Endpoint::State::SayStuck() {

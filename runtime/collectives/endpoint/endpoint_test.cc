@@ -1,6 +1,8 @@
 // Tests groups whose tasks run in one process, with real servers and sockets on loopback.
 #include "runtime/collectives/endpoint/endpoint.h"
 
+#include <latch>
+
 #include "runtime/collectives/endpoint/test_tasks.h"
 #include "runtime/state/run_failure.h"
 
@@ -141,10 +143,47 @@ TEST_F(EndpointTest, AnyTaskCanEndTheJobWithAFailure) {
   EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
 }
 
-TEST_F(EndpointTest, ALastExchangeHasALimit) {
-  JoinAll();
-  At(1).group().AbortAfter(300ms);
-  EXPECT_EQ(At(1).generation().communicator->Barrier().code(), StatusCode::kDeadlineExceeded);
+// Waits for other ranks until it is interrupted, as the making of shared memory may.
+StatusOr<std::unique_ptr<Communicator>> WaitForInterrupt(int, std::vector<wire::UniqueFd> sockets,
+                                                         const Interrupt& interrupt) {
+  const auto other = std::ranges::find_if(sockets, &wire::UniqueFd::valid);
+  const auto deadline = RealClock().Monotonic() + 20s;
+  while (RealClock().Monotonic() < deadline) {
+    RETURN_IF_ERROR(interrupt());
+    (void)wire::AwaitSocket(other->get(), POLLPRI, RealClock().Monotonic() + 10ms);
+  }
+  return DeadlineExceeded("not interrupted");
+}
+
+class UnfinishedCommunicatorTest : public EndpointTest {
+ protected:
+  void SetUp() override {
+    make_communicator_ = [this](int rank, std::vector<wire::UniqueFd> sockets,
+                                const Interrupt& interrupt) {
+      making_.count_down();
+      auto made = WaitForInterrupt(rank, std::move(sockets), interrupt);
+      EXPECT_EQ(made.status().code(), StatusCode::kUnavailable) << made.status();
+      made_.count_down();
+      return made;
+    };
+    EndpointTest::SetUp();
+  }
+  std::latch making_{3}, made_{3};
+};
+
+// Worker 1 is asked to end. The others leave the generation, and wait for its replacement.
+TEST_F(UnfinishedCommunicatorTest, AStopEndsTheMakingOfCommunicatorsOnAllTasks) {
+  std::thread stopper([&] {
+    making_.wait();
+    At(2).Stop();
+    made_.wait();
+    At(0).Stop();
+    At(1).Stop();
+  });
+  for (const Status& joined : All([](TestTask& task) { return task.Join(7); })) {
+    EXPECT_EQ(joined.code(), StatusCode::kCancelled) << joined;
+  }
+  stopper.join();
 }
 
 TEST_F(EndpointTest, TakesOneDataSocketPerMemberAndNoneOfStrangers) {
@@ -228,6 +267,27 @@ TEST_F(SocketGroupTest, SumsBeforeAndAfterAMemberIsReplaced) {
         << results[i];
   }
   Start(1);
+  JoinAll();
+  ExpectSum();
+}
+
+// The chief does not take part in the last exchange of worker 0.
+TEST_F(SocketGroupTest, ALastExchangeHasALimitAndEndsNoOtherTask) {
+  JoinAll();
+  ExpectSum();
+  std::vector<Status> results(3);
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    waiting.emplace_back([&, i] { results[i] = Sum(At(i)); });
+  }
+  At(1).group().AbortAfter(300ms);
+  for (std::thread& thread : waiting) thread.join();
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    EXPECT_EQ(results[i].code(), StatusCode::kUnavailable) << results[i];
+    EXPECT_NE(Message(results[i]).find(StrCat("worker 0 (", tasks_[1].address, ") must end")),
+              std::string::npos)
+        << results[i];
+  }
   JoinAll();
   ExpectSum();
 }

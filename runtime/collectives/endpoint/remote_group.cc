@@ -54,6 +54,14 @@ class RemoteGroup : public Group {
   StatusOr<Begun> AwaitGeneration() ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Makes the communicator and hands it over. Returns Unavailable if the generation has ended.
   StatusOr<Generation> Begin(Begun begun) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  bool Goes(int64_t generation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
+    return state_->member.phase() == GroupMember::Phase::kGoing &&
+           state_->channel.generation == generation;
+  }
+  // Returns why it makes no sense to connect the ranks of this generation any more, or OK.
+  Status WhyNotBegin(int64_t generation) ABSL_LOCKS_EXCLUDED(state_->mutex);
+  // Tells the leader that this task ends. Returns Cancelled.
+  Status DepartInWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
   void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Hands the communicator of a generation over, unless the generation has ended.
   std::unique_ptr<Communicator> Adopt(const Generation& generation,
@@ -111,33 +119,41 @@ StatusOr<RemoteGroup::Begun> RemoteGroup::AwaitGeneration() {
       }
       state_->changed.WaitFor(state_->mutex, kPoll);
     }
-    if (Stopped()) {
-      MutexLock lock(state_->mutex);
-      state_->member.Depart();
-      state_->Pump();
-      return Cancelled("this task was asked to stop while it waited for its group");
-    }
+    if (Stopped()) return DepartInWait();
     ReportWait();
   }
 }
 
 StatusOr<Generation> RemoteGroup::Begin(Begun begun) {
   Generation& generation = begun.generation;
-  StatusOr<std::unique_ptr<Communicator>> made =
-      state_->options.make_communicator(generation.rank, std::move(begun.sockets));
+  StatusOr<std::unique_ptr<Communicator>> made = state_->options.make_communicator(
+      generation.rank, std::move(begun.sockets),
+      [this, number = generation.number] { return WhyNotBegin(number); });
+  if (!made.ok() && Stopped()) return DepartInWait();
   if (!made.ok()) return state_->Failed(generation.number, generation.members, made.status());
   generation.communicator = Adopt(generation, *std::move(made));
   if (generation.communicator == nullptr) return Unavailable("the generation has ended");
   return std::move(generation);
 }
 
+Status RemoteGroup::WhyNotBegin(int64_t generation) {
+  if (Stopped()) return Unavailable("this task was asked to stop");
+  MutexLock lock(state_->mutex);
+  return Goes(generation) ? OkStatus() : Unavailable("the generation has ended");
+}
+
+Status RemoteGroup::DepartInWait() {
+  MutexLock lock(state_->mutex);
+  state_->member.Depart();
+  state_->Pump();
+  return Cancelled("this task was asked to stop while it waited for its group");
+}
+
 std::unique_ptr<Communicator> RemoteGroup::Adopt(const Generation& generation,
                                                  std::unique_ptr<Communicator> made) {
   std::shared_ptr<Communicator> communicator = std::move(made);
   MutexLock lock(state_->mutex);
-  const bool goes = state_->member.phase() == GroupMember::Phase::kGoing &&
-                    state_->channel.generation == generation.number;
-  if (!goes) return nullptr;
+  if (!Goes(generation.number)) return nullptr;
   state_->communicator = communicator;
   auto on_failure = [state = state_, number = generation.number, members = generation.members](
                         const Status& why) { return state->Failed(number, members, why); };
@@ -164,7 +180,7 @@ void RemoteGroup::ReportWait() {
 
 bool RemoteGroup::TaskWaits() {
   MutexLock lock(state_->mutex);
-  return state_->machine != nullptr && state_->machine->TaskWaits();
+  return state_->machine != nullptr && state_->machine->TaskWaits(RealClock().Monotonic());
 }
 
 void RemoteGroup::AbortAfter(Duration time) {

@@ -104,12 +104,14 @@ class BarrierCommunicator : public Communicator {
 };
 
 inline StatusOr<std::unique_ptr<Communicator>> MakeBarriers(int rank,
-                                                            std::vector<wire::UniqueFd> sockets) {
+                                                            std::vector<wire::UniqueFd> sockets,
+                                                            const Interrupt&) {
   return std::make_unique<BarrierCommunicator>(rank, std::move(sockets));
 }
 
 inline StatusOr<std::unique_ptr<Communicator>> MakeSockets(int rank,
-                                                           std::vector<wire::UniqueFd> sockets) {
+                                                           std::vector<wire::UniqueFd> sockets,
+                                                           const Interrupt&) {
   return MakeSocketCommunicator({.rank = rank, .sockets = std::move(sockets)});
 }
 

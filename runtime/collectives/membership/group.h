@@ -80,7 +80,7 @@ class Group {
   // should then finish their step, drop the communicator and join again. On other tasks, returns
   // false. Returns at once.
   virtual bool TaskWaits() = 0;
-  // Aborts the communicator of the current generation with DeadlineExceeded if it is still in use
+  // Aborts the communicator of the current generation with Unavailable if it is still in use
   // after this time. For a task that must end soon, and has a last exchange with the others.
   virtual void AbortAfter(Duration time) = 0;
   // Announces that this task makes no further steps. The others do not wait for it.

@@ -103,6 +103,7 @@ Status Leader::Connect(Duration now, int task, int64_t incarnation, SessionId se
   if (restarted) {
     seat.rivals.insert(seat.member.incarnation);
     seat.left = seat.departed = seat.survives = false;
+    seat.pause = seat.paused_until = Duration(0);
   }
   if (seat.session != 0) {
     output_.closed.push_back(seat.session);
@@ -185,6 +186,8 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   const auto found = std::ranges::find_if(
       seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
   if (found == seats_.end()) return;
+  // A member that knew of a newer leader would not have connected with this one.
+  if (found == seats_.begin() && process.incarnation == found->member.incarnation) return;
   if (!process.replaced) {
     found->rivals.insert(process.incarnation);
     if (has_begun_) NoteRivals(*found);
@@ -206,7 +209,8 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   } else if (!rules_.shrinks) {
     Withdraw(StrCat(Describe(seat.member), " joins"));
   }
-  number_ = std::max(number_, join.last_generation);
+  // A generation that is under way keeps its number.
+  heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;
   seat.join = join;
   seat.member.step = join.step;
@@ -262,9 +266,10 @@ bool Leader::EndIsKnown() const {
          });
 }
 
-bool Leader::TaskWaits() const {
-  return phase_ == Phase::kGoing &&
-         std::ranges::any_of(seats_, [](const Seat& seat) { return seat.join.has_value(); });
+bool Leader::TaskWaits(Duration now) const {
+  return phase_ == Phase::kGoing && std::ranges::any_of(seats_, [&](const Seat& seat) {
+           return TakesPart(now, seat, rules_.shrinks);
+         });
 }
 
 // ---- generations
@@ -308,8 +313,10 @@ void Leader::Proceed(Duration now) {
     source_ = formed_source_;
     for (Seat& seat : seats_) {
       seat.was_member = seat.survives = seat.rank >= 0;
-      if (seat.was_member) NoteRivals(seat);
-      if (seat.was_member) Send(seat, GoOrder{number_});
+      if (!seat.was_member) continue;
+      seat.pause = seat.paused_until = Duration(0);
+      NoteRivals(seat);
+      Send(seat, GoOrder{number_});
     }
   }
   NoteMissing(now);
@@ -319,11 +326,13 @@ void Leader::Proceed(Duration now) {
 void Leader::Form(Duration now) {
   phase_ = Phase::kConnecting;
   formed_ = now;
-  FormOrder order{.generation = ++number_, .members = {}, .replaced = Replaced()};
+  number_ = std::max(number_, heard_) + 1;
+  FormOrder order{.generation = number_, .members = {}, .replaced = Replaced()};
   std::vector<int64_t> requests;
+  const bool may_shrink = MayShrink();
   for (size_t index = 0; index < seats_.size(); ++index) {
     Seat& seat = seats_[index];
-    if (!seat.join) continue;
+    if (!TakesPart(now, seat, may_shrink)) continue;
     seat.rank = static_cast<int>(order.members.size());
     seat.ready = false;
     requests.push_back(seat.join->request);
@@ -347,10 +356,22 @@ void Leader::Tick(Duration now) {
     if (seat.wait && now - seat.reported >= rules_.report_lasts) seat.wait.reset();
   }
   if (phase_ == Phase::kConnecting && now - formed_ >= rules_.connect_patience) {
-    Withdraw(StrCat("the members did not connect with each other within ",
-                    FormatDuration(rules_.connect_patience), "; missing: ", awaited_.text));
+    GiveUpConnecting(now);
   }
   Proceed(now);
+}
+
+// The members of the last generation were connected with each other, so a task that is new among
+// them is the likely reason, unless it has all of its connections.
+void Leader::GiveUpConnecting(Duration now) {
+  for (const size_t index : ranks_) {
+    Seat& seat = seats_[index];
+    if (index == 0 || seat.survives || seat.ready || !has_begun_) continue;
+    seat.pause = std::clamp(2 * seat.pause, rules_.pause_after_failure, rules_.longest_pause);
+    seat.paused_until = now + seat.pause;
+  }
+  Withdraw(StrCat("the members did not connect with each other within ",
+                  FormatDuration(rules_.connect_patience), "; missing: ", awaited_.text));
 }
 
 // ---- what the group waits for

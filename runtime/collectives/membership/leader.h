@@ -6,7 +6,8 @@
 // The first generation of a leader's process has all tasks that have not left. If the rules let the
 // group shrink, it later goes on with those that are there, provided that they are more than half
 // of the last generation, or exactly half: the leader is always one of them. Members that have said
-// that they end do not count. A task that comes back waits until the others join again.
+// that they end do not count. A task that comes back waits until the others join again. If they
+// cannot connect with it, they go on without it, and try again after a pause.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
@@ -36,6 +37,10 @@ struct LeaderRules {
   bool shrinks = false;
   // How long a group that shrinks waits for a member whose session was lost to connect again.
   Duration lost_patience{1s};
+  // How long a group that shrinks does without a task that came back, but with which the others
+  // could not connect. Doubled after each further attempt, up to the longest pause.
+  Duration pause_after_failure{20s};
+  Duration longest_pause{5min};
 };
 
 // A stream of a member to the leader. The caller chooses the numbers, which it never reuses.
@@ -71,8 +76,9 @@ class Leader {
   // Returns whether the end of the job has reached every task but the first that is connected, or
   // was a member of the latest generation and will connect again.
   bool EndIsKnown() const;
-  // Returns whether a generation goes and another task waits to join the next one.
-  bool TaskWaits() const;
+  // Returns whether a generation goes and another task waits to join the next one. A task that is
+  // in a pause (LeaderRules) does not count.
+  bool TaskWaits(Duration now) const;
   // Names the tasks that the group waits for, as the members were told.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
@@ -97,7 +103,9 @@ class Leader {
     bool was_member = false;
     bool survives = false;  // was_member, and it is still the same process
     Duration lost{0};       // when the session was lost
-    int rank = -1;          // in the generation; -1: not a member
+    // The others could not connect with it, and do without it for `pause`, until `paused_until`.
+    Duration pause{0}, paused_until{0};
+    int rank = -1;  // in the generation; -1: not a member
     bool ready = false;
     std::optional<RankWait> wait;
     Duration reported{0};
@@ -123,8 +131,14 @@ class Leader {
   void Proceed(Duration now);
   void RefuseMisfits();
   void Form(Duration now);
+  // Withdraws a generation whose members have not connected in time.
+  void GiveUpConnecting(Duration now);
   // Returns whether the tasks that are there, or will soon join, may go on without the others.
   bool MayShrink() const;
+  // Returns whether the task takes part in the generation that forms next.
+  bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
+    return seat.join && !(may_shrink && now < seat.paused_until);
+  }
   // Returns whether a task that has joined has the state with which the last generation began, or a
   // newer one.
   bool HasLatestState() const;
@@ -139,7 +153,8 @@ class Leader {
   Phase phase_ = Phase::kGathering;
   bool has_begun_ = false;     // a generation has begun
   Member source_;              // of the latest generation that has begun
-  int64_t number_ = 0;         // of the latest generation that any member knows of
+  int64_t number_ = 0;         // of the latest generation
+  int64_t heard_ = 0;          // the highest number that any member knows of
   std::vector<size_t> ranks_;  // the seats of the generation, by rank
   Duration formed_{0};
   Member formed_source_;  // of the latest generation

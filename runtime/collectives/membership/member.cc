@@ -246,10 +246,17 @@ AwaitedNotice GroupMember::Awaited() const {
     return notice;
   }
   AwaitedNotice notice = awaited_;
+  const bool all = phase_ == Phase::kReady;
+  if (notice.text.empty() && !all) {
+    // All tasks that the leader needs are there; this one waits for the end of their step.
+    return {.peers = leader_.task,
+            .address = leader_.address,
+            .text = StrCat("waits for the group, which trains without this task: ",
+                           Describe(leader_), " forms its next generation")};
+  }
   if (notice.text.empty()) {
     notice = {.peers = leader_.task, .address = leader_.address, .text = Describe(leader_)};
   }
-  const bool all = phase_ == Phase::kReady;
   notice.text =
       StrCat("waits for ", notice.text, all ? " to connect with the group" : " to join the group");
   return notice;

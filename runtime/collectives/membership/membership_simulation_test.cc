@@ -155,7 +155,7 @@ class GroupSimulation : private SimulatedGroup {
   void TrainOnce(const std::vector<Process*>& group) {
     if (shared_.insert(group[0]->channel).second) return ShareState(group);
     const std::unique_ptr<Leader>& leader = group[0]->leader;
-    if (leader != nullptr && leader->TaskWaits()) {
+    if (leader != nullptr && leader->TaskWaits(now_)) {
       for (const Process* process : group) {
         In(process->incarnation, [this](Process& p) { JoinAgain(p); });
       }

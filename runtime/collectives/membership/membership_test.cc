@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
 #include "runtime/collectives/membership/leader.h"
 #include "runtime/collectives/membership/member.h"
 #include "runtime/collectives/membership/socket_intake.h"
@@ -73,22 +76,60 @@ TEST(Messages, SurviveTheWire) {
 }
 
 TEST(Messages, AreRefusedIfTheyAreNotMessages) {
-  for (const char* text :
-       {"", "[]", "7", R"({"kind":"jump"})", R"({"kind":"ready"})",
-        R"({"kind":"ready","generation":0})",
-        R"({"kind":"ready","generation":9223372036854775807})",
-        R"({"kind":"join","step":-2,"agreement":"","lastGeneration":0})",
-        R"({"kind":"wait","generation":1,"operation":0,"name":"","on":20000,"microseconds":0})"}) {
+  for (const char* text : {"", "[]", "7", "{}", R"({"kind":"jump"})", R"({"kind":"ready"})"}) {
     EXPECT_EQ(DecodeToLeader(text).status().code(), StatusCode::kDataLoss) << text;
-  }
-  for (
-      const char* text :
-      {"{}", R"({"kind":"form","generation":1,"source":0,"members":[]})",
-       R"({"kind":"form","generation":1,"source":1,"members":[{"task":"a","address":"b","incarnation":1,"step":0}]})",
-       R"({"kind":"end","failed":1,"words":""})"}) {
     EXPECT_EQ(DecodeToMember(text).status().code(), StatusCode::kDataLoss) << text;
   }
   EXPECT_FALSE(DecodeToLeader(std::string(kMostMessageBytes + 1, ' ')).ok());
+}
+
+// Returns the message with one field changed.
+std::string Changed(const std::string& message, const std::string& path, const Json& value) {
+  Json json = *ParseJson(message, "a message");
+  json.at(Json::json_pointer(path)) = value;
+  return PrintJson(json);
+}
+
+TEST(Messages, AreRefusedIfAFieldIsOutOfRange) {
+  const std::string join = Encode(ToLeader(JoinRequest{.known = {{"worker 1", 4, true}}})),
+                    ready = Encode(ToLeader(ReadyReport{4})),
+                    wait = Encode(ToLeader(WaitReport{.generation = 1}));
+  const std::string long_name(257, 'w');
+  const Json known = ParseJson(join, "a message")->at("known").at(0);
+  const std::tuple<std::string, const char*, Json> to_leader[] = {
+      {join, "/step", -2},
+      {join, "/request", -1},
+      {join, "/lastGeneration", int64_t{1} << 62},
+      {join, "/agreement", std::string(kMostAgreementBytes + 1, 'a')},
+      {join, "/known", Json(std::vector<Json>(kMostKnown + 1, known))},
+      {join, "/known/0/task", long_name},
+      {join, "/known/0/replaced", 1},
+      {ready, "/generation", 0},
+      {ready, "/generation", INT64_MAX},
+      {wait, "/on", -2},
+      {wait, "/on", kMostMembers},
+      {wait, "/microseconds", -1}};
+  for (const auto& [message, path, value] : to_leader) {
+    ASSERT_TRUE(DecodeToLeader(message).ok()) << message;
+    EXPECT_EQ(DecodeToLeader(Changed(message, path, value)).status().code(), StatusCode::kDataLoss)
+        << path;
+  }
+  const std::string form = Encode(
+      ToMember(FormOrder{.generation = 1, .members = {{.task = "worker 0", .incarnation = 7}}}));
+  const Json member = ParseJson(form, "a message")->at("members").at(0);
+  const std::tuple<std::string, const char*, Json> to_member[] = {
+      {form, "/source", 1},
+      {form, "/source", -1},
+      {form, "/members", Json::array()},
+      {form, "/members", Json(std::vector<Json>(kMostMembers + 1, member))},
+      {form, "/members/0/task", long_name},
+      {form, "/members/0/step", -2},
+      {Encode(ToMember(EndOrder())), "/failed", 1}};
+  for (const auto& [message, path, value] : to_member) {
+    ASSERT_TRUE(DecodeToMember(message).ok()) << message;
+    EXPECT_EQ(DecodeToMember(Changed(message, path, value)).status().code(), StatusCode::kDataLoss)
+        << path;
+  }
 }
 
 TEST(Messages, ShortenTextsForUsersAndKeepThemOnOneLine) {
@@ -145,275 +186,6 @@ TEST(SocketIntake, KeepsWhatComesEarlyAndRefusesWhatDoesNotFit) {
   EXPECT_FALSE(intake.Admit(first, early).ok()) << "an earlier generation";
 }
 
-TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
-  Leader leader({{.task = "worker 0"}, {.task = "worker 1"}});
-  ASSERT_EQ(leader.Connect(0s, 0, 10, 1), OkStatus());
-  ASSERT_EQ(leader.Connect(0s, 1, 11, 2), OkStatus());
-  leader.OnMessage(0s, 1, JoinRequest());
-  leader.OnMessage(0s, 2, JoinRequest{.last_generation = 41});
-  EXPECT_EQ(leader.generation(), 42);
-  leader.OnMessage(0s, 1, ReadyReport{42});
-  leader.OnMessage(0s, 2, ReadyReport{42});
-  ASSERT_EQ(leader.Connect(1s, 1, 12, 3), OkStatus());
-  EXPECT_EQ(leader.Take().closed, std::vector<SessionId>{2});
-  EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
-  leader.OnMessage(1s, 2, JoinRequest());  // of a closed session
-  EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
-  EXPECT_EQ(leader.Connect(2s, 1, 11, 4).code(), StatusCode::kPermissionDenied);
-}
-
-// Two members of a job: the leader, in session 1, and a task in session 2.
-class LeaderTest : public testing::Test {
- protected:
-  void Connect(int task, int64_t incarnation, SessionId session) {
-    ASSERT_EQ(leader_.Connect(now_, task, incarnation, session), OkStatus());
-  }
-  void Send(SessionId session, const ToLeader& message) {
-    leader_.OnMessage(now_, session, message);
-  }
-  // Returns the last message of this kind to the session.
-  template <typename Kind>
-  std::optional<Kind> Last(SessionId session) {
-    std::optional<Kind> last;
-    for (const auto& [to, message] : leader_.Take().messages) {
-      if (const auto* kind = std::get_if<Kind>(&message); kind != nullptr && to == session)
-        last = *kind;
-    }
-    return last;
-  }
-
-  Duration now_{0};
-  Leader leader_{{{.task = "worker 0", .address = "h:0"}, {.task = "worker 1", .address = "h:1"}}};
-};
-
-TEST_F(LeaderTest, LearnsFromMembersWhichProcessesWereReplaced) {
-  // A new leader does not know that process 11 of worker 1, which has been cut off, was replaced by
-  // process 12.
-  Connect(0, 10, 1);
-  Connect(1, 11, 2);
-  EXPECT_EQ(leader_.Admit(1, 12).code(), StatusCode::kUnavailable);
-  Send(1, JoinRequest{.known = {{"worker 1", 11, true}, {"worker 7", 1, true}}});
-  EXPECT_EQ(leader_.Take().closed, std::vector<SessionId>{2});
-  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
-  Connect(1, 12, 4);
-  Send(4, JoinRequest());
-  EXPECT_EQ(leader_.generation(), 1);
-}
-
-TEST_F(LeaderTest, RefusesEarlierProcessesOfWhichItHasHeardOnceAnotherOneHasTheirPlace) {
-  Connect(0, 10, 1);
-  Connect(1, 12, 2);
-  Send(1, JoinRequest{.known = {{"worker 1", 11, false}, {"worker 1", 12, false}}});
-  Send(2, JoinRequest());
-  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kUnavailable);
-  Send(1, ReadyReport{1});
-  Send(2, ReadyReport{1});
-  EXPECT_EQ(leader_.Admit(1, 11).code(), StatusCode::kPermissionDenied);
-  EXPECT_EQ(leader_.Admit(1, 12), OkStatus());
-}
-
-TEST_F(LeaderTest, SendsOnlyMessagesThatMembersAccept) {
-  Connect(0, 10, 1);
-  Connect(1, 11, 2);
-  const std::string longest(kMostAgreementBytes - 1, 'a');
-  Send(1, JoinRequest{.agreement = longest + "b"});
-  Send(2, JoinRequest{.agreement = longest + "c"});
-  const auto refusal = Last<RefusalOrder>(2);
-  ASSERT_TRUE(refusal);
-  EXPECT_LT(refusal->why.size(), 1000u);
-  EXPECT_EQ(
-      DecodeToLeader(Encode(JoinRequest{.last_generation = int64_t{1} << 62})).status().code(),
-      StatusCode::kDataLoss);
-}
-
-TEST_F(LeaderTest, NamesOnlySomeOfVeryManyMissingTasks) {
-  std::vector<Member> tasks;
-  for (int i = 0; i < 5000; ++i) {
-    tasks.push_back({.task = StrCat("worker ", i), .address = std::string(200, 'h')});
-  }
-  const Leader leader(tasks);
-  EXPECT_LT(leader.awaited().text.size(), 5000u);
-  EXPECT_NE(leader.awaited().text.find("and 4"), std::string::npos) << leader.awaited().text;
-  EXPECT_LT(leader.awaited().peers.size(), 1000u);
-}
-
-TEST_F(LeaderTest, KnowsThatTheEndIsKnownOnlyWhenAllMembersHaveHeardIt) {
-  Connect(0, 10, 1);
-  Connect(1, 11, 2);
-  Send(1, JoinRequest{.request = 1});
-  Send(2, JoinRequest{.request = 1});
-  Send(1, ReadyReport{1});
-  Send(2, ReadyReport{1});
-  leader_.Disconnect(now_, 2, "the connection broke");
-  leader_.Finish(OkStatus());
-  EXPECT_FALSE(leader_.EndIsKnown()) << "the member will connect again";
-  Connect(1, 11, 3);
-  EXPECT_TRUE(Last<EndOrder>(3));
-  EXPECT_FALSE(leader_.EndIsKnown());
-  Send(3, LeaveNotice());
-  EXPECT_TRUE(leader_.EndIsKnown());
-}
-
-TEST_F(LeaderTest, EndsTheJobForAllWhenATaskReportsThatTheRunHasFailed) {
-  Connect(0, 10, 1);
-  Connect(1, 11, 2);
-  Send(2, RunFailureReport{"the loss is NaN"});
-  EXPECT_EQ(Last<EndOrder>(1), (EndOrder{.failed = true, .words = "the loss is NaN"}));
-}
-
-TEST_F(LeaderTest, WaitsForTheReplacementOfATaskThatHasDeparted) {
-  Connect(0, 10, 1);
-  Connect(1, 11, 2);
-  Send(1, JoinRequest{.request = 1});
-  Send(2, JoinRequest{.request = 1});
-  Send(2, DepartNotice());
-  EXPECT_EQ(Last<FarewellReceipt>(2), FarewellReceipt{.departs = true});
-  leader_.Disconnect(now_, 2, "the connection closed");
-  Send(1, JoinRequest{.request = 2});
-  EXPECT_EQ(leader_.generation(), 1);
-  EXPECT_EQ(leader_.awaited().peers, "worker 1");
-  Connect(1, 12, 3);
-  Send(3, JoinRequest{.request = 1});
-  EXPECT_EQ(leader_.generation(), 2);
-}
-
-// A group of three that continues without lost members: the leader, in session 1, and two tasks.
-class ShrinkingTest : public testing::Test {
- protected:
-  void SetUp() override {
-    for (int task = 0; task < 3; ++task) {
-      ASSERT_EQ(leader_.Connect(now_, task, 10 + task, static_cast<SessionId>(task + 1)),
-                OkStatus());
-    }
-    EXPECT_EQ(Form({1, 2, 3}), 1);
-  }
-  void Join(SessionId session) {
-    leader_.OnMessage(now_, session, JoinRequest{.step = 5, .state_generation = generation_});
-  }
-  // Joins from all sessions, and connects the members. Returns the number of the generation.
-  int64_t Form(const std::vector<SessionId>& sessions) {
-    for (const SessionId session : sessions) Join(session);
-    return Begin(sessions);
-  }
-  int64_t Begin(const std::vector<SessionId>& sessions) {
-    generation_ = leader_.generation();
-    for (const SessionId session : sessions) {
-      leader_.OnMessage(now_, session, ReadyReport{generation_});
-    }
-    leader_.Take();
-    return generation_;
-  }
-  // Returns the names of the members of the generation that forms.
-  std::string Formed() {
-    std::string tasks;
-    for (const auto& [session, message] : leader_.Take().messages) {
-      const auto* form = std::get_if<FormOrder>(&message);
-      if (form == nullptr || session != 1) continue;
-      for (const Member& member : form->members) tasks += member.task.substr(7);
-    }
-    return tasks;
-  }
-
-  Duration now_{100s};
-  Leader leader_{{{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
-                 {.shrinks = true}};
-  int64_t generation_ = 0;
-};
-
-TEST_F(ShrinkingTest, GoesOnWithoutALostMemberAfterAMoment) {
-  leader_.Disconnect(now_, 3, "the connection broke");
-  Join(1);
-  Join(2);
-  EXPECT_EQ(leader_.awaited().peers, "worker 2");
-  now_ += 2s;
-  leader_.Tick(now_);
-  EXPECT_EQ(Formed(), "01");
-}
-
-TEST_F(ShrinkingTest, WaitsForMembersThatAreConnected) {
-  leader_.Disconnect(now_, 3, "the connection broke");
-  Join(1);
-  now_ += 2s;
-  leader_.Tick(now_);
-  EXPECT_EQ(Formed(), "");
-  EXPECT_EQ(leader_.awaited().peers, "worker 1");
-}
-
-TEST_F(ShrinkingTest, GoesOnAtOnceWithoutAMemberThatDeparts) {
-  leader_.OnMessage(now_, 3, DepartNotice());
-  Join(1);
-  Join(2);
-  EXPECT_EQ(Formed(), "01");
-}
-
-TEST_F(ShrinkingTest, WaitsIfTooManyMembersAreLostAtOnce) {
-  leader_.Disconnect(now_, 2, "the connection broke");
-  leader_.Disconnect(now_, 3, "the connection broke");
-  now_ += 2s;
-  Join(1);
-  EXPECT_EQ(Formed(), "");
-  EXPECT_EQ(leader_.awaited().peers, "worker 1, worker 2");
-  ASSERT_EQ(leader_.Connect(now_, 1, 99, 4), OkStatus());
-  EXPECT_EQ(Formed(), "") << "another process, which has not joined yet";
-  Join(4);
-  EXPECT_EQ(Formed(), "01");
-}
-
-TEST_F(ShrinkingTest, ExactlyHalfIsEnoughBecauseTheLeaderBelongsToIt) {
-  leader_.OnMessage(now_, 3, DepartNotice());
-  EXPECT_EQ(Form({1, 2}), 2);
-  leader_.Disconnect(now_, 2, "the connection broke");
-  now_ += 2s;
-  Join(1);
-  EXPECT_EQ(Formed(), "0");
-}
-
-TEST_F(ShrinkingTest, ATaskThatComesBackWaitsUntilTheOthersJoinAgain) {
-  leader_.Disconnect(now_, 3, "the connection broke");
-  now_ += 2s;
-  EXPECT_EQ(Form({1, 2}), 2);
-  ASSERT_EQ(leader_.Connect(now_, 2, 99, 4), OkStatus());
-  EXPECT_FALSE(leader_.TaskWaits());
-  Join(4);
-  EXPECT_TRUE(leader_.TaskWaits());
-  for (const auto& [session, message] : leader_.Take().messages) {
-    EXPECT_FALSE(std::holds_alternative<WithdrawOrder>(message)) << "the generation goes on";
-  }
-  Join(1);
-  EXPECT_EQ(Formed(), "");
-  Join(2);
-  EXPECT_EQ(Formed(), "012");
-  EXPECT_FALSE(leader_.TaskWaits());
-}
-
-TEST_F(ShrinkingTest, WaitsForTheOnlyTaskThatMayHaveTheState) {
-  // The second generation ends before worker 1 has sent its state to the others.
-  for (const SessionId session : {SessionId{1}, SessionId{3}}) {
-    leader_.OnMessage(now_, session, JoinRequest{.step = -1});
-  }
-  Join(2);
-  EXPECT_EQ(Begin({1, 2, 3}), 2);
-  leader_.Disconnect(now_, 2, "the connection broke");
-  now_ += 2s;
-  for (const SessionId session : {SessionId{1}, SessionId{3}}) {
-    leader_.OnMessage(now_, session, JoinRequest{.step = -1});
-  }
-  EXPECT_EQ(Formed(), "");
-  EXPECT_EQ(leader_.awaited().peers, "worker 1");
-}
-
-TEST_F(ShrinkingTest, ANewLeaderBeginsWithAllTasks) {
-  Leader next({{.task = "worker 0"}, {.task = "worker 1"}, {.task = "worker 2"}},
-              {.shrinks = true});
-  ASSERT_EQ(next.Connect(now_, 0, 20, 1), OkStatus());
-  ASSERT_EQ(next.Connect(now_, 1, 11, 2), OkStatus());
-  next.OnMessage(now_, 1, JoinRequest());
-  next.OnMessage(now_, 2, JoinRequest{.step = 5, .state_generation = 1, .last_generation = 1});
-  next.Tick(now_ + 60s);
-  EXPECT_EQ(next.awaited().peers, "worker 2");
-  EXPECT_EQ(next.generation(), 1);
-}
-
 TEST(GroupMember, TellsANewLeaderWhichProcessesWereReplaced) {
   GroupMember member({.task = "worker 1", .incarnation = 11}, {.task = "worker 0"});
   const auto form = [&](int64_t number, int64_t other) {
@@ -459,6 +231,19 @@ TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
   member.OnMessage(GoOrder{3});
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
+}
+
+TEST(GroupMember, SaysThatItWaitsForAGroupThatTrainsWithoutIt) {
+  GroupMember member({.task = "worker 1", .incarnation = 11},
+                     {.task = "worker 0", .address = "h:0"});
+  member.Connected();
+  member.Join({});
+  member.OnMessage(AwaitedNotice{.text = "worker 2 (h:2)"});
+  EXPECT_EQ(member.Awaited().text, "waits for worker 2 (h:2) to join the group");
+  member.OnMessage(AwaitedNotice());
+  EXPECT_EQ(member.Awaited().text,
+            "waits for the group, which trains without this task: worker 0 (h:0) forms its next "
+            "generation");
 }
 
 TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {

@@ -86,28 +86,31 @@ bool Board::Posted(uint32_t rounds) const {
   return static_cast<int32_t>((rounds & ~(Notice::kOneRound - 1)) - wanted) >= 0;
 }
 
-Status Board::Meet(std::optional<Duration> deadline) {
+Status Board::Meet(std::optional<Duration> deadline, const Interrupt& interrupt) {
   Notice& own = Own();
   if (own.rounds.fetch_add(Notice::kOneRound) & Notice::kSleepers) Wake(own);
   // Every rank begins with its successor, so that sleeping ranks are spread over all notices.
   for (int i = 1; i < ranks_; ++i) {
-    RETURN_IF_ERROR(Await((rank_ + i) % ranks_, deadline));
+    RETURN_IF_ERROR(Await((rank_ + i) % ranks_, deadline, interrupt));
   }
   return OkStatus();
 }
 
-Status Board::Await(int rank, std::optional<Duration> deadline) {
+Status Board::Await(int rank, std::optional<Duration> deadline, const Interrupt& interrupt) {
   Notice& notice = Of(rank);
   if (Posted(notice.rounds.load(std::memory_order_acquire))) return OkStatus();
   ++waits_;
   since_.store(RealClock().Monotonic().count(), std::memory_order_relaxed);
-  on_.store(rank, std::memory_order_relaxed);
+  on_.store(rank, std::memory_order_release);  // whoever sees it also sees since_
   const bool met = Spin(notice);
   spun_ += met ? 1 : 0;
-  const bool posted = met || Sleep(notice, deadline);
+  Status interrupted;
+  const bool posted = met || (interrupt ? SleepUnless(interrupt, notice, deadline, interrupted)
+                                        : Sleep(notice, deadline));
   on_.store(-1, std::memory_order_relaxed);
   if (posted) return OkStatus();
   if (aborted()) return Reason();
+  RETURN_IF_ERROR(interrupted);
   return DeadlineExceeded("rank ", rank, " did not begin to exchange in time");
 }
 
@@ -143,6 +146,17 @@ bool Board::Sleep(Notice& notice, std::optional<Duration> deadline) {
             sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds,
             deadline ? &left : nullptr, nullptr, 0);
     rounds = notice.rounds.load(std::memory_order_acquire);
+  }
+}
+
+bool Board::SleepUnless(const Interrupt& interrupt, Notice& notice,
+                        std::optional<Duration> deadline, Status& interrupted) {
+  while (true) {
+    interrupted = interrupt();
+    if (!interrupted.ok()) return false;
+    const Duration slice = RealClock().Monotonic() + kInterruptPoll;
+    if (Sleep(notice, deadline ? std::min(*deadline, slice) : slice)) return true;
+    if (aborted() || (deadline && RealClock().Monotonic() >= *deadline)) return false;
   }
 }
 
@@ -202,7 +216,7 @@ void Board::Announce(const char* name) {
 Waiting Board::Seen() const {
   return {.operation = operation_.load(std::memory_order_relaxed),
           .name = name_.load(std::memory_order_relaxed),
-          .on = on_.load(std::memory_order_relaxed),
+          .on = on_.load(std::memory_order_acquire),  // before since_
           .since = Duration(since_.load(std::memory_order_relaxed))};
 }
 

@@ -21,6 +21,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/interrupt.h"
 
 namespace tfjob::collectives {
 
@@ -81,8 +82,9 @@ class Board {
 
   // Posts this rank's notice, and waits for those of all others. After an abort, returns the
   // reason, unless all notices of the round are there. Returns DeadlineExceeded at the deadline, a
-  // time on the clock RealClock().Monotonic(), if there is one.
-  Status Meet(std::optional<Duration> deadline = std::nullopt);
+  // time on the clock RealClock().Monotonic(), if there is one, or the error of `interrupt`.
+  Status Meet(std::optional<Duration> deadline = std::nullopt,
+              const Interrupt& interrupt = nullptr);
 
   // Ends all waits of all ranks, now and in future. The first reason of all ranks counts. Returns
   // after the reason is there, even if another thread has aborted first.
@@ -107,11 +109,14 @@ class Board {
   Head& head() const;
   // Returns whether the notice of the current round is posted.
   bool Posted(uint32_t rounds) const;
-  Status Await(int rank, std::optional<Duration> deadline);
+  Status Await(int rank, std::optional<Duration> deadline, const Interrupt& interrupt);
   // Spins, unless that has been in vain lately. Returns whether the notice is there.
   bool Spin(const Notice& notice);
   // Returns whether the notice is there: false after an abort, or at the deadline.
   bool Sleep(Notice& notice, std::optional<Duration> deadline);
+  // The same, except that `interrupt` can end it, too; `interrupted` is then its error.
+  bool SleepUnless(const Interrupt& interrupt, Notice& notice, std::optional<Duration> deadline,
+                   Status& interrupted);
   void Wake(Notice& notice) const;
 
   std::byte* const memory_;

@@ -50,8 +50,8 @@ Status CheckSockets(const SharedOptions& options) {
 // Introduces the ranks to each other.
 class Introduction {
  public:
-  Introduction(const PeerSockets& sockets, Duration deadline)
-      : sockets_(sockets), deadline_(deadline) {}
+  Introduction(const PeerSockets& sockets, Duration deadline, const Interrupt& interrupt)
+      : sockets_(sockets), deadline_(deadline), interrupt_(interrupt) {}
 
   // Returns the segment of all ranks, in which every rank has been found.
   StatusOr<std::unique_ptr<Segment>> Run() {
@@ -90,7 +90,8 @@ class Introduction {
 
   // Receives the greeting of a rank, and looks for its nonce in the segment.
   Status Meet(int rank) {
-    ASSIGN_OR_RETURN(ReceivedMessage received, ReceiveMessage(sockets_.of(rank), deadline_));
+    ASSIGN_OR_RETURN(ReceivedMessage received,
+                     ReceiveMessage(sockets_.of(rank), deadline_, interrupt_));
     RETURN_IF_ERROR(Check(received.message, rank));
     if (rank == 0) {
       if (!received.descriptor.valid()) return InvalidArgument("it sent no shared memory");
@@ -121,6 +122,7 @@ class Introduction {
 
   const PeerSockets& sockets_;
   const Duration deadline_;
+  const Interrupt& interrupt_;
   Nonce nonce_{};
   std::unique_ptr<Segment> segment_;
 };
@@ -132,7 +134,8 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
   auto sockets = std::make_unique<PeerSockets>(options.rank, std::move(options.sockets));
   const int ranks = sockets->ranks();
   const Duration deadline = RealClock().Monotonic() + options.setup_timeout;
-  StatusOr<std::unique_ptr<Segment>> segment = Introduction(*sockets, deadline).Run();
+  StatusOr<std::unique_ptr<Segment>> segment =
+      Introduction(*sockets, deadline, options.interrupt).Run();
   if (!segment.ok()) return Annotate(segment.status(), "shared memory");
   std::shared_ptr<Segment> owner = std::move(segment).value();
   std::byte* const memory = owner->bytes().data() + NonceBytes(ranks);
@@ -142,7 +145,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
       std::move(owner), memory, options.rank, ranks, Sharing::kProcesses, std::move(space));
   RETURN_IF_ERROR(watched.Watch(communicator->board()));
   // A rank that refuses another one closes its sockets, which ends this.
-  RETURN_IF_ERROR(Annotate(communicator->AwaitAll(deadline), "shared memory"));
+  RETURN_IF_ERROR(Annotate(communicator->AwaitAll(deadline, options.interrupt), "shared memory"));
   return communicator;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/interrupt.h"
 #include "runtime/wire/socket.h"
 
 namespace tfjob::collectives {
@@ -18,6 +19,8 @@ struct SharedOptions {
   std::vector<wire::UniqueFd> sockets;
   // The total time within which the others must introduce themselves.
   Duration setup_timeout = 10s;
+  // Ends the wait for them.
+  Interrupt interrupt = nullptr;
 };
 
 // Waits until all ranks have called it. Rank 0 provides the memory and sends it to the others over
@@ -27,7 +30,8 @@ struct SharedOptions {
 //                      message is not as expected;
 //   FailedPrecondition if the number of a peer is not in the memory: it is on another machine;
 //   Unavailable        if a peer closes its socket;
-//   DeadlineExceeded   if a peer does not introduce itself in time.
+//   DeadlineExceeded   if a peer does not introduce itself in time;
+//   the error of `interrupt`.
 // The messages name the rank.
 //
 // Spans in memory from Allocate are used in place; other spans are copied in pieces. A thread of

@@ -187,10 +187,13 @@ TEST(SharedCommunicator, MemoryOutlivesTheCommunicatorAndCanBeFreedInAnyOrder) {
 // Runs rank 1 of two ranks on a thread. The test acts as rank 0.
 class HostileLeader {
  public:
-  explicit HostileLeader(Duration setup_timeout = 10s) : sockets_(ConnectAll(2)) {
-    thread_ = Thread("rank 1", [this, setup_timeout] {
-      made_ = MakeSharedCommunicator(
-          {.rank = 1, .sockets = std::move(sockets_[1]), .setup_timeout = setup_timeout});
+  explicit HostileLeader(Duration setup_timeout = 10s, Interrupt interrupt = nullptr)
+      : sockets_(ConnectAll(2)) {
+    thread_ = Thread("rank 1", [this, setup_timeout, interrupt] {
+      made_ = MakeSharedCommunicator({.rank = 1,
+                                      .sockets = std::move(sockets_[1]),
+                                      .setup_timeout = setup_timeout,
+                                      .interrupt = interrupt});
     });
   }
   ~HostileLeader() {
@@ -275,6 +278,14 @@ TEST(SharedCommunicator, ALeaderThatDoesNotBeginEndsTheIntroduction) {
   ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
   EXPECT_EQ(leader.Result(),
             DeadlineExceeded("shared memory: rank 0 did not begin to exchange in time"));
+}
+
+TEST(SharedCommunicator, AnInterruptEndsTheWaitForALeaderThatDoesNotBegin) {
+  int asked = 0;
+  HostileLeader leader(60s, [&] { return ++asked > 10 ? Aborted("interrupted") : OkStatus(); });
+  const wire::UniqueFd memory = MemoryFile(Greeting(0).bytes, F_SEAL_SHRINK);
+  ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
+  EXPECT_EQ(leader.Result(), Aborted("shared memory: interrupted"));
 }
 
 TEST(SharedCommunicator, NeedsUnixSockets) {

@@ -146,14 +146,15 @@ Status SharedOperations::Enter(const Call& call) {
   return OkStatus();
 }
 
-Status SharedOperations::Meet(std::optional<Duration> deadline) {
-  if (Status status = board_.Meet(deadline); !status.ok()) return Fail(status);
+Status SharedOperations::Meet() {
+  if (Status status = board_.Meet(); !status.ok()) return Fail(status);
   return OkStatus();
 }
 
-Status SharedOperations::AwaitAll(std::optional<Duration> deadline) {
+Status SharedOperations::AwaitAll(std::optional<Duration> deadline, const Interrupt& interrupt) {
   board_.Begin();
-  return Meet(deadline);
+  if (Status status = board_.Meet(deadline, interrupt); !status.ok()) return Fail(status);
+  return OkStatus();
 }
 
 Status SharedOperations::MeetFor(const Call& call, const Place& place) {

@@ -36,8 +36,9 @@ class SharedOperations final : public Communicator {
   ~SharedOperations() override;
 
   // Waits until all ranks have called it. Not an operation, and not counted as one. Returns
-  // DeadlineExceeded at the deadline, if there is one.
-  Status AwaitAll(std::optional<Duration> deadline = std::nullopt);
+  // DeadlineExceeded at the deadline, if there is one, or the error of `interrupt`.
+  Status AwaitAll(std::optional<Duration> deadline = std::nullopt,
+                  const Interrupt& interrupt = nullptr);
 
   Board& board() { return board_; }
   const Board& board() const { return board_; }
@@ -117,7 +118,7 @@ class SharedOperations final : public Communicator {
   Status Fail(const Status& why);
   // Posts the call and compares it with those of the others.
   Status MeetFor(const Call& call, const Place& place);
-  Status Meet(std::optional<Duration> deadline = std::nullopt);
+  Status Meet();
   // Decides from what all ranks have posted, so that all decide the same.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/collectives/shared/await_socket.h"
+
 namespace tfjob::collectives {
 namespace {
 
@@ -113,7 +115,8 @@ Status SendMessage(int socket, const SegmentMessage& message, int descriptor) {
                      sent < 0 ? strerror(errno) : "the socket is full");
 }
 
-StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline) {
+StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline,
+                                         const Interrupt& interrupt) {
   ReceivedMessage received;
   std::array<std::byte, sizeof(SegmentMessage)> bytes;
   size_t have = 0;
@@ -135,7 +138,8 @@ StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline) {
     if (got == 0) return Unavailable("the peer closed its unix socket");
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return ErrnoStatus(errno, "receiving from the peer's unix socket");
-    if (!wire::AwaitSocket(socket, POLLIN, deadline)) {
+    ASSIGN_OR_RETURN(const bool ready, AwaitSocket(socket, POLLIN, deadline, interrupt));
+    if (!ready) {
       return DeadlineExceeded("the peer sent ", have, " of ", bytes.size(), " bytes in time");
     }
   }

@@ -17,6 +17,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/collectives/interrupt.h"
 #include "runtime/wire/socket.h"
 
 namespace tfjob::collectives {
@@ -74,7 +75,9 @@ struct ReceivedMessage {
   wire::UniqueFd descriptor;  // may be missing
 };
 // Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks nothing but
-// its length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline.
-StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline);
+// its length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline, or the
+// error of `interrupt`.
+StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline,
+                                         const Interrupt& interrupt = nullptr);
 
 }  // namespace tfjob::collectives

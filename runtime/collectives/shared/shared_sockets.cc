@@ -32,8 +32,12 @@ void PeerSockets::Run(Board& board) {
     entries.push_back({.fd = socket.get(), .events = POLLRDHUP, .revents = 0});
   }
   entries[static_cast<size_t>(rank_)] = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
-  while (poll(entries.data(), entries.size(), -1) < 0 && errno == EINTR) {
-  }
+  int ready = 0;
+  do {
+    ready = poll(entries.data(), entries.size(), -1);
+  } while (ready < 0 && errno == EINTR);
+  // Without the watch, nothing would end a wait for a rank that is lost.
+  if (ready < 0) return board.Abort(ErrnoStatus(errno, "watching the unix sockets"));
   for (int rank = 0; rank < ranks(); ++rank) {
     if (rank == rank_ || entries[static_cast<size_t>(rank)].revents == 0) continue;
     board.Abort(Unavailable("rank ", rank, " is lost: its process has closed the connection"));

@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/collectives/shared/await_socket.h"
+
 namespace tfjob::collectives {
 namespace {
 
@@ -173,9 +175,9 @@ class Meeting {
     while (true) {
       ASSIGN_OR_RETURN(const bool complete, reader.Read(SocketOf(other).get()));
       if (complete) break;
-      if (!wire::AwaitSocket(SocketOf(other).get(), POLLIN, deadline)) {
-        return DeadlineExceeded("it did not come in time");
-      }
+      ASSIGN_OR_RETURN(const bool ready,
+                       AwaitSocket(SocketOf(other).get(), POLLIN, deadline, rounds_.interrupt()));
+      if (!ready) return DeadlineExceeded("it did not come in time");
     }
     if (IsProof(reader.proof(), other)) return OkStatus();
     return PermissionDenied("it does not contain the number that was sent to it");
@@ -189,6 +191,7 @@ class Meeting {
              sockets_.begin();
     };
     while (missing() < rank()) {
+      RETURN_IF_ERROR(Ask(rounds_.interrupt()));
       if (RealClock().Monotonic() >= deadline) {
         return DeadlineExceeded("rank ", missing(), " did not prove itself in time");
       }
@@ -199,7 +202,8 @@ class Meeting {
     return OkStatus();
   }
 
-  // Waits until a stranger has come or has sent something. Returns Unavailable if a rank has gone.
+  // Waits until a stranger has come or has sent something, or until it is time to ask whether the
+  // wait goes on. Returns Unavailable if a rank has gone.
   Status AwaitAny(Duration deadline) {
     std::vector<pollfd> entries;
     for (int other = 0; other < rounds_.ranks(); ++other) {
@@ -212,7 +216,8 @@ class Meeting {
     }
     const Duration left = std::max(deadline - RealClock().Monotonic(), Duration(0));
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    (void)poll(entries.data(), entries.size(), static_cast<int>(std::min<int64_t>(ms, 60'000)));
+    constexpr int64_t kMost = std::chrono::ceil<std::chrono::milliseconds>(kInterruptPoll).count();
+    (void)poll(entries.data(), entries.size(), static_cast<int>(std::min(ms, kMost)));
     for (int other = 0; other < rounds_.ranks(); ++other) {
       if (other == rank() || entries[static_cast<size_t>(other)].revents == 0) continue;
       return Unavailable("rank ", other, " has closed its connection");

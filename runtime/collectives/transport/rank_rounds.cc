@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/collectives/peer_reason.h"
+#include "runtime/collectives/shared/await_socket.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -35,21 +36,29 @@ Status StatusOf(const VerdictMessage& message, int rank) {
   return Annotate(ReasonOfPeer(message.code, text, StatusCode::kInternal), StrCat("rank ", rank));
 }
 
-Status SendMessageTo(int fd, std::span<const std::byte> bytes, Duration deadline) {
+Status Ready(int fd, short events, Duration deadline, const Interrupt& interrupt,
+             const char* otherwise) {
+  ASSIGN_OR_RETURN(const bool ready, AwaitSocket(fd, events, deadline, interrupt));
+  return ready ? OkStatus() : Unavailable(otherwise);
+}
+
+Status SendMessageTo(int fd, std::span<const std::byte> bytes, Duration deadline,
+                     const Interrupt& interrupt) {
   while (!bytes.empty()) {
     const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<size_t>(sent));
     } else if (sent < 0 && errno != EINTR && errno != EAGAIN) {
       return Unavailable(strerror(errno));
-    } else if (errno == EAGAIN && !wire::AwaitSocket(fd, POLLOUT, deadline)) {
-      return Unavailable("it receives nothing");
+    } else if (errno == EAGAIN) {
+      RETURN_IF_ERROR(Ready(fd, POLLOUT, deadline, interrupt, "it receives nothing"));
     }
   }
   return OkStatus();
 }
 
-Status ReceiveMessageFrom(int fd, std::span<std::byte> bytes, Duration deadline) {
+Status ReceiveMessageFrom(int fd, std::span<std::byte> bytes, Duration deadline,
+                          const Interrupt& interrupt) {
   while (!bytes.empty()) {
     const ssize_t got = recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got == 0) return Unavailable("it has closed its connection");
@@ -57,8 +66,8 @@ Status ReceiveMessageFrom(int fd, std::span<std::byte> bytes, Duration deadline)
       bytes = bytes.subspan(static_cast<size_t>(got));
     } else if (errno != EINTR && errno != EAGAIN) {
       return Unavailable(strerror(errno));
-    } else if (errno == EAGAIN && !wire::AwaitSocket(fd, POLLIN, deadline)) {
-      return Unavailable("it did not answer in time");
+    } else if (errno == EAGAIN) {
+      RETURN_IF_ERROR(Ready(fd, POLLIN, deadline, interrupt, "it did not answer in time"));
     }
   }
   return OkStatus();
@@ -69,13 +78,17 @@ Status ReceiveMessageFrom(int fd, std::span<std::byte> bytes, Duration deadline)
 Status RankRounds::ExchangeBytes(std::span<const std::byte> sent, std::span<std::byte> received,
                                  size_t size, Duration patience) {
   const Duration deadline = RealClock().Monotonic() + patience;
+  // An interrupted rank sends no verdict: the others learn of it when its sockets are closed.
+  RETURN_IF_ERROR(Ask(interrupt_));
   for (const bool sends : {true, false}) {
     for (int rank = 0; rank < ranks(); ++rank) {
       if (rank == rank_) continue;
       const size_t begin = static_cast<size_t>(rank) * size;
       const int fd = sockets_[static_cast<size_t>(rank)].get();
-      const Status moved = sends ? SendMessageTo(fd, sent.subspan(begin, size), deadline)
-                                 : ReceiveMessageFrom(fd, received.subspan(begin, size), deadline);
+      const Status moved =
+          sends ? SendMessageTo(fd, sent.subspan(begin, size), deadline, interrupt_)
+                : ReceiveMessageFrom(fd, received.subspan(begin, size), deadline, interrupt_);
+      RETURN_IF_ERROR(Ask(interrupt_));
       RETURN_IF_ERROR(Annotate(moved, StrCat("rank ", rank)));
     }
   }

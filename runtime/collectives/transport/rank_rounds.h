@@ -11,6 +11,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/collectives/interrupt.h"
 #include "runtime/wire/socket.h"
 
 namespace tfjob::collectives {
@@ -19,14 +20,16 @@ static_assert(std::endian::native == std::endian::little, "numbers are sent as t
 
 // All ranks must call the same functions in the same order. Every function waits for all other
 // ranks, for at most `patience`, and returns Unavailable, with a message that names the rank, if
-// one of them does not answer. Used by one thread.
+// one of them does not answer, or the error of `interrupt`. Used by one thread.
 class RankRounds {
  public:
   // Borrows the sockets, one per rank, non-blocking; that of `rank` is not used.
-  RankRounds(int rank, std::span<const wire::UniqueFd> sockets) : rank_(rank), sockets_(sockets) {}
+  RankRounds(int rank, std::span<const wire::UniqueFd> sockets, Interrupt interrupt = nullptr)
+      : rank_(rank), sockets_(sockets), interrupt_(std::move(interrupt)) {}
 
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(sockets_.size()); }
+  const Interrupt& interrupt() const { return interrupt_; }
   // The data socket to another rank, for poll.
   int of(int rank) const { return sockets_[static_cast<size_t>(rank)].get(); }
 
@@ -55,6 +58,7 @@ class RankRounds {
 
   const int rank_;
   const std::span<const wire::UniqueFd> sockets_;
+  const Interrupt interrupt_;
 };
 
 }  // namespace tfjob::collectives

@@ -25,17 +25,26 @@ StatusOr<SharedAttempt> TryShared(const TaskCommunicatorOptions& options) {
   if (ranks > static_cast<size_t>(Board::kMostRanks)) {
     return SharedAttempt{.why_not = Unimplemented(ranks, " ranks, more than ", Board::kMostRanks)};
   }
-  RankRounds rounds(options.rank, options.sockets);
+  RankRounds rounds(options.rank, options.sockets, options.interrupt);
   ASSIGN_OR_RETURN(MachineSockets machine, ConnectOnMachine(rounds, options.patience));
   if (!machine.apart.ok()) return SharedAttempt{.why_not = machine.apart};
   StatusOr<std::unique_ptr<Communicator>> made =
       MakeSharedCommunicator({.rank = options.rank,
                               .sockets = std::move(machine.sockets),
-                              .setup_timeout = options.patience});
+                              .setup_timeout = options.patience,
+                              .interrupt = options.interrupt});
   // A rank may need all of its patience, so the others wait for longer.
   ASSIGN_OR_RETURN(auto verdict, rounds.Agree(made.status(), 2 * options.patience));
   if (!verdict.status.ok()) return SharedAttempt{.why_not = verdict.status};
   return SharedAttempt{.made = *std::move(made), .why_not = OkStatus()};
+}
+
+// Returns the error of tasks that must share memory, but do not.
+Status CannotShare(const Status& why) {
+  const bool lasts = absl::IsFailedPrecondition(why) || absl::IsPermissionDenied(why) ||
+                     absl::IsUnimplemented(why);
+  return Status(lasts ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable,
+                StrCat("the tasks cannot exchange through shared memory: ", Message(why)));
 }
 
 void LogTransport(const Communicator& communicator, const std::string& because) {
@@ -61,7 +70,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeTaskCommunicator(TaskCommunicatorOpt
     }
     because = Message(attempt.why_not);
     if (options.transport == TransportChoice::kSharedMemory) {
-      return FailedPrecondition("the tasks cannot exchange through shared memory: ", because);
+      return CannotShare(attempt.why_not);
     }
   }
   ASSIGN_OR_RETURN(auto made, MakeSocketCommunicator(

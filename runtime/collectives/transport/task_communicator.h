@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
+#include "runtime/collectives/interrupt.h"
 #include "runtime/wire/socket.h"
 
 namespace tfjob::collectives {
@@ -24,13 +25,18 @@ struct TaskCommunicatorOptions {
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
   // How long this rank waits for each step of the others while they set up shared memory.
   Duration patience{10s};
+  // Ends these waits.
+  Interrupt interrupt = nullptr;
 };
 
 // Waits until all ranks have called it, unless the choice is kTcp. All ranks end with the same
 // transport, which the log names, with the reason if it is not shared memory. Returns
 //   Unavailable         if a rank does not answer, or has closed its connection; the message names
 //                       it;
-//   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory.
+//   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory. If they
+//                       only have not managed to do so in time, or lack memory or descriptors, this
+//                       is Unavailable, because another attempt may succeed;
+//   the error of `interrupt`.
 StatusOr<std::unique_ptr<Communicator>> MakeTaskCommunicator(TaskCommunicatorOptions options);
 
 }  // namespace tfjob::collectives

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -147,13 +148,15 @@ TEST(TaskCommunicator, SharedMemoryThatIsForcedFailsOnAllRanksAlike) {
 // Runs rank 1 of 2. The test acts as rank 0.
 class Victim {
  public:
-  explicit Victim(Duration patience, TransportChoice transport = TransportChoice::kAuto)
+  explicit Victim(Duration patience, TransportChoice transport = TransportChoice::kAuto,
+                  Interrupt interrupt = nullptr)
       : sockets_(ConnectRanks(2)), rounds_(0, sockets_[0]) {
-    thread_ = Thread("rank 1", [this, patience, transport] {
+    thread_ = Thread("rank 1", [this, patience, transport, interrupt] {
       made_ = MakeTaskCommunicator({.rank = 1,
                                     .sockets = std::move(sockets_[1]),
                                     .transport = transport,
-                                    .patience = patience});
+                                    .patience = patience,
+                                    .interrupt = interrupt});
     });
   }
   ~Victim() {
@@ -258,6 +261,37 @@ TEST(TaskCommunicator, APeerThatIsSilentOrGoneEndsTheGeneration) {
   // The end of the connection is enough.
   const Status status = victim.Result().status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST(TaskCommunicator, SharedMemoryThatIsForcedAndOnlyLateMayComeInAnotherAttempt) {
+  Victim victim(20ms, TransportChoice::kSharedMemory);
+  victim.Offer();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(victim.Agree(OkStatus())));
+  EXPECT_EQ(victim.Result().status(),
+            Unavailable("the tasks cannot exchange through shared memory: rank 1: rank 0 did not "
+                        "prove itself in time"));
+}
+
+// Whatever a rank waits for, an interrupt ends the wait at once.
+TEST(TaskCommunicator, AnInterruptEndsEveryWait) {
+  for (int stage = 0; stage < 4; ++stage) {
+    std::atomic<bool> interrupted = false;
+    const auto began = SteadyNow();
+    Victim victim(60s, TransportChoice::kAuto,
+                  [&] { return interrupted ? Aborted("interrupted") : OkStatus(); });
+    wire::UniqueFd rank;
+    if (stage > 0) {
+      const MachineOffer offer = victim.Offer();  // then it waits for this rank to dial
+      if (stage > 1) rank = DialWith(offer, 0);
+      // Then it waits for the memory.
+      if (stage > 2) {
+        EXPECT_TRUE(victim.Agree(OkStatus()).ok());
+      }
+    }
+    interrupted = true;
+    EXPECT_EQ(victim.Result().status(), Aborted("interrupted")) << stage;
+    EXPECT_LT(SteadyNow() - began, 30s) << stage;
+  }
 }
 
 TEST(TaskCommunicator, OtherBytesThanAVerdictAreAnError) {

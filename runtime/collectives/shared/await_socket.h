@@ -1,0 +1,23 @@
+// Waits for a socket, unless the caller ends the wait.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/collectives/interrupt.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::collectives {
+
+// Like wire::AwaitSocket: returns whether the socket is ready, false at the deadline. Returns the
+// error of `interrupt`.
+inline StatusOr<bool> AwaitSocket(int fd, short events, Duration deadline,
+                                  const Interrupt& interrupt) {
+  while (true) {
+    RETURN_IF_ERROR(Ask(interrupt));
+    const Duration now = RealClock().Monotonic();
+    if (now >= deadline) return false;
+    if (wire::AwaitSocket(fd, events, std::min(deadline, now + kInterruptPoll))) return true;
+  }
+}
+
+}  // namespace tfjob::collectives
