@@ -67,7 +67,7 @@ Gradient BatchNormGradient(GradientContext& c) {
               c.node.attributes);
     for (int i = 0; i < 3; ++i) found[static_cast<size_t>(i)] = {first.node, i};
   }
-  const Shape& shape = b.shape(x);
+  const Shape shape = b.shape(x);  // a copy: the graph grows
   const double rows = static_cast<double>(shape.num_elements() / shape.dim(-1));
   const auto contribute = [&](Output more) {
     found[0] = found[0].valid() ? Add(b, found[0], more) : more;
