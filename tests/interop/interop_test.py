@@ -348,10 +348,12 @@ def volumes(library):
     h = L.ZeroPadding3D(((1, 0), (0, 2), (1, 1)))(L.Cropping3D(((1, 2), (0, 1), (2, 0)))(h))
     h = L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(L.SpatialDropout3D(0.0)(h))
     h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(h))
-    ends = [L.GlobalMaxPooling3D()(h), L.GlobalAveragePooling3D()(h)]
+    # Many elements of h are equal but for rounding, so the gradient of a maximum of them is not determined.
+    distinct = L.Conv3D(3, 2, name="distinct")(volume)
+    ends = [L.GlobalMaxPooling3D()(distinct), L.GlobalAveragePooling3D()(h)]
     if library is keras:  # tf.keras 2 has no adaptive pooling
         plane = L.Reshape((30, 4, 3))(volume)
-        ends += [L.Flatten()(L.AdaptiveAveragePooling3D((2, 2, 3))(h)), L.Flatten()(L.AdaptiveMaxPooling3D((3, 2, 2))(h)),
+        ends += [L.Flatten()(L.AdaptiveAveragePooling3D((2, 2, 3))(h)), L.Flatten()(L.AdaptiveMaxPooling3D((3, 2, 2))(distinct)),
                  L.Flatten()(L.AdaptiveAveragePooling2D((4, 3))(plane)), L.Flatten()(L.AdaptiveMaxPooling2D((7, 2))(plane))]
     # The hard_sigmoid of tf.keras 2, its default, is another function, and not supported.
     gate = "hard_sigmoid" if library is keras else "sigmoid"
