@@ -169,6 +169,10 @@ TEST(Scan, EqualsTheStepsWithoutALoop) {
 
 // A recurrence over enough rows to be divided, with a mask and a gradient.
 constexpr int64_t kManyRows = 70, kWide = 64, kLongSteps = 9;
+// The index of the only fetch that is computed after the loop: by one product, which is divided
+// among the threads. Without AVX-512, oneDNN may compute a part of it by another algorithm than the
+// whole, which rounds differently.
+constexpr size_t kGradientOfWeights = 3;
 
 graph::Graph LongLoop() {
   Builder b;
@@ -176,7 +180,8 @@ graph::Graph LongLoop() {
   Builder& body = scan.body();
   const Output w = Placeholder(b, "w", kF32, {kWide, kWide});
   const Output h = scan.State(Placeholder(b, "h", kF32, {kManyRows, kWide}));
-  const Output x = scan.Sequence(Placeholder(b, "x", kF32, {kLongSteps, kManyRows, kWide}), true);
+  const Output xs = Placeholder(b, "x", kF32, {kLongSteps, kManyRows, kWide});
+  const Output x = scan.Sequence(xs, true);
   const Output mask = scan.Sequence(Placeholder(b, "mask", kF32, {kLongSteps, kManyRows, 1}));
   const Output kept = scan.Invariant(Placeholder(b, "kept", kF32, {kManyRows, kWide}));
   const Output z = Tanh(body, Add(body, x, MatMul(body, Mul(body, h, kept), scan.Invariant(w))));
@@ -186,7 +191,9 @@ graph::Graph LongLoop() {
   b.AddFetch("state", states[0]);
   b.AddFetch("outputs", outputs[0]);
   const Output loss = Add(b, Sum(b, Square(b, states[0]), {}), Sum(b, Square(b, outputs[0]), {}));
-  b.AddFetch("gradient", Gradients(b, loss, std::vector<Output>{w})[0]);
+  const std::vector<Output> gradients = Gradients(b, loss, std::vector<Output>{xs, w});
+  b.AddFetch("gradient of x", gradients[0]);
+  b.AddFetch("gradient of w", gradients[1]);
   auto graph = std::move(b).Finish();
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *graph;
@@ -217,9 +224,16 @@ TEST(Scan, GivesTheSameResultsWhenItsRowsAreDivided) {
   const auto whole = RunLongLoop(nullptr, FakeDevice(1));  // does not divide
   const auto divided = RunLongLoop(nullptr, CpuDevice());
   ThreadPool pool("test", 3);
-  EXPECT_EQ(RunLongLoop(&pool, CpuDevice()), divided);
+  const auto by_threads = RunLongLoop(&pool, CpuDevice());
   ASSERT_EQ(divided.size(), whole.size());
+  ASSERT_EQ(by_threads.size(), whole.size());
   for (size_t i = 0; i < whole.size(); ++i) {
+    if (i == kGradientOfWeights) {
+      for (size_t j = 0; j < whole[i].size(); ++j)
+        ASSERT_NEAR(by_threads[i][j], divided[i][j], 1e-4 * (1 + std::abs(divided[i][j]))) << j;
+    } else {
+      EXPECT_EQ(by_threads[i], divided[i]) << i;
+    }
     ASSERT_EQ(divided[i].size(), whole[i].size());
     for (size_t j = 0; j < whole[i].size(); ++j)
       ASSERT_NEAR(divided[i][j], whole[i][j], 1e-4 * (1 + std::abs(whole[i][j]))) << i << " " << j;
