@@ -346,11 +346,11 @@ def volumes(library):
     h = L.Conv3DTranspose(3, (3, 2, 4), strides=(2, 3, 2), padding="same", name="up_same")(h)
     h = L.Conv3DTranspose(2, (4, 1, 2), strides=(3, 1, 1), name="up_valid")(h)
     h = L.ZeroPadding3D(((1, 0), (0, 2), (1, 1)))(L.Cropping3D(((1, 2), (0, 1), (2, 0)))(h))
-    h = L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(L.SpatialDropout3D(0.0)(h))
-    h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(h))
+    h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(L.SpatialDropout3D(0.0)(h)))
     # Many elements of h are equal but for rounding, so the gradient of a maximum of them is not determined.
     distinct = L.Conv3D(3, 2, name="distinct")(volume)
-    ends = [L.GlobalMaxPooling3D()(distinct), L.GlobalAveragePooling3D()(h)]
+    ends = [L.GlobalMaxPooling3D()(distinct), L.GlobalAveragePooling3D()(h),
+            L.Flatten()(L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(distinct))]
     if library is keras:  # tf.keras 2 has no adaptive pooling
         plane = L.Reshape((30, 4, 3))(volume)
         ends += [L.Flatten()(L.AdaptiveAveragePooling3D((2, 2, 3))(h)), L.Flatten()(L.AdaptiveMaxPooling3D((3, 2, 2))(distinct)),
