@@ -2,8 +2,8 @@
 // Each segment is a run of bytes, with an index and an offset that say where the bytes belong.
 // Tensor bytes are never copied into a protobuf message.
 //
-// Wire format, little-endian (frames follow each other on a socket without a gap; over gRPC, a
-// frame is one message, and in a pipe one entry of the queue):
+// Wire format, little-endian (frames follow each other on a socket without a gap; in a pipe, a
+// frame is one entry of the queue):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
 //   table    24 bytes per segment: u32 index, u32 flags, u64 offset, u64 length
 //   payload  the segments' bytes, one after the other

@@ -1,8 +1,7 @@
 // Defines Transport, one end of a stream. A stream is an ordered, reliable, bidirectional sequence
 // of frames between two tasks; every tensor exchange uses one. Both ends have the same interface.
-// There are three implementations: a TCP socket (socket_transport.h, opened by socket_connector.h),
-// gRPC over TCP (grpc_stream.h, opened by grpc_connector.h) and a pipe inside one process
-// (pipe_connector.h). Shared memory and RDMA may be added.
+// There are two implementations: a TCP socket (socket_transport.h, opened by socket_connector.h) and
+// a pipe inside one process (pipe_connector.h). Shared memory and RDMA may be added.
 #pragma once
 
 #include <memory>

@@ -82,7 +82,7 @@ struct ClientOptions {
   // A refusal (the address belongs to another job, attempt or definition) may come from a
   // predecessor that is about to exit. It is final only if it persists for this long.
   Duration refusal_patience{20s};
-  // Borrowed. If null, the client uses gRPC with `credentials`.
+  // Borrowed. If null, the client uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
 };

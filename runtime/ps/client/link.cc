@@ -181,6 +181,10 @@ state::PeerState Link::Describe() {
 
 // ---- requests
 
+bool Link::TakesInPlace(const rpc::FrameHeader& header) const {
+  return header.type == wire::kValues || header.type == wire::kShard;
+}
+
 void Link::OnFrame(rpc::IncomingFrame& frame) {
   switch (frame.header.type) {
     case wire::kValues:

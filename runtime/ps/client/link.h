@@ -165,6 +165,7 @@ class Link : public rpc::ConnectionHandler {
   state::PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
+  bool TakesInPlace(const rpc::FrameHeader& header) const override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
 
  private:

@@ -10,6 +10,8 @@
 namespace tfjob::ps {
 namespace {
 
+// A frame that is being received has this long to arrive when the caller needs its memory back.
+constexpr Duration kFramePatience{500ms};
 // Gradients are sent as soon as this many bytes are ready, or when no more will follow.
 constexpr size_t kWorthAFrame = rpc::kFrameTargetBytes / 4;
 }  // namespace
@@ -216,6 +218,12 @@ void Link::Quiesce() {
   // Clearing started_ makes OnValues ignore further frames. If a frame is being read, waits until
   // it has been read.
   if (!answered_) started_ = false;
+  const auto patience = SteadyNow() + kFramePatience;
+  while (reading_ && context_.changed.WaitUntil(context_.mutex, patience)) {
+  }
+  if (!reading_) return;
+  // The server has stopped in the middle of a frame.
+  connection_->Cancel(Unavailable("the rest of its values did not arrive"));
   while (reading_) context_.changed.Wait(context_.mutex);
 }
 
@@ -245,11 +253,8 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     StatusOr<std::span<std::byte>> target = TargetOf(*step, segment);
-    if (!target.ok()) {
-      status = target.status();
-      break;
-    }
-    frame.Read(*target);
+    status = target.ok() ? frame.Receive(*target) : target.status();
+    if (!status.ok()) break;
   }
   EndValues(frame, bytes, std::move(status));
 }

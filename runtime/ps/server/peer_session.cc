@@ -57,6 +57,10 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
   }
 }
 
+bool PeerSession::TakesInPlace(const rpc::FrameHeader& header) const {
+  return header.type == wire::kPush || header.type == wire::kFill;
+}
+
 void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
   if (!Allowed(frame.header)) return;
   switch (frame.header.type) {
@@ -174,7 +178,12 @@ void PeerSession::Fill(rpc::IncomingFrame& frame) {
       fill_status_ = status;
       return;
     }
-    frame.Read(fill_->FillTarget(segment.index, segment.flags, segment.offset, segment.length));
+    status = frame.Receive(
+        fill_->FillTarget(segment.index, segment.flags, segment.offset, segment.length));
+    if (!status.ok()) {  // the stream is broken
+      fill_status_ = status;
+      return;
+    }
   }
 }
 
@@ -268,6 +277,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
       push_.store = nullptr;
+      if (absl::IsUnavailable(status)) return;  // the stream is broken
       return Refuse(frame.header.sequence, status);
     }
   }

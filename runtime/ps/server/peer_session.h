@@ -52,6 +52,7 @@ class PeerSession : public rpc::ConnectionHandler {
   void SayFailed(const Status& failure);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
+  bool TakesInPlace(const rpc::FrameHeader& header) const override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
 
  private:
@@ -151,7 +152,7 @@ class PeerSession : public rpc::ConnectionHandler {
   // Begins to receive the update of a shard, as the first segment of the shard describes it.
   Status BeginShard(const rpc::SegmentInfo& segment);
   Status BeginRows(const ShardRows& rows, const rpc::SegmentInfo& segment);
-  void TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  Status TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   // Called when the shard's update is complete: checks its rows, if any, and applies it in
   // asynchronous mode.
   Status EndShard();

@@ -41,7 +41,7 @@ struct ServerOptions {
   size_t max_queued_bytes = size_t{16} << 20;
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   state::PeerEventSink on_event;
-  // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
+  // Connects to ps 0. Borrowed. If null, the server uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
   // Decides when a silent peer is reported, and when its connection is broken.

@@ -30,8 +30,8 @@ class Staging {
   // before the staging is used in any other way.
   Status CheckRows(int shard) const;
   // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
-  // the contribution has no update for the shard.
-  void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
+  // the contribution has no update for the shard. Returns Unavailable if the stream breaks.
+  Status Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
   // Called when all bytes have arrived: admits the next contribution.
   void EndIntake() { slot_ = nullptr; }
   // Returns null if there is no update for the shard.
