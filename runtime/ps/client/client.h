@@ -158,13 +158,17 @@ class ParameterClient {
   StatusOr<StepResult> Exchange(std::span<const std::span<const std::byte>> gradients,
                                 std::span<const std::span<std::byte>> values, int64_t drawn = 0);
 
-  // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
-  // to exactly one step. In asynchronous mode, each shard, with its slots and ledger, is copied at
-  // one moment, but that moment may differ from shard to shard. Call only between steps or in
-  // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
-  // rolled back during the call, the next EndStep reports it. Servers that were asked to end
-  // (PeerEvent::Kind::kServerEnding) end after the copy. Until their successors are up, no step is
-  // applied, so the copy is the last state.
+  // Returns all variables, slots, the step and the ledger. Tables (Definition::tables) are
+  // streamed: the servers keep them as of the copy, and their values are read from there on any
+  // thread, while training goes on, until the snapshot is destroyed. Reading returns Unavailable
+  // once a server or the connection to it was lost, or this client was destroyed. In synchronous
+  // mode, all of them belong to exactly one step. In asynchronous mode, each shard, with its slots
+  // and ledger, is copied at one moment, but that moment may differ from shard to shard. Call only
+  // between steps or in ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If
+  // the servers are rolled back during the call, the next EndStep reports it. Servers that were
+  // asked to end (PeerEvent::Kind::kServerEnding) end after the copy, and once the snapshot is
+  // destroyed if there are tables. Until their successors are up, no step is applied, so the copy
+  // is the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;

@@ -91,6 +91,9 @@ class Service : public ParameterServer {
   // servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
+  // A session keeps so many more copies of the tables, or fewer. A server that was asked to end
+  // waits for the chief to read them.
+  void OnTablesKept(int more);
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
@@ -189,6 +192,7 @@ class Service : public ParameterServer {
   bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since the process was asked to
                                                  // end
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has this copy of all servers
+  int tables_kept_ ABSL_GUARDED_BY(mutex_) = 0;  // see OnTablesKept
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
   // Tasks that were connected and are no longer.
