@@ -110,7 +110,7 @@ struct MetricFetch {
 // Sets Objective::masked for the outputs that have a mask, if any output has metrics. Requires
 // inputs that the model accepts.
 void FindMasks(const Model& model, BuildOptions& options);
-// Returns the metrics of all objectives, in order, and then their weighted metrics. Before them, the
+// Returns the metrics of all objectives, in order, then their weighted metrics. Before them, the
 // losses of the outputs, not weighted, if there are several: "OUTPUT_loss". Names that would not be
 // unique are changed as in Keras (keras/src/trainers/compile_utils.py, CompileMetrics.result): a
 // weighted metric becomes "weighted_NAME" or "OUTPUT_weighted_NAME", any other "NAME_1".

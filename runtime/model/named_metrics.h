@@ -19,8 +19,8 @@ bool IsMeasured(const Objective& objective);
 // Returns the losses of the outputs, before weighting, if there are several outputs.
 std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions& options);
 
-// Returns the metrics of all outputs, then the weighted metrics of all outputs. No two have the same
-// name, nor has any that of a loss. See MetricsOf for the names.
+// Returns the metrics of all outputs, then the weighted metrics of all outputs. No two have the
+// same name, and none has that of a loss. See MetricsOf for the names.
 std::vector<NamedMetric> NamedMetricsOf(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

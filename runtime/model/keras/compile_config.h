@@ -24,7 +24,7 @@ StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 // they are read.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
-// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics`, or, for several outputs,
+// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics`; for several outputs,
 // `outputs`. `outputs` are the names of the model's outputs. Metrics have the names under which
 // Keras reports them. Returns the same errors as OptimizerKeys.
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);

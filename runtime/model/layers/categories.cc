@@ -153,8 +153,8 @@ StatusOr<std::vector<TensorType>> IntegerLookup::OutputTypes(std::span<const Ten
   return std::vector{std::move(type)};
 }
 
-// Looks each integer up in a table of all integers from the least to the greatest of the vocabulary.
-// The table's first and last element are for the integers before and after them.
+// Looks each integer up in a table of all integers from the least to the greatest in the
+// vocabulary. The table's first and last element are for the integers before and after them.
 Output IntegerLookup::Apply(const LayerCall& call) const {
   Builder& b = call.b;
   const auto [least, most] = std::ranges::minmax(vocabulary);

@@ -36,8 +36,8 @@ struct Discretization {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Replaces each integer by its index in the vocabulary, int64, after the index of the mask token, if
-// there is one, and the index of all integers that the vocabulary lacks.
+// Replaces each integer by its index in the vocabulary, int64, after the index of the mask token,
+// if there is one, and the index of all integers that the vocabulary lacks.
 struct IntegerLookup {
   static constexpr std::string_view kClass = "IntegerLookup";
   std::vector<int64_t> vocabulary;

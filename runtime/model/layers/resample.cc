@@ -12,8 +12,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// The weights of one element of the resized row. Positions are float, as in TensorFlow, so that they
-// are rounded to the same neighbours.
+// The weights of one element of the resized row. Positions are float, as in TensorFlow, so that
+// they are rounded to the same neighbours.
 using Row = std::span<float>;
 
 float Position(int64_t element, float scale) {
@@ -35,8 +35,8 @@ void Nearest(int64_t element, float scale, Row weights) {
   weights[std::min(at, weights.size() - 1)] = 1;
 }
 
-// Keys' cubic kernel with A = -0.5. Positions are rounded to 1/1024 of an element. Neighbours beyond
-// the ends of the row do not count.
+// Keys' cubic kernel with A = -0.5. Positions are rounded to 1/1024 of an element. Neighbours
+// beyond the ends of the row do not count.
 void Bicubic(int64_t element, float scale, Row weights) {
   constexpr float kSteps = 1024, kA = -0.5f;
   const float at = Position(element, scale) - 0.5f;

@@ -15,10 +15,10 @@ inline constexpr std::array<std::string_view, 5> kInterpolations = {
     "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"};
 
 // Returns the weights [to,from] with which the elements of a row of `from` elements add up to those
-// of a row of `to`. Like tf.image.resize (TensorFlow 2), also in how positions are rounded: the
-// sources are the kernels resize_bilinear_op.cc, resize_nearest_neighbor_op.cc, resize_bicubic_op.cc
-// and scale_and_translate_op.cc, all with half-pixel centres. With `antialias`, a row that shrinks
-// is smoothed first; kNearest ignores it.
+// of a row of `to`. Like tf.image.resize (TensorFlow 2), also in how positions are rounded. The
+// sources are the kernels resize_bilinear_op.cc, resize_nearest_neighbor_op.cc,
+// resize_bicubic_op.cc and scale_and_translate_op.cc, all with half-pixel centres. With
+// `antialias`, a row that shrinks is smoothed first; kNearest ignores it.
 Tensor ResampleWeights(int64_t from, int64_t to, Interpolation interpolation, bool antialias);
 
 // Resizes images [batch,height,width,channels], of a float type.
