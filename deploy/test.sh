@@ -63,6 +63,8 @@ if [ $level = deep ]; then
     bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test
   step "tasks killed and stopped at random times" \
     bazel_tests --config=release --test_output=streamed //tests/processes:random_faults_deep_test
+  step "tasks of groups killed and stopped at random times" \
+    bazel_tests --config=release --test_output=streamed //tests/processes:group_faults_deep_test
   step "whole jobs with the address and undefined sanitizers" \
     bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
   step "every test as it ships, ten times each" bazel_tests --config=release --runs_per_test=10 //...

@@ -66,6 +66,9 @@ StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find
   return Admission{std::move(caller), handler};
 }
 
+// How long a caller has to complete a handshake.
+inline constexpr Duration kHandshakeTimeout{10s};
+
 // Cancels the transport unless the timer is destroyed before the timeout. Every timer runs a
 // thread, so it is meant for handshakes only.
 class HandshakeTimer {

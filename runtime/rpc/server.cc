@@ -21,7 +21,6 @@ namespace tfjob::rpc {
 namespace {
 
 using ServerStream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
-constexpr Duration kHandshakeTimeout{10s};
 
 // Decides whether to accept a caller that has proven the job's key. A caller without claims is not
 // a task and may only read progress.

@@ -10,7 +10,6 @@ namespace tfjob::rpc {
 namespace {
 
 constexpr Logger kRpcLog("rpc");
-constexpr Duration kHandshakeTimeout{10s};
 
 }  // namespace
 

@@ -124,7 +124,7 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Withdraw() override {
     if (generation_.communicator != nullptr) {
-      options_.group->AbortAfter(options_.stop_patience);
+      // The group limits this exchange, because the process was asked to end.
       const Status told = announcements_.Exchange(*generation_.communicator, {.ending = true});
       if (told.ok()) EndGeneration();
     }
@@ -162,6 +162,7 @@ class MultiWorkerMirrored : public Strategy {
                                              .agreement = agreement_}));
       const Status shared = ShareState();
       if (shared.ok()) {
+        options_.group->StateIsShared();
         state_generation_ = generation_.number;
         return OkStatus();
       }
@@ -231,6 +232,7 @@ class MultiWorkerMirrored : public Strategy {
     ASSIGN_OR_RETURN(const bool applied, replica_->Apply(global_step_, totals));
     ++drawn_;
     if (applied) ++global_step_;
+    failures_ = 0;
     if (applied && global_step_ == options_.last_step) {
       // A task that does not reach this point takes over the state of one that has.
       (void)generation_.communicator->Barrier();
@@ -273,10 +275,16 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Drops the generation after an error of its communicator. Returns the error if this task must
-  // not join again: an exchange has taken longer than strategy.timeout_seconds.
+  // not join again: an exchange has taken longer than strategy.timeout_seconds, or an error that is
+  // no loss of a task has come back in generation after generation.
   Status DropFailed(const Status& why) {
+    kGroupLog.Warning("an exchange has failed; joining the next generation",
+                      {{"generation", generation_.number}, {"because", Message(why)}});
     Drop();
-    return absl::IsDeadlineExceeded(why) ? why : OkStatus();
+    if (absl::IsDeadlineExceeded(why)) return why;
+    if (absl::IsUnavailable(why) || absl::IsCancelled(why)) return OkStatus();
+    constexpr int kMostFailures = 3;
+    return ++failures_ < kMostFailures ? OkStatus() : why;
   }
 
   // Drops the communicator. An operation of another task fails only if it still needs this task.
@@ -292,6 +300,7 @@ class MultiWorkerMirrored : public Strategy {
   Announcements announcements_;
   int64_t state_generation_ = 0;  // see collectives::Joining
   Status provided_;               // the leader's error, if it cannot provide a state
+  int failures_ = 0;              // since the last step, without those that are losses of tasks
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
 };
@@ -371,6 +380,13 @@ Status CheckConfig(const config::StrategyConfig& config) {
   return OkStatus();
 }
 
+// Settings that do not change the result, but that must not differ between tasks.
+std::string LimitsOf(const config::StrategyConfig& config) {
+  const bool shrinks = config.on_failure == config::OnFailure::kShrink;
+  return StrCat("on failure: ", shrinks ? "shrink" : "wait",
+                "\ntimeout: ", config.timeout_seconds.value_or(0), " s\n");
+}
+
 StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOptions options) {
   RETURN_IF_ERROR(CheckConfig(task.config));
   ENFORCE(task.endpoint != nullptr, "a task of a group has an endpoint");
@@ -380,16 +396,17 @@ StatusOr<std::unique_ptr<Strategy>> MakeOfTask(TrainingTask task, StrategyOption
   const cluster::Task leader = cluster::ChiefOf(task.tf_config);
   return MakeMultiWorkerMirrored(
       {.common = std::move(options),
-       .group = task.endpoint->MakeGroup(
-           {.on_event = task.on_event, .stop_requested = std::move(task.stop_requested)}),
+       .group = task.endpoint->MakeGroup({.on_event = task.on_event,
+                                          .stop_requested = std::move(task.stop_requested),
+                                          .asked_to_end = std::move(task.asked_to_end),
+                                          .stop_patience = task.stop_patience}),
        .leader = {leader.type, leader.index},
        .leads = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
        .global_batch = task.global_batch,
        .bytes_per_pack = task.config.bytes_per_pack,
        .transport = task.config.transport,
        .last_step = task.last_step,
-       .stop_patience = task.stop_patience,
-       .agreement = std::move(task.agreement),
+       .agreement = StrCat(LimitsOf(task.config), task.agreement),
        .on_event = std::move(task.on_event)});
 }
 

@@ -35,8 +35,6 @@ struct MultiWorkerMirroredOptions {
   // The step after which the tasks stop; 0: unknown. If it is known, no task abandons that step
   // because another one has already finished it.
   int64_t last_step = 0;
-  // How long a task that was asked to end tries to tell the others so.
-  Duration stop_patience{5s};
   // More of what must be equal in all tasks; see TrainingTask.
   std::string agreement;
   state::PeerEventSink on_event;

@@ -327,6 +327,17 @@ TEST(MultiWorkerMirrored, TheOthersGoOnWithoutALostTask) {
   EXPECT_EQ(states[2], states[0]);
 }
 
+TEST(MultiWorkerMirrored, AnErrorThatComesBackInEveryGenerationEndsTheTask) {
+  TestJob job(2);
+  job.FailAllocations(ResourceExhausted("no memory"));
+  OnThreads(2, [&](int rank) {
+    Task task;
+    Create(job, 2, rank, task);
+    EXPECT_EQ(task.strategy->Start().status(), ResourceExhausted("no memory"));
+  });
+  EXPECT_EQ(job.generations(), 3);
+}
+
 TEST(MultiWorkerMirrored, AFailureOfAWorkerEndsTheRunForAll) {
   TestJob job(2);
   OnThreads(2, [&](int rank) {

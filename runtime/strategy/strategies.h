@@ -30,6 +30,8 @@ struct TrainingTask {
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.
   std::function<bool()> stop_requested;
+  // Returns at once, on any thread, whether this process was asked to end.
+  std::function<bool()> asked_to_end;
   // How long a step that is likely to finish may continue after a stop was requested.
   Duration stop_patience{5s};
   // See ps::ClientOptions.

@@ -65,8 +65,9 @@ class Meeting {
 
 class MeetingCommunicator : public collectives::Communicator {
  public:
-  MeetingCommunicator(std::shared_ptr<Meeting> meeting, int rank)
-      : meeting_(std::move(meeting)), rank_(rank) {}
+  // `allocation` is the error of Allocate.
+  MeetingCommunicator(std::shared_ptr<Meeting> meeting, int rank, Status allocation = OkStatus())
+      : meeting_(std::move(meeting)), rank_(rank), allocation_(std::move(allocation)) {}
   ~MeetingCommunicator() override { Abort(Cancelled("the communicator of a rank is gone")); }
 
   int rank() const override { return rank_; }
@@ -82,6 +83,7 @@ class MeetingCommunicator : public collectives::Communicator {
      private:
       mutable Tensor tensor_;
     };
+    if (!allocation_.ok()) Abort(allocation_);
     RETURN_IF_ERROR(Barrier());
     return std::unique_ptr<Memory>(std::make_unique<Bytes>(bytes));
   }
@@ -125,6 +127,7 @@ class MeetingCommunicator : public collectives::Communicator {
 
   const std::shared_ptr<Meeting> meeting_;
   const int rank_;
+  const Status allocation_;
 };
 
 // The tasks of a job, whose ranks are threads. All of them belong to every generation, except those
@@ -141,6 +144,15 @@ class TestJob {
     MutexLock lock(mutex_);
     tasks_[static_cast<size_t>(task)].lost = true;
     FormIfAllJoin();
+  }
+  // From the next generation on, no rank can allocate memory.
+  void FailAllocations(const Status& why) {
+    MutexLock lock(mutex_);
+    allocation_ = why;
+  }
+  int64_t generations() {
+    MutexLock lock(mutex_);
+    return number_;
   }
   // Returns when a task that is not in the current generation is waiting.
   void AwaitTaskWaits() {
@@ -192,7 +204,8 @@ class TestJob {
         generation.members.push_back({.task = StrCat("worker ", m),
                                       .step = members[m]->brings.step,
                                       .state_generation = members[m]->brings.state_generation});
-      generation.communicator = std::make_unique<MeetingCommunicator>(meeting, generation.rank);
+      generation.communicator =
+          std::make_unique<MeetingCommunicator>(meeting, generation.rank, allocation_);
       members[r]->generation = std::move(generation);
       members[r]->formed = true;
       members[r]->joining = false;
@@ -205,6 +218,7 @@ class TestJob {
   CondVar changed_;
   std::vector<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
+  Status allocation_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);
 };
@@ -241,7 +255,7 @@ class TestGroup : public collectives::Group {
     MutexLock lock(job_.mutex_);
     return task_ == 0 && job_.TaskWaits();
   }
-  void AbortAfter(Duration) override {}
+  void StateIsShared() override {}
   Status Depart() override { return OkStatus(); }
   Status Finish() override { return Fail(OkStatus()); }
   Status Fail(const Status& failure) override {

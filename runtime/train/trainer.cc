@@ -82,6 +82,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       // tell the servers afterwards.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
+      .asked_to_end = [this] { return context_.stop().requested(); },
       .stop_patience = context_.stop_budget().answer,
       .on_late_step = [this] { OnLateStep(); },
       .endpoint = endpoint_,

@@ -160,7 +160,13 @@ TEST(GroupProcessTest, RefusesATaskWithAnotherTrainingFile) {
   job.Start(kWorker0);
   const std::tuple<GroupSettings, const char*, const char*> misfits[] = {
       {{.max_steps = 2001}, "'max_steps: 2000'", "'max_steps: 2001'"},
-      {{.batch_size = 9}, "'global batch: 24'", "'global batch: 27'"}};
+      {{.batch_size = 9}, "'global batch: 24'", "'global batch: 27'"},
+      {{.strategy = "multi_worker_mirrored, timeout_seconds: 60"},
+       "'timeout: 0 s'",
+       "'timeout: 60 s'"},
+      {{.strategy = "multi_worker_mirrored, on_failure: shrink"},
+       "'on failure: wait'",
+       "'on failure: shrink'"}};
   for (const auto& [settings, expected, actual] : misfits) {
     job.Start(kWorker1, settings);
     EXPECT_GT(job.of(kWorker1).AwaitEnd(20s), 0) << job.Outputs();

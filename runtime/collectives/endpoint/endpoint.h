@@ -52,7 +52,8 @@ struct EndpointOptions {
   // A peer that is silent for suspect_after is named; after the lease, it is lost.
   rpc::LivenessRules liveness;
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
-  // and a message that names the task that was waited for. 0: no limit.
+  // and a message that names the task that was waited for. 0: no limit. Counts only operations that
+  // begin after Group::StateIsShared.
   Duration exchange_timeout{0};
   // Allows the group to continue without members that were lost or that depart (leader.h).
   // Otherwise, it waits for their replacements. Only the leader's value counts.
@@ -64,6 +65,11 @@ struct GroupOptions {
   // Called several times per second during waits, on any thread. Once it returns true, waits end
   // with Cancelled.
   std::function<bool()> stop_requested;
+  // Returns at once, on any thread, whether this process was asked to end. Once it returns true, an
+  // operation that waits for a rank for stop_patience, from then on, ends with Unavailable, on this
+  // task and on all others, which then join again.
+  std::function<bool()> asked_to_end;
+  Duration stop_patience{5s};
 };
 
 // Thread-safe.

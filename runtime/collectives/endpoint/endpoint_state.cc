@@ -132,7 +132,7 @@ void Endpoint::State::LeaveGeneration(const GroupMember::Left& ended) {
   why_left = ended.why;
   reported.reset();
   timed_operation = 0;
-  abort_at.reset();
+  state_is_shared = false;
   if (communicator != nullptr) communicator->Abort(ended.why);
   communicator = nullptr;
   channel = {};
@@ -188,11 +188,12 @@ void Endpoint::State::Tick() {
     MutexLock lock(mutex);
     const Duration now = MonotonicNow();
     if (machine != nullptr) machine->Tick(now);
+    if (!asked_at && asked_to_end && asked_to_end()) asked_at = now;
     if (communicator != nullptr) {
       const Waiting wait = communicator->CurrentWait();
       ReportWait(wait, now);
       EndLateExchange(wait, now);
-      EndAtDeadline(now);
+      EndBeforeStop(wait, now);
     }
     Pump();
   }
@@ -217,7 +218,7 @@ void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
 }
 
 void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
-  if (options.exchange_timeout <= Duration(0)) return;
+  if (options.exchange_timeout <= Duration(0) || !state_is_shared) return;
   if (wait.on < 0 || wait.operation != timed_operation) {
     timed_operation = wait.on < 0 ? 0 : wait.operation;
     timed_since = wait.since;
@@ -234,11 +235,12 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
 
 // The reason reaches the others, too. They go on without this task, so it must not be an error that
 // ends them.
-void Endpoint::State::EndAtDeadline(Duration now) {
-  if (!abort_at || now < *abort_at) return;
-  abort_at.reset();
+void Endpoint::State::EndBeforeStop(const Waiting& wait, Duration now) {
+  if (!asked_at || wait.on < 0 || now - std::max(*asked_at, wait.since) < stop_patience) return;
+  const Member& other = member.formation().members[static_cast<size_t>(wait.on)];
   communicator->Abort(Unavailable(Describe(MemberOf(options.tasks[static_cast<size_t>(task)])),
-                                  " must end, and did not get an answer in time"));
+                                  " was asked to end, and has waited for ", Describe(other),
+                                  " for ", FormatDuration(stop_patience)));
 }
 
 void Endpoint::State::SayStuck() {

@@ -73,8 +73,12 @@ struct Endpoint::State {
   // The operation in which the communicator waits, and since when. 0: it does not wait.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
-  // When the communicator is aborted, because its task must end.
-  std::optional<Duration> abort_at ABSL_GUARDED_BY(mutex);
+  bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
+  // Of GroupOptions; null: there is no group.
+  std::function<bool()> asked_to_end ABSL_GUARDED_BY(mutex);
+  Duration stop_patience ABSL_GUARDED_BY(mutex){0};
+  // When the watcher has seen that this process was asked to end.
+  std::optional<Duration> asked_at ABSL_GUARDED_BY(mutex);
 
   // Passes the outputs of the state machines to each other until there are none left, and carries
   // them out. Called after every event.
@@ -97,8 +101,8 @@ struct Endpoint::State {
   void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Ends an operation that takes longer than options.exchange_timeout.
   void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Aborts the communicator at abort_at.
-  void EndAtDeadline(Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Ends an operation that waits although this process was asked to end.
+  void EndBeforeStop(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   bool PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -271,8 +271,8 @@ TEST_F(SocketGroupTest, SumsBeforeAndAfterAMemberIsReplaced) {
   ExpectSum();
 }
 
-// The chief does not take part in the last exchange of worker 0.
-TEST_F(SocketGroupTest, ALastExchangeHasALimitAndEndsNoOtherTask) {
+// The chief does not take part in the exchange, and worker 0 is asked to end.
+TEST_F(SocketGroupTest, ATaskThatMustEndWaitsForAMomentAndEndsNoOther) {
   JoinAll();
   ExpectSum();
   std::vector<Status> results(3);
@@ -280,14 +280,18 @@ TEST_F(SocketGroupTest, ALastExchangeHasALimitAndEndsNoOtherTask) {
   for (const size_t i : {size_t{1}, size_t{2}}) {
     waiting.emplace_back([&, i] { results[i] = Sum(At(i)); });
   }
-  At(1).group().AbortAfter(300ms);
+  At(1).Stop();
   for (std::thread& thread : waiting) thread.join();
   for (const size_t i : {size_t{1}, size_t{2}}) {
     EXPECT_EQ(results[i].code(), StatusCode::kUnavailable) << results[i];
-    EXPECT_NE(Message(results[i]).find(StrCat("worker 0 (", tasks_[1].address, ") must end")),
+    EXPECT_NE(Message(results[i])
+                  .find(StrCat("worker 0 (", tasks_[1].address,
+                               ") was asked to end, and has waited for ")),
               std::string::npos)
         << results[i];
   }
+  EXPECT_EQ(At(1).Join(7).code(), StatusCode::kCancelled);
+  Start(1);
   JoinAll();
   ExpectSum();
 }
@@ -398,6 +402,25 @@ TEST_F(ExchangeTimeoutTest, EndsAnExchangeAndNamesTheTaskThatIsWaitedFor) {
     EXPECT_NE(Message(result).find(StrCat("worker 1 (", tasks_[2].address, ")")), std::string::npos)
         << result;
   }
+}
+
+// The chief may take long to read the state.
+TEST_F(ExchangeTimeoutTest, DoesNotCountBeforeTheStateIsShared) {
+  EXPECT_EQ(All([](TestTask& task) { return task.Join(7, "model: a\n", /*shares=*/false); }),
+            std::vector<Status>(3));
+  std::vector<std::thread> waiting;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    waiting.emplace_back([&, i] { EXPECT_EQ(Sum(At(i)), OkStatus()); });
+  }
+  const auto has_waited = [&] {
+    const Waiting wait = At(0).generation().communicator->CurrentWait();
+    return wait.on >= 0 && RealClock().Monotonic() - wait.since > 3 * exchange_timeout_;
+  };
+  const auto deadline = SteadyNow() + 20s;
+  while (!has_waited() && SteadyNow() < deadline) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(has_waited());
+  EXPECT_EQ(Sum(At(2)), OkStatus());
+  for (std::thread& thread : waiting) thread.join();
 }
 
 }  // namespace

@@ -21,6 +21,11 @@ class RemoteGroup : public Group {
         stop_requested_(std::move(options.stop_requested)),
         dialler_(state_) {
     state_->SetSink(std::move(options.on_event));
+    {
+      MutexLock lock(state_->mutex);
+      state_->asked_to_end = std::move(options.asked_to_end);
+      state_->stop_patience = options.stop_patience;
+    }
     if (!state_->leads()) link_ = std::make_unique<LeaderLink>(state_);
   }
 
@@ -30,13 +35,14 @@ class RemoteGroup : public Group {
       MutexLock lock(state_->mutex);
       if (state_->communicator != nullptr) state_->communicator->Abort(Cancelled("the task ends"));
       state_->communicator = nullptr;
+      state_->asked_to_end = nullptr;
     }
     state_->SetSink(nullptr);
   }
 
   StatusOr<Generation> Join(const Joining& joining) override;
   bool TaskWaits() override;
-  void AbortAfter(Duration time) override;
+  void StateIsShared() override;
   Status Leave() override;
   Status Depart() override;
   Status Finish() override;
@@ -183,9 +189,9 @@ bool RemoteGroup::TaskWaits() {
   return state_->machine != nullptr && state_->machine->TaskWaits(RealClock().Monotonic());
 }
 
-void RemoteGroup::AbortAfter(Duration time) {
+void RemoteGroup::StateIsShared() {
   MutexLock lock(state_->mutex);
-  state_->abort_at = RealClock().Monotonic() + time;
+  state_->state_is_shared = state_->communicator != nullptr;
 }
 
 // Waits for the leader's receipt, because the others would wait for a task that is gone without an

@@ -145,7 +145,9 @@ class TestTask {
                                    .streams = {{Endpoint::kService, endpoint_.get()}},
                                    .on_data = endpoint_.get()});
     group_ = endpoint_->MakeGroup({.on_event = [this](const auto& event) { Note(event); },
-                                   .stop_requested = [this] { return stop_.load(); }});
+                                   .stop_requested = [this] { return stop_.load(); },
+                                   .asked_to_end = [this] { return stop_.load(); },
+                                   .stop_patience = 300ms});
   }
   ~TestTask() {
     generation_ = {};
@@ -158,10 +160,12 @@ class TestTask {
   Generation& generation() { return generation_; }
   void Stop() { stop_ = true; }
 
-  Status Join(int64_t step = -1, const std::string& agreement = "model: a\n") {
+  // `shares`: the task then has the state of the generation.
+  Status Join(int64_t step = -1, const std::string& agreement = "model: a\n", bool shares = true) {
     StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
     if (!generation.ok()) return generation.status();
     generation_ = *std::move(generation);
+    if (shares) group_->StateIsShared();
     return OkStatus();
   }
   // Waits up to 20 s for an event of this kind. Returns its message.

@@ -80,9 +80,10 @@ class Group {
   // should then finish their step, drop the communicator and join again. On other tasks, returns
   // false. Returns at once.
   virtual bool TaskWaits() = 0;
-  // Aborts the communicator of the current generation with Unavailable if it is still in use
-  // after this time. For a task that must end soon, and has a last exchange with the others.
-  virtual void AbortAfter(Duration time) = 0;
+  // Tells the group that this task now has the state with which the current generation goes on.
+  // Before this call, a limit of the time of operations does not count: the task that provides the
+  // state may first have to read it.
+  virtual void StateIsShared() = 0;
   // Announces that this task makes no further steps. The others do not wait for it.
   virtual Status Leave() = 0;
   // Announces that this process ends although the run goes on. The group waits for its replacement,
