@@ -10,7 +10,7 @@
 namespace tfjob::model {
 namespace {
 
-constexpr size_t kLongestName = 200;
+constexpr size_t kLongestMetricName = 200;
 
 Status ReadProbability(const JsonField& value, double& into) {
   ASSIGN_OR_RETURN(into, value.Double());
@@ -121,11 +121,12 @@ const Argument kArguments[] = {
 Status ReadGivenName(const JsonField& value, Metric& metric) {
   ASSIGN_OR_RETURN(metric.given_name, value.String());
   const auto printable = [](unsigned char c) { return c >= ' ' && c != 0x7f; };
-  if (!metric.given_name.empty() && metric.given_name.size() <= kLongestName &&
+  if (!metric.given_name.empty() && metric.given_name.size() <= kLongestMetricName &&
       std::ranges::all_of(metric.given_name, printable))
     return OkStatus();
-  return Annotate(value.Mismatch(StrCat("a name of 1 to ", kLongestName, " printable characters")),
-                  StrCat("metric ", Name(metric)));
+  return Annotate(
+      value.Mismatch(StrCat("a name of 1 to ", kLongestMetricName, " printable characters")),
+      StrCat("metric ", Name(metric)));
 }
 
 Status ReadArgument(const Metric& whole, std::string_view name, const JsonField& value,

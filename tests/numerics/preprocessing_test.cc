@@ -56,12 +56,14 @@ Trained Train(const LayerConfig& layer, const Shape& shape, const Values& x, int
   const auto program = exec::Compile(*built, store, TestDevice());
   EXPECT_TRUE(program.ok()) << program.status();
   std::vector<exec::Feed> feeds((*program)->feeds().size());
-  const int64_t seed = 3;
   feeds[static_cast<size_t>((*program)->FindFeed("x"))] = exec::Feed::Of(std::span<const float>(x));
-  for (const auto& [name, value] : {std::pair{"step", &step}, {"seed", &seed}}) {
+  const int64_t seed = 3;
+  const auto feed = [&](const char* name, const int64_t& value) {
     const int at = (*program)->FindFeed(name);
-    if (at >= 0) feeds[static_cast<size_t>(at)] = exec::Feed::Of(*value);
-  }
+    if (at >= 0) feeds[static_cast<size_t>(at)] = exec::Feed::Of(value);
+  };
+  feed("step", step);
+  feed("seed", seed);
   EXPECT_EQ((*program)->Run(feeds), OkStatus());
   const auto fetch = [&](const char* name) {
     const auto values = (*program)->Fetch<float>((*program)->FindFetch(name));

@@ -52,8 +52,9 @@ Output UniformPerImage(const LayerCall& call, double low, double high) {
   const Output normal =
       RandomNormal(b, call.step, call.seed, DType::kFloat32, shape, 0, 1, call.replica);
   const auto number = [&](double value) { return Scalar(b, DType::kFloat32, value); };
-  const Output twice = Add(b, Erf(b, Mul(b, normal, number(1 / std::numbers::sqrt2))), number(1));
-  const Output uniform = Add(b, Mul(b, twice, number((high - low) / 2)), number(low));
+  const Output twice =
+      graph::Add(b, Erf(b, Mul(b, normal, number(1 / std::numbers::sqrt2))), number(1));
+  const Output uniform = graph::Add(b, Mul(b, twice, number((high - low) / 2)), number(low));
   return Cast(b, uniform, b.dtype(call.x()));
 }
 
@@ -99,7 +100,7 @@ Output RandomBrightness::Apply(const LayerCall& call) const {
   const auto bounds = *Bounds(factor, -1), range = *ValueRange(value_range);
   const double width = range[1] - range[0];
   const Output change = UniformPerImage(call, bounds[0] * width, bounds[1] * width);
-  return ClipByValue(call.b, Add(call.b, call.x(), change), range[0], range[1]);
+  return ClipByValue(call.b, graph::Add(call.b, call.x(), change), range[0], range[1]);
 }
 
 void RandomContrast::Arguments(ArgumentVisitor& visitor) {
@@ -121,7 +122,7 @@ Output RandomContrast::Apply(const LayerCall& call) const {
   const auto bounds = *Bounds(factor, 0), range = *ValueRange(value_range);
   const Output mean = Mean(b, call.x(), {1, 2}, /*keep_dims=*/true);
   const Output stretch = UniformPerImage(call, 1 - bounds[0], 1 + bounds[1]);
-  const Output changed = Add(b, Mul(b, Sub(b, call.x(), mean), stretch), mean);
+  const Output changed = graph::Add(b, Mul(b, Sub(b, call.x(), mean), stretch), mean);
   return ClipByValue(b, changed, range[0], range[1]);
 }
 

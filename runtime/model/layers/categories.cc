@@ -43,7 +43,7 @@ Output Encoded(const LayerCall& call, Output categories, Encoding encoding, int6
   std::vector<int64_t> dims = b.shape(categories).dims();
   if (encoding == Encoding::kOneHot && dims.size() > 1 && dims.back() == 1) dims.pop_back();
   dims.push_back(1);
-  const Output column = Reshape(b, categories, Shape(std::move(dims)));
+  const Output column = graph::Reshape(b, categories, Shape(std::move(dims)));
   const Output hot =
       Cast(b, Equal(b, column, Numbers(b, count, b.dtype(categories))), DType::kFloat32);
   if (encoding == Encoding::kOneHot) return hot;
@@ -101,7 +101,8 @@ Output Discretization::Apply(const LayerCall& call) const {
                          [](double boundary) { return static_cast<float>(boundary); });
   std::vector<int64_t> dims = b.shape(call.x()).dims();
   dims.push_back(1);
-  const Output column = Cast(b, Reshape(b, call.x(), Shape(std::move(dims))), DType::kFloat32);
+  const Output column =
+      Cast(b, graph::Reshape(b, call.x(), Shape(std::move(dims))), DType::kFloat32);
   const Output reached = GreaterEqual(b, column, Const(b, std::move(boundaries)));
   const Output bins = Cast(b, Sum(b, Cast(b, reached, DType::kFloat32), {-1}), DType::kInt32);
   return Encoded(call, bins, output_mode, static_cast<int64_t>(bin_boundaries.size()) + 1);
@@ -167,7 +168,8 @@ Output IntegerLookup::Apply(const LayerCall& call) const {
   }
   const auto number = [&](int64_t value) { return Const(b, Tensor::Of<int64_t>({}, {value})); };
   const Output x = Cast(b, call.x(), DType::kInt64);
-  const Output within = Minimum(b, Maximum(b, x, number(least - 1)), number(most + 1));
+  const Output within =
+      graph::Minimum(b, graph::Maximum(b, x, number(least - 1)), number(most + 1));
   Output index = Gather(b, Const(b, std::move(table)), Sub(b, within, number(least - 1)));
   if (mask_token) index = Select(b, Equal(b, x, number(*mask_token)), number(0), index);
   return Encoded(call, index, output_mode, static_cast<int64_t>(vocabulary.size()) + 1);

@@ -57,7 +57,7 @@ Output Filled(Builder& b, Output images, std::pair<int64_t, int64_t> margins, do
   const std::vector<int64_t> sides = {0, margins.first, margins.second, 0};
   if (value == 0) return Pad(b, images, sides, sides);
   const Output filling = Scalar(b, b.dtype(images), value);
-  return Add(b, Pad(b, Sub(b, images, filling), sides, sides), filling);
+  return graph::Add(b, Pad(b, Sub(b, images, filling), sides, sides), filling);
 }
 
 }  // namespace

@@ -144,17 +144,17 @@ Output Resample(Builder& b, Output images, int64_t height, int64_t width,
   const int64_t channels = shape.dim(3);
   const auto weights = [&](int64_t from, int64_t to) {
     const Tensor table = ResampleWeights(from, to, interpolation, antialias);
-    return Cast(b, Reshape(b, Const(b, table), {1, to, from}), dtype);
+    return Cast(b, graph::Reshape(b, Const(b, table), {1, to, from}), dtype);
   };
   if (height != from_height) {
-    const Output columns = Reshape(b, images, {count, from_height, from_width * channels});
+    const Output columns = graph::Reshape(b, images, {count, from_height, from_width * channels});
     images = BatchMatMul(b, weights(from_height, height), columns);
   }
   if (width != from_width) {
-    const Output rows = Reshape(b, images, {count * height, from_width, channels});
+    const Output rows = graph::Reshape(b, images, {count * height, from_width, channels});
     images = BatchMatMul(b, weights(from_width, width), rows);
   }
-  return Reshape(b, images, {count, height, width, channels});
+  return graph::Reshape(b, images, {count, height, width, channels});
 }
 
 Window2D LargestWindow(int64_t height, int64_t width, int64_t target_height, int64_t target_width) {
