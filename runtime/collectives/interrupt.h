@@ -1,4 +1,4 @@
-// Lets a caller end the waits of functions that connect ranks with each other.
+// Allows a caller to end the waits of functions that connect ranks to each other.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace tfjob::collectives {
 
-// Asked several times per second during a wait, on the thread that waits. An error ends the wait
-// with this error. May be null: then nothing but the deadline ends it.
+// Called several times per second during a wait, on the waiting thread. If it returns an error, the
+// wait ends with this error. If it is null, only the deadline ends the wait.
 using Interrupt = std::function<Status()>;
 
 inline constexpr Duration kInterruptPoll{100ms};

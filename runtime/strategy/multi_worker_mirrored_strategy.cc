@@ -275,8 +275,8 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Drops the generation after an error of its communicator. Returns the error if this task must
-  // not join again: an exchange has taken longer than strategy.timeout_seconds, or an error that is
-  // no loss of a task has come back in generation after generation.
+  // not join again: an exchange has taken longer than strategy.timeout_seconds, or an error other
+  // than the loss of a task has occurred in several generations in a row.
   Status DropFailed(const Status& why) {
     kGroupLog.Warning("an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});
@@ -300,7 +300,7 @@ class MultiWorkerMirrored : public Strategy {
   Announcements announcements_;
   int64_t state_generation_ = 0;  // see collectives::Joining
   Status provided_;               // the leader's error, if it cannot provide a state
-  int failures_ = 0;              // since the last step, without those that are losses of tasks
+  int failures_ = 0;              // since the last step, not counting losses of tasks
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of global batches, including skipped ones
 };

@@ -3,9 +3,9 @@
 // state, bit for bit.
 //
 // If a task of the group is lost, the others keep their state and join again. The newest state is
-// sent to whoever lacks it, and the step in progress is repeated unless a task had applied it. So a
-// replacement takes part without a lost step, and even the chief can be replaced as long as one
-// other task lives.
+// sent to the tasks that lack it, and the step in progress is repeated unless a task had applied
+// it. A replacement can therefore take part without a step being lost, and even the chief can be
+// replaced as long as one other task is alive.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ struct MultiWorkerMirroredOptions {
   // The step after which the tasks stop; 0: unknown. If it is known, no task abandons that step
   // because another one has already finished it.
   int64_t last_step = 0;
-  // More of what must be equal in all tasks; see TrainingTask.
+  // Further settings that must be equal in all tasks; see TrainingTask.
   std::string agreement;
   state::PeerEventSink on_event;
 };

@@ -39,7 +39,7 @@ struct GroupTask {
 
 // Makes the communicator of a generation. `sockets` has one entry per rank: a connected,
 // non-blocking socket to that rank, on which nothing has been sent or read since the hello. The
-// entry of `rank` itself is empty. A factory that waits for other ranks asks `interrupt` meanwhile,
+// entry of `rank` itself is empty. While a factory waits for other ranks, it calls `interrupt`,
 // which returns an error once the generation has ended or this task was asked to stop.
 using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>>(
     int rank, std::vector<wire::UniqueFd> sockets, const Interrupt& interrupt)>;
@@ -52,8 +52,8 @@ struct EndpointOptions {
   // A peer that is silent for suspect_after is named; after the lease, it is lost.
   rpc::LivenessRules liveness;
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
-  // and a message that names the task that was waited for. 0: no limit. Counts only operations that
-  // begin after Group::StateIsShared.
+  // and the message names the task that the others waited for. 0: no limit. Applies only to
+  // operations that begin after Group::StateIsShared.
   Duration exchange_timeout{0};
   // Allows the group to continue without members that were lost or that depart (leader.h).
   // Otherwise, it waits for their replacements. Only the leader's value counts.
@@ -66,8 +66,8 @@ struct GroupOptions {
   // with Cancelled.
   std::function<bool()> stop_requested;
   // Returns at once, on any thread, whether this process was asked to end. Once it returns true, an
-  // operation that waits for a rank for stop_patience, from then on, ends with Unavailable, on this
-  // task and on all others, which then join again.
+  // operation that waits for a rank for stop_patience more ends with Unavailable, on this task and
+  // on all others, which then join again.
   std::function<bool()> asked_to_end;
   Duration stop_patience{5s};
 };

@@ -77,7 +77,7 @@ struct Endpoint::State {
   // Of GroupOptions; null: there is no group.
   std::function<bool()> asked_to_end ABSL_GUARDED_BY(mutex);
   Duration stop_patience ABSL_GUARDED_BY(mutex){0};
-  // When the watcher has seen that this process was asked to end.
+  // The time at which the watcher noticed that this process was asked to end.
   std::optional<Duration> asked_at ABSL_GUARDED_BY(mutex);
 
   // Passes the outputs of the state machines to each other until there are none left, and carries

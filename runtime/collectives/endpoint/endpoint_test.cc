@@ -143,7 +143,7 @@ TEST_F(EndpointTest, AnyTaskCanEndTheJobWithAFailure) {
   EXPECT_EQ(At(1).Join(), state::RunFailure("the loss is NaN"));
 }
 
-// Waits for other ranks until it is interrupted, as the making of shared memory may.
+// Waits for other ranks until it is interrupted, as may happen while shared memory is set up.
 StatusOr<std::unique_ptr<Communicator>> WaitForInterrupt(int, std::vector<wire::UniqueFd> sockets,
                                                          const Interrupt& interrupt) {
   const auto other = std::ranges::find_if(sockets, &wire::UniqueFd::valid);

@@ -64,7 +64,8 @@ class RemoteGroup : public Group {
     return state_->member.phase() == GroupMember::Phase::kGoing &&
            state_->channel.generation == generation;
   }
-  // Returns why it makes no sense to connect the ranks of this generation any more, or OK.
+  // Returns the reason why connecting the ranks of this generation is no longer useful; OK if it
+  // is.
   Status WhyNotBegin(int64_t generation) ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Tells the leader that this task ends. Returns Cancelled.
   Status DepartInWait() ABSL_LOCKS_EXCLUDED(state_->mutex);

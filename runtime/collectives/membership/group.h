@@ -3,9 +3,9 @@
 // other task, and the tasks join again.
 //
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
-// generation. There is only one, named by TF_CONFIG, and every generation contains it, so two
-// groups of several tasks never train at the same time. While the leader is away, the others wait
-// for it, and keep the state.
+// generation. There is only one leader, named by TF_CONFIG, and every generation contains it, so
+// two groups of several tasks never train at the same time. While the leader is missing, the others
+// wait for it, and keep the state.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ struct Member {
 };
 
 // The tasks that train together, by rank: the leader first, then the others in the order of
-// TF_CONFIG. A group may go on without tasks that it has lost, so the number of members may differ
-// from that of the last generation.
+// TF_CONFIG. A group may continue without tasks that it has lost, so the number of members may
+// differ from that of the last generation.
 struct Generation {
   int64_t number = 0;  // increases with every generation of a job's attempt
   std::vector<Member> members;
   int rank = 0;  // of this task
   std::unique_ptr<Communicator> communicator;
   // The lowest rank among those with the newest state. If its step is -1, no task has a state. All
-  // tasks whose state is another one (HasStateOf) take over the state of this rank.
+  // tasks with a different state (HasStateOf) take over the state of this rank.
   int source = 0;
 };
 
@@ -51,10 +51,10 @@ inline bool HasStateOf(const Member& member, const Member& other) {
 // Describes a task that joins a generation.
 struct Joining {
   int64_t step = -1;  // of the state that it holds; -1: none
-  // The number of the latest generation in which this task has had the same state as all others: it
-  // was the source, has taken the state over, or had it already. A state of a later generation is
-  // newer, whatever its step: two generations with other members may compute the same step with
-  // other roundings.
+  // The number of the latest generation in which this task had the same state as all others: it was
+  // the source, took the state over, or had it already. A state of a later generation is newer,
+  // whatever its step: two generations with different members may round differently when they
+  // compute the same step.
   int64_t state_generation = 0;
   // Describes what must be equal in all tasks: the model, the optimizer, the buckets. One line per
   // item, "NAME: VALUE", so that an error can name the first that differs.
@@ -63,38 +63,38 @@ struct Joining {
 
 // Owned by one thread, except that any thread may call Peers.
 //
-// A task ends its part in the group with one of three calls. Leave: it has made its last step.
-// Depart: its process ends before that, and a replacement will go on. Fail: the run has failed for
-// all. Each of them may also follow a Join that has returned an error.
+// A task ends its part in the group with one of three calls. Leave: it has taken its last step.
+// Depart: its process ends before that, and a replacement will continue. Fail: the run has failed
+// for all. Each of them may also follow a Join that has returned an error.
 class Group {
  public:
   virtual ~Group() = default;
-  // Waits until a generation forms, and returns it. The caller must have dropped the last
-  // generation's communicator, or else it is aborted. Reports PeerEvents during the wait: every
-  // 10 s, who is missing. Returns
+  // Waits until a generation forms, and returns it. If the caller still has the last generation's
+  // communicator, it is aborted. Reports PeerEvents during the wait: every 10 s, which tasks are
+  // missing. Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
   //   FailedPrecondition  if this task does not fit the group; the message names both sides;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
-  // On the leader, returns whether a task waits that is not in the current generation. All members
-  // should then finish their step, drop the communicator and join again. On other tasks, returns
-  // false. Returns at once.
+  // On the leader, returns whether a task that is not in the current generation is waiting. All
+  // members should then finish their step, drop the communicator and join again. On other tasks,
+  // returns false. Returns at once.
   virtual bool TaskWaits() = 0;
-  // Tells the group that this task now has the state with which the current generation goes on.
-  // Before this call, a limit of the time of operations does not count: the task that provides the
-  // state may first have to read it.
+  // Tells the group that this task now has the state with which the current generation continues.
+  // Until this call, the time limit for operations does not apply: the task that provides the state
+  // may first have to read it.
   virtual void StateIsShared() = 0;
-  // Announces that this task makes no further steps. The others do not wait for it.
+  // Announces that this task takes no further steps. The others do not wait for it.
   virtual Status Leave() = 0;
-  // Announces that this process ends although the run goes on. The group waits for its replacement,
-  // or goes on without it until the replacement joins. The communicator, if there is still one, is
-  // aborted.
+  // Announces that this process ends although the run continues. The group waits for its
+  // replacement, or continues without it until the replacement joins. The communicator, if there is
+  // still one, is aborted.
   virtual Status Depart() = 0;
   // On the leader only: ends the job for all others, including tasks that start later.
   virtual Status Finish() = 0;
   // Ends the job with this error (state::RunFailure) for all tasks, including those that start
-  // later. On other tasks than the leader: the leader ends it. Returns Unavailable if the leader
-  // did not answer.
+  // later. On tasks other than the leader, asks the leader to end the job. Returns Unavailable if
+  // the leader did not answer.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };

@@ -186,7 +186,7 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   const auto found = std::ranges::find_if(
       seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
   if (found == seats_.end()) return;
-  // A member that knew of a newer leader would not have connected with this one.
+  // A member that knew of a newer leader would not have connected to this one.
   if (found == seats_.begin() && process.incarnation == found->member.incarnation) return;
   if (!process.replaced) {
     found->rivals.insert(process.incarnation);
@@ -209,7 +209,7 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   } else if (!rules_.shrinks) {
     Withdraw(StrCat(Describe(seat.member), " joins"));
   }
-  // A generation that is under way keeps its number.
+  // A generation that is being formed or is running keeps its number.
   heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;
   seat.join = join;
@@ -361,8 +361,8 @@ void Leader::Tick(Duration now) {
   Proceed(now);
 }
 
-// The members of the last generation were connected with each other, so a task that is new among
-// them is the likely reason, unless it has all of its connections.
+// The members of the last generation were connected to each other, so a task that is new among them
+// is the likely reason, unless it has all of its connections.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];

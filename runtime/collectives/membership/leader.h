@@ -1,13 +1,13 @@
 // Decides who belongs to a group's generation: collects the tasks that join, forms a generation
-// when all expected tasks have joined, lets it go when all of its members are connected with each
-// other, and withdraws it when a member is lost. A task that was withdrawn from a generation must
-// join again, so no task is in two generations.
+// when all expected tasks have joined, orders it to begin when all of its members are connected to
+// each other, and withdraws it when a member is lost. A task that was withdrawn from a generation
+// must join again, so no task is in two generations.
 //
-// The first generation of a leader's process has all tasks that have not left. If the rules let the
-// group shrink, it later goes on with those that are there, provided that they are more than half
-// of the last generation, or exactly half: the leader is always one of them. Members that have said
-// that they end do not count. A task that comes back waits until the others join again. If they
-// cannot connect with it, they go on without it, and try again after a pause.
+// The first generation of a leader's process has all tasks that have not left. If the rules allow
+// the group to shrink, it later continues with the tasks that are left, provided that they are at
+// least half of the last generation; the leader is always one of them. Members that have announced
+// that they end are not counted. A task that comes back waits until the others join again. If they
+// cannot connect to it, they continue without it, and try again after a pause.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
@@ -27,18 +27,18 @@
 namespace tfjob::collectives {
 
 struct LeaderRules {
-  // A generation whose members have not connected with each other by then is withdrawn, so that
-  // they try again: one of them may rely on a socket that its peer has lost.
+  // A generation whose members have not connected to each other by then is withdrawn, so that they
+  // try again: one of them may rely on a socket that its peer has lost.
   Duration connect_patience{20s};
   // Members repeat their reports of a wait, so an older report no longer counts.
   Duration report_lasts{6s};
-  // Lets the group go on without members that were lost, or whose process ends. Otherwise, it waits
-  // for their replacements.
+  // Allows the group to continue without members that were lost, or whose process ends. Otherwise,
+  // it waits for their replacements.
   bool shrinks = false;
   // How long a group that shrinks waits for a member whose session was lost to connect again.
   Duration lost_patience{1s};
-  // How long a group that shrinks does without a task that came back, but with which the others
-  // could not connect. Doubled after each further attempt, up to the longest pause.
+  // How long a group that shrinks does without a task that came back, but to which the others could
+  // not connect. Doubled after each further attempt, up to the longest pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
@@ -73,11 +73,12 @@ class Leader {
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether the end of the job has reached every task but the first that is connected, or
-  // was a member of the latest generation and will connect again.
+  // Returns whether every task that must learn of the end of the job has done so. These are the
+  // tasks, except the first, that are connected, or that were members of the latest generation and
+  // will connect again.
   bool EndIsKnown() const;
-  // Returns whether a generation goes and another task waits to join the next one. A task that is
-  // in a pause (LeaderRules) does not count.
+  // Returns whether a generation is running and another task is waiting to join the next one. A
+  // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
   // Names the tasks that the group waits for, as the members were told.
   const AwaitedNotice& awaited() const { return awaited_; }
@@ -98,12 +99,12 @@ class Leader {
     std::set<int64_t> rivals;
     std::optional<JoinRequest> join;
     bool left = false;
-    bool departed = false;  // its process ends, or has ended, and has said so
+    bool departed = false;  // its process has announced that it ends
     // The task was in the latest generation that has begun, and has not left or departed since.
     bool was_member = false;
     bool survives = false;  // was_member, and it is still the same process
     Duration lost{0};       // when the session was lost
-    // The others could not connect with it, and do without it for `pause`, until `paused_until`.
+    // The others could not connect to it, and do without it for `pause`, until `paused_until`.
     Duration pause{0}, paused_until{0};
     int rank = -1;  // in the generation; -1: not a member
     bool ready = false;
@@ -117,23 +118,23 @@ class Leader {
   static void NoteReplaced(Seat& seat, int64_t incarnation);
   static void NoteRivals(Seat& seat);
   std::vector<KnownProcess> Replaced() const;
-  // Takes over what a member knows from the time of an earlier leader.
+  // Takes over what a member knows from the time before this leader started.
   void Hear(Duration now, const KnownProcess& process);
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
   void OnWait(Duration now, Seat& seat, const WaitReport& wait);
   void OnLeave(Seat& seat);
   void OnDepart(Seat& seat);
-  // Gives up the seat's session.
+  // Ends the seat's session.
   void Lose(Duration now, Seat& seat, const std::string& why);
   void Withdraw(const std::string& why);
-  // Takes the next step for which everything is there.
+  // Takes every action whose conditions are now met.
   void Proceed(Duration now);
   void RefuseMisfits();
   void Form(Duration now);
   // Withdraws a generation whose members have not connected in time.
   void GiveUpConnecting(Duration now);
-  // Returns whether the tasks that are there, or will soon join, may go on without the others.
+  // Returns whether the tasks that have joined, or will soon join, may continue without the others.
   bool MayShrink() const;
   // Returns whether the task takes part in the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {

@@ -248,7 +248,7 @@ AwaitedNotice GroupMember::Awaited() const {
   AwaitedNotice notice = awaited_;
   const bool all = phase_ == Phase::kReady;
   if (notice.text.empty() && !all) {
-    // All tasks that the leader needs are there; this one waits for the end of their step.
+    // All tasks that the leader needs have joined; this one waits for the end of their step.
     return {.peers = leader_.task,
             .address = leader_.address,
             .text = StrCat("waits for the group, which trains without this task: ",

@@ -1,4 +1,4 @@
-// Waits for a socket, unless the caller ends the wait.
+// Waits for a socket. The caller can end the wait.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace tfjob::collectives {
 
-// Like wire::AwaitSocket: returns whether the socket is ready, false at the deadline. Returns the
-// error of `interrupt`.
+// Like wire::AwaitSocket, returns true when the socket is ready, and false at the deadline. Returns
+// the error of `interrupt` if that returns one.
 inline StatusOr<bool> AwaitSocket(int fd, short events, Duration deadline,
                                   const Interrupt& interrupt) {
   while (true) {

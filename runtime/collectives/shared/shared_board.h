@@ -3,9 +3,9 @@
 // call and may contain a few values, and then waits for the notices of all others. Waiting threads
 // sleep on a futex, after a short spin if that is allowed (MaySpin).
 //
-// Notices and slots exist twice and alternate from round to round. When a rank has seen everybody's
-// notice of a round, all ranks have finished what they did after the round before, so the memory of
-// that round may be overwritten.
+// Notices and slots exist twice and alternate from round to round. When a rank has seen the notices
+// of all ranks for a round, all ranks have finished what they did after the previous round, so the
+// memory of that round may be overwritten.
 //
 // Between processes, every word that another rank writes is hostile: it may have any value and may
 // change at any time. Such words are read once, into the values that are then checked.
@@ -25,7 +25,7 @@
 
 namespace tfjob::collectives {
 
-// Who shares the memory. A futex that only threads share is cheaper.
+// Whether threads or processes share the memory. A futex that only threads share is cheaper.
 enum class Sharing : uint8_t { kThreads, kProcesses };
 
 // Returns whether ranks of one machine may spin: only if this process may use at least one
@@ -55,8 +55,8 @@ static_assert(sizeof(Notice) == 128);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// One rank's view of the board. The thread of the rank's operations calls everything but Abort,
-// aborted, Reason and Seen, which any thread may call.
+// One rank's view of the board. Only the thread of the rank's operations may use it, but any thread
+// may call Abort, aborted, Reason and Seen.
 class Board {
  public:
   static constexpr int kMostRanks = 128;
@@ -81,13 +81,14 @@ class Board {
   Notice& Of(int rank);
 
   // Posts this rank's notice, and waits for those of all others. After an abort, returns the
-  // reason, unless all notices of the round are there. Returns DeadlineExceeded at the deadline, a
-  // time on the clock RealClock().Monotonic(), if there is one, or the error of `interrupt`.
+  // reason, unless all notices of the round have been posted. Returns DeadlineExceeded at the
+  // deadline, a time on the clock RealClock().Monotonic(), if there is one, or the error of
+  // `interrupt`.
   Status Meet(std::optional<Duration> deadline = std::nullopt,
               const Interrupt& interrupt = nullptr);
 
-  // Ends all waits of all ranks, now and in future. The first reason of all ranks counts. Returns
-  // after the reason is there, even if another thread has aborted first.
+  // Ends all waits of all ranks, now and in future. If several ranks abort, the first reason
+  // counts. When this returns, the reason is set, even if another thread has aborted first.
   void Abort(const Status& why);
   bool aborted() const;
   // Returns why the first rank aborted.
@@ -96,7 +97,7 @@ class Board {
   // Announces the operation that this rank is in.
   void Announce(const char* name);
   Waiting Seen() const;
-  // The number of waits that ended while spinning, of all waits for a rank that was late.
+  // Of the waits for a rank that was late, the number that ended while spinning.
   int64_t spun() const { return spun_; }
   int64_t waits() const { return waits_; }
 
@@ -110,11 +111,11 @@ class Board {
   // Returns whether the notice of the current round is posted.
   bool Posted(uint32_t rounds) const;
   Status Await(int rank, std::optional<Duration> deadline, const Interrupt& interrupt);
-  // Spins, unless that has been in vain lately. Returns whether the notice is there.
+  // Spins, unless spinning has failed recently. Returns whether the notice has been posted.
   bool Spin(const Notice& notice);
-  // Returns whether the notice is there: false after an abort, or at the deadline.
+  // Returns true when the notice has been posted, and false after an abort or at the deadline.
   bool Sleep(Notice& notice, std::optional<Duration> deadline);
-  // The same, except that `interrupt` can end it, too; `interrupted` is then its error.
+  // Like Sleep, but `interrupt` can also end it; `interrupted` is then set to its error.
   bool SleepUnless(const Interrupt& interrupt, Notice& notice, std::optional<Duration> deadline,
                    Status& interrupted);
   void Wake(Notice& notice) const;

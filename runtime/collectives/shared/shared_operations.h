@@ -2,11 +2,11 @@
 //
 // Small spans travel through slots. A rank copies its values into its slot, posts its notice, and
 // reads the slots of the others. Every rank has two slots, which alternate as notices do
-// (shared_board.h). Few bytes travel in the notice itself.
+// (shared_board.h). A few bytes travel in the notice itself.
 //
-// Large spans that all ranks can see are used in place: every rank works on its slice of all spans,
-// after a round in which all values are complete and before one in which all results are. Other
-// large spans travel through the slots in pieces.
+// Large spans that all ranks can see are used in place: every rank works on its slice of all spans.
+// The round before ensures that all values are complete, and the round after, that all results are.
+// Other large spans travel through the slots in pieces.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ namespace tfjob::collectives {
 
 class SharedOperations final : public Communicator {
  public:
-  // Twice per rank. Both slots of all ranks stay in the second-level cache, if the ranks are few.
+  // The size of a slot. With few ranks, both slots of all ranks stay in the second-level cache.
   static constexpr size_t kSlotBytes = size_t{64} << 10;
 
   // Returns the number of bytes that the ranks share: a board and their slots.
@@ -89,8 +89,8 @@ class SharedOperations final : public Communicator {
     size_t bytes = 0;
   };
   using PieceFunction = absl::FunctionRef<void(Piece)>;
-  // An operation is given by what it contributes and by three functions. `put` copies a piece of
-  // the contribution into this rank's slot; `get` reads that piece from the slots of the others;
+  // An operation is defined by its contribution and three functions. `put` copies a piece of the
+  // contribution into this rank's slot; `get` reads that piece from the slots of the others;
   // `in_place` does the same for the whole operation, in the spans of all ranks.
   struct Steps {
     size_t contribution = 0;  // bytes, the most of all ranks
@@ -99,7 +99,7 @@ class SharedOperations final : public Communicator {
     PieceFunction get;
     absl::FunctionRef<void()> in_place;
   };
-  // How an operation goes on after its first round.
+  // How an operation continues after its first round.
   enum class Route : uint8_t {
     kInPlace,
     kPieces,      // the first piece is in the slots
@@ -112,14 +112,15 @@ class SharedOperations final : public Communicator {
   static Call Unpack(uint32_t packed);
   static uint32_t Pack(const Call& call);
 
-  // Announces the call. Returns why it is impossible, which then is the reason for all ranks.
+  // Announces the call. If it is impossible, returns the reason, which then ends the operation on
+  // all ranks.
   Status Enter(const Call& call);
   Status CheckArguments(const Call& call) const;
   Status Fail(const Status& why);
   // Posts the call and compares it with those of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
-  // Decides from what all ranks have posted, so that all decide the same.
+  // Decides from the notices of all ranks, so that all ranks decide the same.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 
   Status Run(const Call& call, std::span<std::byte> values, const Steps& steps);

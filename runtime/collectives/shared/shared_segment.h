@@ -1,6 +1,6 @@
 // Memory that several processes of one machine map, and the messages that carry it from one to
-// another. The memory is a memfd, which has no name and ends with its last process. Its descriptor
-// travels over unix sockets.
+// another. The memory is a memfd, which has no name and exists until the last process releases it.
+// Its descriptor travels over unix sockets.
 //
 // Whatever comes from a peer is hostile. A segment is mapped only if its size is the expected one
 // and if it is sealed against shrinking; otherwise, a peer could shrink it later, and reading it
@@ -27,7 +27,8 @@ class Segment {
  public:
   // Makes a segment of zeros, sealed against any change of its size.
   static StatusOr<std::unique_ptr<Segment>> Make(size_t bytes);
-  // Maps the segment of another process. InvalidArgument if it is not as this process expects it.
+  // Maps the segment of another process. Returns InvalidArgument if its size or its seals are
+  // wrong.
   static StatusOr<std::unique_ptr<Segment>> Open(wire::UniqueFd descriptor, size_t bytes);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -35,8 +36,8 @@ class Segment {
 
   std::span<std::byte> bytes() const { return bytes_; }
   int descriptor() const { return descriptor_.get(); }
-  // Takes the memory of a part from the system, so that later writes cannot fail. Returns
-  // ResourceExhausted if there is not enough.
+  // Allocates the memory of a part, so that later writes cannot fail. Returns ResourceExhausted if
+  // there is not enough.
   Status Reserve(size_t begin, size_t bytes);
   // Closes the descriptor; the mapping stays.
   void CloseDescriptor() { descriptor_.Close(); }
@@ -48,10 +49,10 @@ class Segment {
   std::span<std::byte> bytes_;
 };
 
-// A message between two ranks. All of them have one size.
+// A message between two ranks. All messages have the same size.
 struct SegmentMessage {
   static constexpr uint64_t kMagic = 0x315347454a465421;  // "!TFJEGS1"
-  // A rank introduces itself. From rank 0, comes with the segment that all ranks share.
+  // A rank introduces itself. Rank 0's message carries the segment that all ranks share.
   static constexpr uint32_t kGreeting = 1;
   // Rank 0 sends the segment of an allocation.
   static constexpr uint32_t kAllocation = 2;
@@ -74,8 +75,8 @@ struct ReceivedMessage {
   SegmentMessage message;
   wire::UniqueFd descriptor;  // may be missing
 };
-// Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks nothing but
-// its length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline, or the
+// Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks only its
+// length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline, or the
 // error of `interrupt`.
 StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline,
                                          const Interrupt& interrupt = nullptr);

@@ -202,8 +202,8 @@ class Meeting {
     return OkStatus();
   }
 
-  // Waits until a stranger has come or has sent something, or until it is time to ask whether the
-  // wait goes on. Returns Unavailable if a rank has gone.
+  // Waits until a stranger has connected or has sent something, or until it is time to check
+  // whether the wait should continue. Returns Unavailable if a rank is gone.
   Status AwaitAny(Duration deadline) {
     std::vector<pollfd> entries;
     for (int other = 0; other < rounds_.ranks(); ++other) {
