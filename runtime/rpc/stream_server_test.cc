@@ -58,9 +58,12 @@ TEST(MessageMemory, IsLimitedOverAllStreams) {
 
 class HostileStream : public testing::Test {
  protected:
-  void Serve(StreamHandler& handler) {
+  // Starts the server. Returns the handler.
+  template <typename Handler>
+  const Handler& Serve(Handler& handler) {
     server_ =
         *Server::Start({.host = "127.0.0.1", .identity = self_, .streams = {{"echo", &handler}}});
+    return handler;
   }
   std::string address() const { return StrCat("127.0.0.1:", server_->port()); }
   // Opens a socket as `owner`, on which no frame has been sent.
@@ -76,14 +79,16 @@ class HostileStream : public testing::Test {
 
   const Identity self_{.job_uid = "job-a", .task_type = "ps"};
   const Identity worker_{.job_uid = "job-a", .task_type = "worker", .task_index = 1};
+  // The server's threads use a handler until the server has been destroyed.
+  Counting counting_;
+  Holding holding_;
   std::unique_ptr<Server> server_;
 };
 
 TEST_F(HostileStream, CannotComeFromAnotherTaskThanItsSocket) {
   Identity chief = worker_;
   chief.task_type = "chief";
-  Counting handler;
-  Serve(handler);
+  const Counting& handler = Serve(counting_);
   EXPECT_EQ(Greet(worker_, chief),
             FailedPrecondition("refused: the stream is of chief 1, but its connection was opened "
                                "by worker 1"));
@@ -93,8 +98,7 @@ TEST_F(HostileStream, CannotComeFromAnotherTaskThanItsSocket) {
 }
 
 TEST_F(HostileStream, HasALimitPerTask) {
-  Holding handler;
-  Serve(handler);
+  Serve(holding_);
   const auto connector = MakeSocketConnector();
   std::vector<OpenStream> streams;
   for (int i = 0; i < kMostStreamsOfATask; ++i) {
@@ -125,8 +129,7 @@ bool IsClosed(const wire::UniqueFd& socket) {
 }
 
 TEST_F(HostileStream, IsClosedIfItBeginsWithAnythingElse) {
-  Counting handler;
-  Serve(handler);
+  const Counting& handler = Serve(counting_);
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
     StatusOr<DataConnection> connection = Open(worker_);
@@ -142,8 +145,7 @@ TEST_F(HostileStream, IsClosedIfItBeginsWithAnythingElse) {
 }
 
 TEST_F(HostileStream, CannotMakeATaskReadALargeGreeting) {
-  Counting handler;
-  Serve(handler);
+  const Counting& handler = Serve(counting_);
   StatusOr<DataConnection> connection = Open(worker_);
   ASSERT_TRUE(connection.ok()) << connection.status();
   std::string bytes;
@@ -158,8 +160,7 @@ TEST_F(HostileStream, CannotMakeATaskReadALargeGreeting) {
 }
 
 TEST_F(HostileStream, IsBrokenByAServerThatShutsDown) {
-  Holding handler;
-  Serve(handler);
+  const Holding& handler = Serve(holding_);
   StatusOr<OpenStream> stream = MakeSocketConnector()->Connect(address(), "echo", worker_, 20s);
   ASSERT_TRUE(stream.ok()) << stream.status();
   StatusOr<DataConnection> silent = Open(worker_);
