@@ -187,7 +187,7 @@ std::string_view ConstantType(const Json& value) {
   return type;
 }
 
-// What tf.keras 2 writes in place of a layer's name for a constant in a list, or as first argument.
+// tf.keras 2 writes this instead of a layer's name, for a constant in a list or as first argument.
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
 // Returns a part of a key, or a whole key, in Keras 3's form.

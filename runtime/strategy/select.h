@@ -18,8 +18,8 @@ StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
 bool MakesGlobalBatches(config::StrategyKind kind);
 
 // Creates the endpoint of the selected strategy. Create it before the task's server, because it
-// becomes the server's handler. Of the task, only the configuration, the cluster, the identity and
-// the credentials are used. Returns null if the tasks form no group. Returns the errors of Select.
+// becomes the server's handler. Uses only the configuration, the cluster, the identity and the
+// credentials of the task. Returns null if the tasks form no group. Returns the errors of Select.
 StatusOr<std::unique_ptr<collectives::Endpoint>> MakeEndpoint(const TrainingTask& task);
 
 // Creates the selected strategy. Does not wait for any other task.

@@ -93,8 +93,8 @@ class Mortal {
     ps_.reset();
   }
   Status AwaitEnd() { return ps_->WaitUntilFinished(); }
-  // Waits until the server has received a gradient for a synchronous step. Returns false if it has
-  // none after a minute.
+  // Waits until the server has received a gradient for a synchronous step. Returns false if that
+  // takes more than a minute.
   bool AwaitGradient() {
     const Duration deadline = RealClock().Monotonic() + 60s;
     while (ps_->State().staged_bytes == 0 && RealClock().Monotonic() < deadline)

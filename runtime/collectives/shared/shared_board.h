@@ -25,7 +25,8 @@
 
 namespace tfjob::collectives {
 
-// Whether threads or processes share the memory. A futex that only threads share is cheaper.
+// Says who shares the memory: the threads of one process, or processes. A futex that only threads
+// share is cheaper.
 enum class Sharing : uint8_t { kThreads, kProcesses };
 
 // Returns whether ranks of one machine may spin: only if this process may use at least one
@@ -97,7 +98,7 @@ class Board {
   // Announces the operation that this rank is in.
   void Announce(const char* name);
   Waiting Seen() const;
-  // Of the waits for a rank that was late, the number that ended while spinning.
+  // Return how many waits for a late rank ended while spinning, and how many waits there were.
   int64_t spun() const { return spun_; }
   int64_t waits() const { return waits_; }
 

@@ -10,8 +10,8 @@
 namespace tfjob::device::cuda {
 namespace {
 
-// Whether two types are passed alike: both are pointers, or both are integers (or enumerations) of
-// one size.
+// True if two types are passed in the same way: both are pointers, or both are integers (or
+// enumerations) of the same size.
 template <typename A, typename B>
 constexpr bool kPassedAlike =
     (std::is_pointer_v<A> && std::is_pointer_v<B>) ||

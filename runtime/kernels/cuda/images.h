@@ -7,8 +7,8 @@
 
 namespace tfjob::kernels::cuda {
 
-// Returns one fat binary per .cu file; none in a build without --config=cuda. They exist as long as
-// the process.
+// Returns one fat binary per .cu file, or no binaries in a build without --config=cuda. They stay
+// valid until the process ends.
 std::span<const std::span<const std::byte>> Images();
 
 }  // namespace tfjob::kernels::cuda

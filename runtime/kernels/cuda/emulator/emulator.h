@@ -78,7 +78,7 @@ void Report(const char* kind, const std::string& text);
 // Returns what was noted since the last call.
 std::vector<std::string> TakeReports();
 
-// Whether the address belongs to the parameter or the threads of the running launch.
+// Returns true if the address belongs to the parameter or the threads of the running launch.
 bool BelongsToLaunch(uintptr_t address);
 
 }  // namespace tfjob::kernels::cuda

@@ -9,7 +9,7 @@ namespace tfjob::kernels::cuda {
 
 class EmulatedMemory {
  public:
-  // There may be one at a time.
+  // At most one object may exist at a time.
   EmulatedMemory();
   ~EmulatedMemory();
   EmulatedMemory(const EmulatedMemory&) = delete;

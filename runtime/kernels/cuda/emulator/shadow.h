@@ -19,8 +19,8 @@
 
 namespace tfjob::kernels::cuda::shadow {
 
-// Whether this program contains kernels that are compiled with the calls. It does not in builds
-// with a sanitizer.
+// Returns true if this program's kernels were compiled with the calls. Builds with a sanitizer omit
+// them.
 bool Enabled();
 
 // Memory that kernels may access: a range of the address space for allocations.
@@ -33,7 +33,7 @@ void HostWrote(uintptr_t address, size_t bytes);
 // Returns the index of the first word in the range that nothing has written; -1: none.
 int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 
-// What a source line's accesses cost, over the first blocks of each launch.
+// The cost of the accesses of one source line, over the first blocks of each launch.
 struct Traffic {
   std::string where;  // "update.cu:57"
   bool shared = false;
