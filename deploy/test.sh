@@ -7,9 +7,9 @@
 #                           that ships, whole jobs and the tests of packages whose code differs in it; tests/charts
 #                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
 #                           (Kubernetes; needs root)
-#   deploy/test.sh --deep   the same as --all, and long runs: every fuzzer for minutes, linear regression, the quickstart
-#                           with ten seeds, a hundred jobs whose tasks are killed and stopped at random times, whole
-#                           jobs under the sanitizers, every test ten times, benchmarks
+#   deploy/test.sh --deep   the same as --all, and long runs: every fuzzer for minutes, the examples that take minutes,
+#                           the quickstart with ten seeds, a hundred jobs whose tasks are killed and stopped at random
+#                           times, whole jobs under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -23,8 +23,9 @@ esac
 
 # The packages that use threads. The protocol's state machines use none.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
-  //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/... //runtime/progress/... //operator/control/...
-  //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/... -//runtime/ps/protocol/...)
+  //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
+  //runtime/progress/... //operator/control/... //operator/events/... //operator/kube/... //operator/local/...
+  //operator/metrics/... //operator/serve/... -//runtime/ps/protocol/...)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
@@ -33,7 +34,8 @@ SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runti
   //runtime/exec/... //runtime/io/... //runtime/base/... //tests/simulation/...)
 
 RESULTS=$(mktemp)
-trap 'rm -f "$RESULTS" "$RESULTS.times"' EXIT
+cluster_programs=""
+trap 'rm -f "$RESULTS"{,.times,.programs}; [ -z "$cluster_programs" ] || kill -- "-$cluster_programs"' EXIT
 failed_steps=()
 
 # step WHAT COMMAND…: runs the command. If it fails, remembers that and continues.
@@ -43,8 +45,27 @@ step() {
 
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
+# Starts to build the programs of the test cluster, which takes minutes, in a process group of its own. It has the
+# lowest priority, so that it uses the processors while tests wait.
+start_cluster_programs() {
+  set -m
+  nice -n 19 deploy/dev/cluster.sh bin </dev/null >"$RESULTS.programs" 2>&1 &
+  cluster_programs=$!
+  set +m
+}
+
+await_cluster_programs() {
+  local status=0
+  renice -n 0 -g "$cluster_programs" >/dev/null || true  # it may have ended
+  wait "$cluster_programs" || status=$?
+  cluster_programs=""
+  cat "$RESULTS.programs"
+  return $status
+}
+
 [ $level != deep ] || export TFJOB_DEEP=1
 timed "packages" install_packages build test
+[ $level = plain ] || start_cluster_programs
 step "style, sizes and rooms" deploy/dev/check.sh
 if [ $level = plain ]; then
   step "tests" bazel_tests --config=release //...
@@ -53,12 +74,13 @@ else
   step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize --build_tests_only //...
   step "tests with the thread sanitizer" bazel_tests --config=tsan --build_tests_only -- "${THREADED[@]}"
   step "fuzzing" tests/fuzz/run.sh --results "$RESULTS" --seconds $([ $level = deep ] && echo 180 || echo 5)
+  step "the programs of the test cluster" await_cluster_programs
   step "the chart" tests/charts/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
   step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"
 fi
 if [ $level = deep ]; then
-  step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
+  step "examples that take minutes" bazel_tests --config=release //tests/processes:examples_deep_test
   step "the quickstart's accuracy with ten seeds" \
     bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test
   step "tasks killed and stopped at random times" \

@@ -1,5 +1,6 @@
 // Runs every example, unchanged except for its folder and, if fewer steps are enough for the
-// expected result, its number of steps. Each must end as Succeeded with that result.
+// expected result, its number of steps. Each must end as Succeeded with that result. Examples that
+// take minutes belong to a suite whose name begins with Deep (see BUILD).
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -58,7 +59,9 @@ TEST_F(ExamplesTest, SynchronousFashionMnistReachesItsAccuracy) {
   EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
 }
 
-TEST_F(ExamplesTest, LinearRegressionFindsWeightAndBias) {
+class DeepExamplesTest : public ExamplesTest {};
+
+TEST_F(DeepExamplesTest, LinearRegressionFindsWeightAndBias) {
   auto job = Start("linear-regression");
   EXPECT_EQ(job->AwaitEnd(800s), 0) << job->Output();
   EXPECT_NEAR(Scalar("dense/kernel"), 2, 0.1) << job->Output();
@@ -89,7 +92,7 @@ TEST_F(ExamplesTest, TasksWithoutServersReachTheAccuracy) {
   EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
 }
 
-TEST_F(ExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
+TEST_F(DeepExamplesTest, AConvolutionalNetworkReachesItsAccuracy) {
   auto job = Start("models/mnist-cnn");
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
   EXPECT_GE(LastAccuracy(job->Output()), 0.88) << job->Output();
@@ -116,7 +119,7 @@ TEST_P(MadeExamplesTest, ReachesItsAccuracy) {
   EXPECT_GE(LastAccuracy(job->Output()), example.accuracy) << job->Output();
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, MadeExamplesTest,
+INSTANTIATE_TEST_SUITE_P(Deep, MadeExamplesTest,
                          testing::Values(MadeExample{"neumf-small", "ratings", 0.93},
                                          MadeExample{"transformer-small", "dates", 0.98},
                                          MadeExample{"nmt-small", "dates", 0.98},

@@ -58,7 +58,7 @@ void FiberMain() {
   EnterFiber();
   launch.kernel->body(launch.parameter);
   state.current->wait = Wait::kDone;
-  LeaveFiber(/*last=*/true);
+  LeaveFiber();
   std::abort();
 }
 
@@ -245,7 +245,7 @@ void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64
 void Barrier(Site site) {
   state.current->wait = Wait::kBarrier;
   state.current->site = site;
-  LeaveFiber(/*last=*/false);
+  LeaveFiber();
 }
 
 uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t value, Site site) {
@@ -263,7 +263,7 @@ uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t v
     return kPoison;
   }
   thread.wait = Wait::kWarp;
-  LeaveFiber(/*last=*/false);
+  LeaveFiber();
   return thread.result;
 }
 

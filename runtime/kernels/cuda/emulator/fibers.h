@@ -10,10 +10,10 @@ namespace tfjob::kernels::cuda {
 // Makes the stacks free for `count` fibers. No fiber may be running.
 void ResetFibers(int count);
 // Runs the thread's fiber until it waits or is done. A new fiber calls `main`, which ends with
-// LeaveFiber(true) and does not return.
+// LeaveFiber and does not return.
 void ResumeFiber(Thread& thread, void (*main)());
-// Goes back to ResumeFiber. `last`: the fiber will not run again.
-void LeaveFiber(bool last);
+// Goes back to ResumeFiber.
+void LeaveFiber();
 // Must be called first by `main`.
 void EnterFiber();
 
