@@ -227,7 +227,8 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   cache_.changed_(key, Urgency::kNews);
 }
 
-// Returns the next state of a child, completed with what its earlier states have shown.
+// Returns a child's next state. For a pod, includes what only its earlier state revealed
+// (RememberEnd).
 template <typename T>
 std::shared_ptr<const T> Succeeding(const Children<T>& children, std::shared_ptr<const T> next) {
   if constexpr (std::is_same_v<T, Pod>) {

@@ -56,7 +56,7 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
   EXPECT_EQ(made, 1);
 }
 
-// Does not learn that jobs are deleted, as if the watch of jobs were behind.
+// Does not report that jobs were deleted, as if the watch of jobs were behind.
 class BehindWithDeletedJobs : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

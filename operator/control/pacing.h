@@ -42,8 +42,8 @@ inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
 // kind in the order of the plan. Services and pods advance together: services are created only for
-// the first slots that lack something, and no pod before its service. Therefore, a job whose pods
-// cannot be created does not leave thousands of services behind.
+// the first slots that lack something, and no pod is created before its service. Therefore, a job
+// whose pods cannot be created does not leave thousands of services behind.
 std::vector<render::DesiredObject> CreatesOfOneReconcile(
     const std::vector<render::DesiredObject>& creates);
 

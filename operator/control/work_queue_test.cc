@@ -121,7 +121,8 @@ TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
         MutexLock lock(mutex);
         begun.insert(*key);
         changed.NotifyAll();
-        const size_t all = key->starts_with("warm") ? 2 : 4;  // busy until all have begun
+        // The worker stays busy until this many keys have begun.
+        const size_t all = key->starts_with("warm") ? 2 : 4;
         while (begun.size() < all && changed.WaitUntil(mutex, deadline)) {
         }
       }
