@@ -12,7 +12,7 @@ namespace tfjob::policy {
 // If the pod's exit code is known, reports it: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// For the reconcile that ends the job: reports the exits of failed pods that were neither tolerated
+// In the reconcile that ends the job, reports the exits of failed pods that were neither tolerated
 // nor restarted, and have therefore not been reported yet.
 void ReportExitsAtEnd(Draft& draft);
 

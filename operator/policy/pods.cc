@@ -105,7 +105,7 @@ void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
   }
 }
 
-// Returns how long the new pods wait for the key of the live ones; nullopt if they do not wait.
+// Returns how long the new pods wait for the live pods' key; nullopt if they do not wait.
 std::optional<Duration> TimeToAwaitKey(const Draft& draft, const std::string& missing) {
   if (!draft.snapshot.awaited_key_ids.contains(missing)) return std::nullopt;
   if (draft.history() == nullptr || !draft.history()->first_seen) return std::nullopt;

@@ -86,7 +86,7 @@ struct PodGroupRef {
   bool operator==(const PodGroupRef&) const = default;
 };
 
-// A Workload of Kubernetes itself.
+// One of Kubernetes' own Workloads.
 struct WorkloadRef {
   std::string name;
   std::string uid;

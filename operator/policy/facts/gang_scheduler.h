@@ -36,7 +36,7 @@ struct GangTraits {
   GangScheduler scheduler = GangScheduler::kNone;
   // The name in the annotation tfjob.dev/gang-scheduler: "volcano".
   std::string_view name;
-  // The schedulerName of pods whose template has none.
+  // The schedulerName for pods whose template has none.
   std::string_view scheduler_name;
   // Users may deploy this scheduler under any name, so an unknown name in --gang-scheduler-name is
   // taken to be that of this scheduler.
@@ -77,7 +77,7 @@ std::vector<objects::Kind> GangKindsOf(GangScheduler scheduler);
 
 struct Gang {
   GangScheduler scheduler = GangScheduler::kNone;
-  std::string scheduler_name;  // of pods whose template has none
+  std::string scheduler_name;  // for pods whose template has none
   NativeVersion native_version = NativeVersion::kNone;
   // True if new pods do not become members of the group; native_gang.h explains when.
   bool alone = false;
@@ -89,7 +89,7 @@ struct Gang {
 };
 
 // Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" are
-// recognized in any letter case. Any other value is the name of a scheduler that supports the
+// recognised in any letter case. Any other value is the name of a scheduler that supports the
 // PodGroup of scheduler-plugins.
 Gang GangFromFlag(std::string_view name);
 

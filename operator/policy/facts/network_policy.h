@@ -43,10 +43,11 @@ struct NetworkPolicySpec {
 // left out. Other ports of a template, such as those for metrics, stay open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
-// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. Those
-// may reach each other at all ports; all other ports are open to everyone. Network policies cannot
-// exclude a port, so the policy allows the ranges between the excluded ones, for each protocol. All
-// fields that have a default are set, so that the server stores the spec as it is here.
+// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. These
+// may reach each other at all ports, and everyone else may reach them at all ports except
+// NetworkPolicySpec::ports. Network policies cannot exclude a port, so the policy allows the ranges
+// between the excluded ports, for each protocol. All fields that have a default are set, so that
+// the server stores exactly this spec.
 Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);
 
 // Returns where the `spec` of an existing policy differs in meaning from `rules`, as a path such as

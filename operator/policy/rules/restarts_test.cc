@@ -129,7 +129,7 @@ TEST(Restart, RemembersAtMost256GonePods) {
   EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
-// All of them disappeared at the same time, so none is older than another.
+// The pods disappeared at the same time, so none of them has been gone longer than another.
 TEST(Restart, RemembersAsManyOfThePodsThatWentAtOnce) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;
@@ -255,7 +255,7 @@ TEST(Restart, StandsUntilRunningHolds) {
 }
 
 // With restartScope Job, one failure ends the whole attempt and is counted once. The next attempt
-// begins once the pods of the old one are gone.
+// begins once the pods of the old attempt are gone.
 TEST(RestartScopeJob, StartsANewAttempt) {
   RunningJob scene(kExitCode, api::RestartScope::kJob);
   scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
