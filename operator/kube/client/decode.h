@@ -5,7 +5,8 @@
 //
 // Whatever one object contains, the other objects of the list or stream can still be read. If an
 // object cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts
-// that cannot be read, with CustomResource::problem set; an object of another kind is an error.
+// that cannot be read and with CustomResource::problem set; for an object of another kind, an error
+// is returned.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@
 
 namespace tfjob::kube {
 
-// Decodes an object. Errors contain the object and the path of the member. Items of a list do not
+// Decodes an object. Errors name the object and the path of the member. Items of a list do not
 // contain their type, so it is taken from `kind` and `api_version`.
 StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object,
                                       std::string_view api_version);

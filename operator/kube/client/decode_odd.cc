@@ -86,7 +86,7 @@ class OddReader {
     return object;
   }
 
-  // A part that cannot be read becomes null, so that the others keep their positions.
+  // An element that cannot be read becomes null, so that the other elements keep their positions.
   Json ReadElements(const std::vector<std::string_view>& elements, const std::string& path,
                     size_t depth) {
     Json array = Json::array();

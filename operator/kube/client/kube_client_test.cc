@@ -202,7 +202,8 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
-// NotFound if the API group is not installed, although the 404 then names no object.
+// A create returns NotFound if the API group is not installed, although the 404 then names no
+// object.
 TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
   Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});

@@ -46,7 +46,7 @@ class RepresentationTest : public ::testing::Test {
         NoCredentials(), options);
   }
 
-  // Returns what the requests accepted, in order.
+  // Returns the requests' Accept headers, in order.
   std::vector<std::string> accepts() {
     MutexLock lock(mutex_);
     return accepts_;

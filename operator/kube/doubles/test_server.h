@@ -21,7 +21,7 @@ struct TestRequest {
   // Every header line as it arrived, in order: "impersonate-group", "a".
   std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;
-  int connection = 0;       // number of the connection that it arrived on, from 1
+  int connection = 0;       // number of the connection on which it arrived, from 1
   std::string client_name;  // CN of the client certificate; "": none
 };
 

@@ -33,7 +33,7 @@ namespace tfjob::kube {
 struct LeaseOptions {
   std::string name_space;
   std::string name;      // --leader-election-id
-  std::string identity;  // of this process, unique among all candidates: NewIdentity()
+  std::string identity;  // this process's, unique among all candidates: NewIdentity()
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};

@@ -28,8 +28,8 @@ struct HttpRequest {
       target;  // path and query, escaped, below the server's own path: "/api/v1/pods?limit=5"
   std::string content_type;  // for the body
   std::string body;          // "": none
-  // A longer response to Send() causes an error for which IsTooLong() returns true. 0: the limit of
-  // the transport.
+  // A longer response to Send() causes an error for which IsTooLong() returns true. If 0, the
+  // transport's limit applies.
   size_t max_response_bytes = 0;
   std::string accept = "application/json";  // the representations that the caller can read
 };
