@@ -25,7 +25,7 @@ struct CorrelatorOptions {
 
 // An event as the server should store it.
 struct Observation {
-  std::string name;  // of the Event object
+  std::string name;  // the name of the Event object
   objects::Event event;
   Time first;
   Time last;
@@ -49,7 +49,7 @@ class Correlator {
 
  private:
   struct Seen {
-    std::string name;   // of the Event object
+    std::string name;   // the name of the Event object
     std::string cause;  // the `name` passed with the last such event
     Time first;
     int64_t count = 0;

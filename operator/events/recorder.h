@@ -54,12 +54,13 @@ struct RecorderOptions {
   size_t queue = 5000;
   // The part of `queue` that routine events may not use.
   size_t reserve = 4000;
-  // Returns whether an event is routine, such as one about created pods, of which there may be
-  // hundreds. Routine events are sent last and dropped first. If unset, no event is routine.
+  // Returns whether an event is routine, such as an event about created pods. A job may have
+  // hundreds of routine events. They are sent last and dropped first. If unset, no event is
+  // routine.
   std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: only Step() sends
   int tries = 12;
-  Duration retry_period{10s};       // the first one is multiplied by uniform(), to spread retries
+  Duration retry_period{10s};  // the first period is multiplied by uniform(), to spread retries
   std::function<double()> uniform;  // in [0, 1); unset: random
 };
 

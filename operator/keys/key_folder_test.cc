@@ -128,8 +128,8 @@ TEST_F(KeyFolderTest, StartsWithoutKeys) {
   EXPECT_EQ(NamesOf(*empty.Ring()), (Names{"1"}));
 }
 
-// This happens after `kubectl delete secret`. Running jobs keep their keys, and new jobs also get
-// one, so their tasks do not accept any peer.
+// The folder becomes empty after `kubectl delete secret`. Running jobs keep their keys, and new
+// jobs also get keys; without a key, their tasks would accept any peer.
 TEST_F(KeyFolderTest, KeepsTheKeysOfAFolderThatIsEmptiedAndWarnsOnce) {
   const auto count = [](const std::string& log, const std::string& words) {
     size_t times = 0;

@@ -11,9 +11,9 @@ enum class Kind {
   kService,
   kConfigMap,
   kEvent,                 // core/v1
-  kPodGroup,              // of Volcano
-  kCoschedulingPodGroup,  // of scheduler-plugins
-  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next kind
+  kPodGroup,              // Volcano's
+  kCoschedulingPodGroup,  // that of scheduler-plugins
+  kWorkload,              // Kubernetes' own (scheduling.k8s.io), like the next kind
   kNativePodGroup,
   kNetworkPolicy,  // networking.k8s.io
   kLease,

@@ -38,7 +38,7 @@ class Template {
   Template() = default;
 
   std::string job_name_;
-  objects::ObjectMeta metadata_;  // of services; without the name and the operator's labels
+  objects::ObjectMeta metadata_;  // for services, without the name and the operator's labels
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
   size_t container_ = 0;      // the index of the container `tensorflow`
