@@ -11,7 +11,7 @@
 
 namespace tfjob::api {
 
-// Both a label value and the source of events.
+// The value of kOperatorNameLabel, and the source of events.
 inline constexpr char kControllerName[] = "tfjob-controller";
 inline constexpr char kOperatorNameLabel[] = "training.kubeflow.org/operator-name";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
@@ -56,8 +56,9 @@ std::string NetworkPolicyName(const std::string& job_name);
 // one of its replica types.
 Labels JobSelector(const std::string& job_name);
 Labels TypeSelector(const std::string& job_name, ReplicaType type);
-// Returns the four labels that identify a replica. They are both the labels and the selector of its
-// service. Its pod also carries the attempt and, if it is the master, the role.
+// Returns the four labels that identify a replica. The replica's service has these labels and uses
+// them as its selector. The replica's pod also carries the attempt and, if it is the master, the
+// role.
 Labels ReplicaLabels(const std::string& job_name, ReplicaType type, int32_t index);
 // Returns TypeSelector as text, "k=v,k=v", for status.replicaStatuses[T].selector.
 std::string SelectorText(const std::string& job_name, ReplicaType type);

@@ -11,7 +11,7 @@
 namespace tfjob::api {
 
 struct Quantity {
-  __int128 nanos = 0;   // 10⁻⁹
+  __int128 nanos = 0;   // in units of 10⁻⁹
   bool binary = false;  // written with Ki, Mi, …
 
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }

@@ -19,7 +19,7 @@ struct Admission {
 };
 
 struct AdmissionRules {
-  // The cleanPodPolicy of jobs that do not set it.
+  // The cleanPodPolicy for jobs that do not set it.
   api::CleanPodPolicy clean_pod_policy = api::CleanPodPolicy::kNone;
   // The largest number of replicas that a job may have. Each replica costs the cluster a pod, a
   // service and a DNS entry; the limit keeps one job from exhausting them.

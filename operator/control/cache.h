@@ -62,7 +62,7 @@ class Cache {
   // True if every required sink has received its first list.
   bool Synced();
   // True if the job can be reconciled, apart from its gang: the first lists of jobs, pods and
-  // services that cover it have arrived.
+  // services that cover the job have arrived.
   bool Synced(const std::string& key);
   // Returns the required lists that have not arrived yet, such as "TFJob" or "Pod in namespace a".
   std::vector<std::string> MissingLists();

@@ -70,7 +70,7 @@ bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
                       const api::TFJobStatus& after);
 
 struct CountsDelay {
-  std::optional<Duration> behind_since;  // when it became out of date; nullopt: write it now
+  std::optional<Duration> behind_since;  // when the status fell behind; nullopt: write it now
   std::optional<Duration> left;          // how long the write can wait; nullopt: not at all
 };
 // Delays a write of counts until the status has been out of date for `patience`. `behind_since` is

@@ -20,7 +20,7 @@ struct CorrelatorOptions {
   Duration similar_within{600s};  // after a longer pause, the messages are counted from zero
   int burst = 25;
   Duration refill{300s};  // after each such interval, one more call is allowed
-  size_t memory = 4096;   // the maximum number of each: events, groups, rate limits
+  size_t memory = 4096;   // the maximum number of events, of groups and of rate limits
 };
 
 // An event as the server should store it.

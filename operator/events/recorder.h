@@ -4,7 +4,7 @@
 //
 // The rules are those of client-go's core/v1 recorder, except as noted:
 //  - If an event is repeated (same object, type, reason and message), no new event is created.
-//    Instead, the count and time of the first one are patched.
+//    Instead, the count and time of the first event are patched.
 //  - Starting with the 10th different message for the same object, type and reason, with no more
 //    than 10 minutes between consecutive events, events are combined into one, "(combined from
 //    similar events): <message>", whose count and message are patched. If the workers of a job
@@ -81,7 +81,7 @@ class Recorder {
   // Then drops the rest and joins the threads. Events recorded afterwards are dropped. Idempotent.
   void Stop(Duration patience);
 
-  // If `threads` is 0: sends one event that is due; returns false if none is.
+  // For use if `threads` is 0. Sends one event that is due; returns false if none is.
   bool Step();
 
   Counters counters();

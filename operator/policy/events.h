@@ -1,5 +1,5 @@
 // Decides which events a reconcile emits: one per cause. Most of them accompany a change of status,
-// so only one reconcile emits them. The others are standing (verdict.h).
+// so only one reconcile emits them. The other events are standing (verdict.h).
 #pragma once
 
 #include <vector>

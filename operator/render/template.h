@@ -46,7 +46,7 @@ class Template {
   std::shared_ptr<const Json> ports_;
 };
 
-// Returns the object with every value of a variable TFJOB_KEY replaced with kShownKey, including
+// Returns the object with the value of every TFJOB_KEY variable replaced with kShownKey, including
 // values from the template.
 Json HideKeys(Json object);
 

@@ -46,13 +46,13 @@ enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
 // Parses "ADDED" and the like. Returns InvalidArgument for any other text.
 StatusOr<EventType> ParseEventType(std::string_view text);
 
-// The annotation, with the value "true", of the bookmark that ends the initial list of a stream.
+// With the value "true", this annotation marks the bookmark that ends the initial list of a stream.
 inline constexpr char kInitialEventsEnd[] = "k8s.io/initial-events-end";
 
 struct WatchEvent {
   EventType type = EventType::kError;
   std::string resource_version;  // the object's
-  bool initial_end = false;      // it is the bookmark that ends the initial list of a stream
+  bool initial_end = false;      // true for the bookmark that ends the initial list of a stream
   // For kAdded, kModified and kDeleted: the object, or the error if it cannot be decoded.
   StatusOr<client::Object> object = NotFound("");
   ApiError error;  // for kError

@@ -66,7 +66,7 @@ struct WatchEnd {
   enum class Kind {
     kClean,        // the server ended the stream as requested
     kBroken,       // no connection, or it broke
-    kSilent,       // no data arrived, or the list was not complete, in time
+    kSilent,       // no data arrived in time, or the list was not complete in time
     kTooLong,      // the page has more bytes than allowed
     kExpired,      // 410: the version, or the list's continuation, is too old
     kTooNew,       // the version is newer than any that the server knows

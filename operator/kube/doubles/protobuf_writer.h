@@ -1,5 +1,5 @@
-// Writes pods, services and statuses as the protobuf of an API server, for tests. Supports the
-// fields that the operator reads, and a few that it skips.
+// Writes pods, services and statuses in the protobuf form that an API server uses, for tests.
+// Supports the fields that the operator reads, and a few that it skips.
 #pragma once
 
 #include <string>

@@ -4,8 +4,8 @@
 // The lease records its holder and how long it is valid without being renewed. A candidate never
 // compares the times in the lease with its own clock. Instead, it remembers, on its monotonic
 // clock, when it saw the record change, and considers the holder gone once the record has not
-// changed for the duration that it states. A holder renews the lease every retry_period. If no
-// renewal succeeds for renew_deadline, the holder stops acting as the leader, before any other
+// changed for the duration that the record states. A holder renews the lease every retry_period. If
+// no renewal succeeds for renew_deadline, the holder stops acting as the leader, before any other
 // candidate may take over. Every write of the lease carries the resourceVersion on which the
 // decision was based.
 //

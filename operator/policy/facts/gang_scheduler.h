@@ -29,7 +29,7 @@ enum class GangScheduler {
   kNone,
   kVolcano,       // scheduling.volcano.sh PodGroup; pods are created once the queue admits it
   kCoscheduling,  // scheduling.x-k8s.io PodGroup of scheduler-plugins
-  kNative,        // scheduling.k8s.io Workload and PodGroup of Kubernetes itself
+  kNative,        // Kubernetes' own Workload and PodGroup (scheduling.k8s.io)
 };
 
 struct GangTraits {
@@ -39,12 +39,12 @@ struct GangTraits {
   // The schedulerName for pods whose template has none.
   std::string_view scheduler_name;
   // Users may deploy this scheduler under any name, so an unknown name in --gang-scheduler-name is
-  // taken to be that of this scheduler.
+  // taken to be this scheduler's name.
   bool has_any_name = false;
   objects::Kind pod_group_kind = objects::Kind::kPodGroup;
-  // A Workload must be created before the pod group.
+  // True if a Workload must be created before the pod group.
   bool has_workload = false;
-  // No pods or services are created until the group's status.phase shows that the queue has
+  // True if no pods or services are created until the group's status.phase shows that the queue has
   // admitted the group.
   bool waits_for_admission = false;
   // Each is true if the spec of this scheduler's PodGroup has the optional field of that name.

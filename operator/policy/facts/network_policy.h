@@ -15,10 +15,10 @@ namespace tfjob::policy {
 
 // Selects the jobs that get a NetworkPolicy.
 enum class NetworkPolicies {
-  kNone,       // none; a job that asks for one waits
-  kAnnotated,  // those with the annotation tfjob.dev/network-policy: "true"
-  kAll,        // all except those with the annotation "false"
-  kIgnored,    // none, whatever the annotation says: there is no network to protect
+  kNone,       // no job; a job that asks for a policy waits
+  kAnnotated,  // jobs with the annotation tfjob.dev/network-policy: "true"
+  kAll,        // all jobs except those with the annotation "false"
+  kIgnored,    // no job, whatever its annotation says: there is no network to protect
 };
 // Returns whether any job can get a NetworkPolicy.
 bool LetsJobsHaveOne(NetworkPolicies setting);
@@ -28,7 +28,8 @@ std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word);
 // Returns whether the job should have a NetworkPolicy. An annotation whose value is neither "true"
 // nor "false" counts as absent; api::Validate reports it.
 bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting);
-// Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is none.
+// Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is no such
+// reason.
 std::string NetworkPolicyObstacle(const api::TFJob& job, NetworkPolicies setting);
 
 struct NetworkPolicySpec {
@@ -39,8 +40,8 @@ struct NetworkPolicySpec {
 };
 
 // Returns the policy that the job's pods need. Its ports are the tfjob-ports of all replica types
-// with replicas, on which the tasks talk to each other. Ports that the API server would reject are
-// left out. Other ports of a template, such as those for metrics, stay open.
+// that have replicas, on which the tasks talk to each other. Ports that the API server would reject
+// are left out. Other ports of a template, such as those for metrics, stay open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
 // Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. These

@@ -23,8 +23,8 @@ struct Restarted {
 
 // Returns the replicas to restart that the status does not record yet: those that failed and are
 // restarted under their policy, those that were disrupted, and those that vanished (the pod was
-// alive at the last reconcile and is now gone, and its name is not held by another owner). Types
-// with policy Never have none.
+// alive at the last reconcile and is now gone, and its name is not held by another owner). Replicas
+// of types with policy Never are not included.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const Snapshot& snapshot, const api::TFJobStatus& status);
 
