@@ -26,7 +26,7 @@ std::string KeyOfJob(const ObjectMeta& metadata) {
 }
 
 // Returns the key of the job to which an object is assigned. A key that ends with "/" means that
-// there is none.
+// there is no such job.
 std::string KeyOfParent(const ObjectMeta& metadata) {
   const objects::OwnerReference* controller = metadata.controller();
   if (controller != nullptr && controller->kind == api::kKind) {

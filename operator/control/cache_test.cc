@@ -207,7 +207,8 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 }
 
-// The clocks of the server and of the operator may differ by days.
+// Once the server has reported the time of a deletion, that time is shown rather than the assumed
+// one, because the clocks of the server and the operator may differ by days.
 TEST_F(CacheTest, ShowsTheServersTimeOfADeletionRatherThanItsOwn) {
   scope_.jobs.OnReplaced({Job("1")});
   auto terminating =

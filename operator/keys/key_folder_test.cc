@@ -119,7 +119,7 @@ TEST_F(KeyFolderTest, KeepsTheKeysWhileTheFolderCannotBeRead) {
   EXPECT_EQ(NamesOf(*keys.Ring()), (Names{"1"}));
 }
 
-// An optional Secret that does not exist yet is an empty folder.
+// An optional Secret that does not exist yet appears as an empty folder, which yields no keys.
 TEST_F(KeyFolderTest, StartsWithoutKeys) {
   KeyFolder none("", clock_), missing(folder_ + "/none", clock_), empty(folder_, clock_);
   for (KeyFolder* keys : {&none, &missing, &empty}) EXPECT_TRUE(keys->Ring()->ids().empty());

@@ -209,7 +209,8 @@ TEST(NetworkPolicy, EverySeriesOfChangesIsReportedOnce) {
   EXPECT_EQ(scene.history.reported, std::set<std::string>{causes[1]});
 }
 
-// A policy that is being deleted does not count. The create fails until it is gone.
+// A policy that is being deleted counts as absent. Creating a new policy fails until the old policy
+// is gone.
 TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
   Scene scene(MakeJob({{ReplicaType::kWorker}}));
   scene.options.network_policies = kAll;

@@ -125,7 +125,7 @@ void HoldBackNewPods(Duration wait, Draft& draft) {
   draft.RequeueAfter(wait);
 }
 
-// The cause of a missing key outlasts the reconcile, because the live pods keep their key.
+// The event about a missing key is standing, because the problem lasts as long as the live pods do.
 void ChooseKeyOfNewPods(Draft& draft) {
   if (draft.verdict.create_pods.empty()) return;
   KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);
