@@ -81,7 +81,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
-// If the read of one object fails, the operator still acts on the others.
+// If the read of one object fails, the operator still acts on the other objects.
 TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   Step();

@@ -205,7 +205,7 @@ TEST(NetworkPolicy, EverySeriesOfChangesIsReportedOnce) {
     }
   }
   ASSERT_EQ(causes.size(), 2u);
-  EXPECT_NE(causes[0], causes[1]);  // the names of their events are derived from them
+  EXPECT_NE(causes[0], causes[1]);  // the event names are derived from the causes
   EXPECT_EQ(scene.history.reported, std::set<std::string>{causes[1]});
 }
 

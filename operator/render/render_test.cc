@@ -178,7 +178,7 @@ TEST(Pod, OfAnEnforcedGangHasItsScheduler) {
 }
 
 // A job whose gang has not been admitted yet has only a pod group to create. If TF_CONFIG is too
-// long, even that would be useless.
+// long, even the pod group would be useless, so rendering fails.
 TEST(TfConfig, IsCheckedBeforeThePodGroupIsCreated) {
   policy::DecisionOptions options;
   options.gang = policy::GangFromFlag("volcano");
@@ -343,7 +343,7 @@ TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   }
 }
 
-// The API server rejects such values; the operator passes them on.
+// The API server rejects grace periods that are not integers; the operator passes them on.
 TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
   for (const char* given : {"\"300\"", "1.5", "null", "[]", "{}"}) {
     api::TFJob job = MakeJob({{kWorker, 2}});

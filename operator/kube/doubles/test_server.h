@@ -1,5 +1,5 @@
 // Implements an HTTPS server for tests with one thread per connection. The handler controls every
-// byte of the response, so it can also send malformed ones.
+// byte of the response, so it can also send malformed responses.
 #pragma once
 
 #include <functional>

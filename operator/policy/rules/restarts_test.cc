@@ -129,7 +129,8 @@ TEST(Restart, RemembersAtMost256GonePods) {
   EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
-// The pods disappeared at the same time, so none of them has been gone longer than another.
+// The pods disappeared at the same time, so none has been gone longer than another. Exactly
+// kMaxGonePods of them are still recorded.
 TEST(Restart, RemembersAsManyOfThePodsThatWentAtOnce) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;
@@ -295,7 +296,7 @@ TEST(RestartScopeJob, StartsANewAttempt) {
 }
 
 // A disruption starts a new attempt but is not counted. The loss of a replica with policy Never
-// does not restart the others.
+// does not restart the other replicas.
 TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
   disrupted.Put(Terminating(Running("mnist-worker-1"), 5));
