@@ -227,7 +227,7 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
 }
 
 // A message that would exceed 1,024 bytes, the limit for events, lists as many names as fit and
-// counts the others.
+// counts the remaining names.
 TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   Names names;
   for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));

@@ -89,15 +89,16 @@ std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
 // `kept` is the number of pods that start together, which cannot be changed. `wanted` is the number
 // that the spec asks for.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
-// `pod` was created without the requested group membership.
+// Reports that `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);
 // `served` is the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does
 // not offer them.
 std::string NoNativeGangsMessage(std::string_view served);
-// The job asks for a NetworkPolicy, but the operator's flag does not let it create any.
+// Reports that the job asks for a NetworkPolicy, but that the operator's flag does not let it
+// create any.
 std::string NoNetworkPoliciesMessage();
-// The operator has restored the rules of a NetworkPolicy several times. `difference` is the path of
-// the first field that is wrong again.
+// Reports that the operator has restored the rules of a NetworkPolicy several times. `difference`
+// is the path of the first field that is wrong again.
 std::string NetworkPolicyKeepsChangingMessage(std::string_view policy, std::string_view difference);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);

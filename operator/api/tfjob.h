@@ -146,7 +146,7 @@ struct TFJobStatus {
   std::optional<Time> completion_time;
   std::optional<Time> last_reconcile_time;
   int32_t attempt = 0;  // incremented when restartScope Job restarts all replicas
-  // For users; `kubectl get` prints these as columns:
+  // The two fields below are for users; `kubectl get` prints them as columns.
   std::string ready;     // "4/6": active and total replicas of all types
   int32_t restarts = 0;  // sum over all types
 

@@ -36,7 +36,8 @@ std::string KeyOfParent(const ObjectMeta& metadata) {
 }
 
 // Returns true for a pod group, workload or network policy that does not belong to a TFJob. Pod
-// groups and workloads are watched without a selector, so most of them may belong to others.
+// groups and workloads are watched without a selector, so most of them may belong to other
+// controllers.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
   if constexpr (!std::is_same_v<T, CustomResource>) return false;

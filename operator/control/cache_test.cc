@@ -93,7 +93,7 @@ TEST_F(CacheTest, TellsNewsFromWhatAListContains) {
   EXPECT_EQ(urgencies_, std::set<Urgency>{Urgency::kNews});
 }
 
-// A namespace whose lists never arrive does not delay the others.
+// A namespace whose lists never arrive does not delay the other namespaces.
 TEST(CacheScopes, AreSyncedEachByItself) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
@@ -208,7 +208,7 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
 }
 
 // Once the server has reported the time of a deletion, that time is shown rather than the assumed
-// one, because the clocks of the server and the operator may differ by days.
+// time, because the clocks of the server and the operator may differ by days.
 TEST_F(CacheTest, ShowsTheServersTimeOfADeletionRatherThanItsOwn) {
   scope_.jobs.OnReplaced({Job("1")});
   auto terminating =

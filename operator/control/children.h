@@ -27,7 +27,7 @@ class Children {
   using Pointer = std::shared_ptr<const T>;
 
   bool empty() const { return seen_.empty() && own_.empty(); }
-  // The number of objects that the watch has reported.
+  // Returns the number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
   // Returns the object with the name `name` that the watch has reported; nullptr if there is none.

@@ -84,7 +84,7 @@ std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duratio
 struct RequeueReasons {
   std::optional<Duration> check_nodes_after;
   std::optional<Duration> plan;  // Plan::requeue_after; cut to kWallClockPatience
-  bool has_more_work = false;    // the reconcile left some of the work to the next one
+  bool has_more_work = false;    // the reconcile left some of the work to the next reconcile
   bool needs_retry = false;      // after an error, the backoff determines when work continues
   bool has_events = false;       // events could not be sent
   bool waits_for_watch = false;  // own creates are not confirmed yet

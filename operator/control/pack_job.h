@@ -13,8 +13,8 @@ namespace tfjob::control {
 // also omits the pod templates, which neither its clean-up nor its TTL needs.
 std::shared_ptr<const objects::PackedResource> PackJob(const objects::CustomResource& job);
 
-// Returns the object as a packed job: packs a CustomResource, returns a PackedResource as it is,
-// and nullptr for anything else.
+// Returns the object as a packed job. Packs a CustomResource, and returns a PackedResource as it
+// is. Returns nullptr for anything else.
 std::shared_ptr<const objects::PackedResource> AsPackedJob(const client::Object& object);
 
 // Packs a TFJob; returns any other object as it is. For kube::ReflectorOptions::pack.

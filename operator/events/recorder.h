@@ -8,7 +8,8 @@
 //  - Starting with the 10th different message for the same object, type and reason, with no more
 //    than 10 minutes between consecutive events, events are combined into one, "(combined from
 //    similar events): <message>", whose count and message are patched. If the workers of a job
-//    crash one after another, this results in nine events and one that counts the others.
+//    crash one after another, this results in nine individual events and one combined event, which
+//    counts the remaining crashes.
 //  - Each combination of object and reason may cause 25 calls at once, and one more every 5
 //    minutes. Events beyond that are not sent, only counted; the next call reports the count.
 //    (client-go has one such limit for all reasons of an object. With that limit, events about the
@@ -78,7 +79,8 @@ class Recorder {
   void Record(std::string name, objects::Event event);
 
   // Keeps sending the waiting events, except those that wait for a retry, for at most `patience`.
-  // Then drops the rest and joins the threads. Events recorded afterwards are dropped. Idempotent.
+  // Then drops the remaining events and joins the threads. Events recorded afterwards are dropped.
+  // Idempotent.
   void Stop(Duration patience);
 
   // For use if `threads` is 0. Sends one event that is due; returns false if none is.

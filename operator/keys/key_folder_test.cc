@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-// The names of the keys in a ring.
+// Returns the names of the keys in a ring.
 Names NamesOf(const KeyRing& ring) {
   Names names;
   for (const std::string& id : ring.ids()) names.push_back(id.substr(0, id.find('.')));

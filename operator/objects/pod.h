@@ -25,7 +25,7 @@ struct ContainerStatus {
   int32_t restart_count = 0;
   int32_t exit_code = 0;  // from the terminated state
   int32_t signal = 0;
-  // From the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed".
+  // The reason for the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed".
   std::string reason;
   std::string message;
   Time started_at;   // from the running or terminated state

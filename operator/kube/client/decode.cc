@@ -121,7 +121,7 @@ StatusOr<Object> DecodeOdd(Kind kind, std::string_view text, std::string_view ap
 }
 
 // Returns true if the object would become a JSON tree with too many values. Pods and services are
-// read without a tree, and only a part of a node becomes one.
+// read without a tree, and only a part of a node becomes a tree.
 bool IsTooLarge(Kind kind, std::string_view text) {
   const bool becomes_tree = kind != Kind::kPod && kind != Kind::kService && kind != Kind::kNode;
   return becomes_tree && HasTooManyValues(text);

@@ -53,7 +53,8 @@ struct WatchEvent {
   EventType type = EventType::kError;
   std::string resource_version;  // the object's
   bool initial_end = false;      // true for the bookmark that ends the initial list of a stream
-  // For kAdded, kModified and kDeleted: the object, or the error if it cannot be decoded.
+  // The object of a kAdded, kModified or kDeleted event, or the error if the object cannot be
+  // decoded.
   StatusOr<client::Object> object = NotFound("");
   ApiError error;  // for kError
 };

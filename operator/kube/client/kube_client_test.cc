@@ -273,7 +273,7 @@ class ReflectorTest : public KubeClientTest {
     EXPECT_TRUE(subscription.ok()) << subscription.status();
     return sink.Await(count);
   }
-  // Returns the beginning of the query of the n-th request, from 0.
+  // Returns the beginning of the query in request `n`, counted from 0.
   std::string Query(size_t n) {
     const std::string line = requests_->lines().at(n);
     return line.substr(line.find('?'), 30);

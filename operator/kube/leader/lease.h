@@ -92,12 +92,12 @@ class LeaderElection {
   // progress. Idempotent.
   void Stop();
 
-  // For tests, without Start(): makes one attempt to acquire or renew the lease, and handles its
-  // result. Returns the delay until the next attempt; nullopt once leadership was lost or the
-  // election was stopped.
+  // For tests that do not call Start(). Makes one attempt to acquire or renew the lease, and
+  // handles the result. Returns the delay until the next attempt; nullopt once leadership was lost
+  // or the election was stopped.
   std::optional<Duration> Step();
-  // For tests, without Start(): performs one check of the `lease-watch` thread, which ends
-  // leadership if the renewal deadline has passed.
+  // For tests that do not call Start(). Performs one check as the `lease-watch` thread does, which
+  // ends leadership if the renewal deadline has passed.
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
@@ -105,7 +105,7 @@ class LeaderElection {
   const Leadership& leadership() const { return leadership_; }
   // Returns the last leader seen; "" if there was none.
   std::string leader();
-  // For /healthz: returns an error if this process has led and its last renewal is older than
+  // For /healthz. Returns an error if this process has led and its last renewal is older than
   // lease_duration + 20 s, even if it has lost the lease since. The kubelet then kills a process
   // that is stuck.
   Status Check();

@@ -37,8 +37,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // Returns the whole response; nullopt if it is not complete by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitEnd(std::chrono::steady_clock::time_point deadline);
-  // For streams: return the status line and headers, or the next bytes; nullopt if they have not
-  // arrived by the deadline.
+  // Used for streams. Return the status line and headers, or the next bytes; nullopt if they have
+  // not arrived by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitHead(std::chrono::steady_clock::time_point deadline);
   std::optional<StatusOr<std::string>> AwaitBytes(std::chrono::steady_clock::time_point deadline);
 

@@ -1,7 +1,7 @@
 // Describes the gang schedulers, which place either all pods of a job or none. Each is a row of a
 // table. Code that depends on the scheduler looks up its row, so a new scheduler only needs a new
-// row. The API of Kubernetes' own scheduler differs from the others in form; policy/native_gang.h
-// and render/native_group.h handle the differences.
+// row. The API of Kubernetes' own scheduler differs in form from those of the other schedulers;
+// policy/native_gang.h and render/native_group.h handle the differences.
 #pragma once
 
 #include <map>

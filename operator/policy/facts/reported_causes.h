@@ -9,7 +9,7 @@ namespace tfjob::policy {
 struct History;
 struct Snapshot;
 
-// The prefix of the causes of Warnings about repeated changes to the NetworkPolicy.
+// The prefix of the causes of warnings about repeated changes to the NetworkPolicy.
 inline constexpr std::string_view kPolicyChangesCause = "network-policy-changes/";
 
 // Removes from history.reported each cause that refers by UID to an object that is in neither

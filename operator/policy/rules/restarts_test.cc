@@ -199,7 +199,7 @@ TEST(Restart, ReplacesADeletedPod) {
   }
 }
 
-// A pod that is suddenly gone is also replaced, with one event.
+// A pod that is suddenly gone is also replaced, and one event reports this.
 TEST(Restart, ReplacesAPodThatVanished) {
   RunningJob scene(kOnFailure);
   scene.Remove("mnist-worker-1");
