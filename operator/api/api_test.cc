@@ -94,7 +94,7 @@ TEST(Defaults, AddThePortLastAndOnlyWhenMissing) {
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"x","containerPort":1}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"containerPort":1,"name":"x"},)"
        R"({"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // The port is not added if the container already has a port of that name.
+      // The port is not added if the container already has a port with that name.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})"},
       // The container named tensorflow gets the port, even if it is not the first.

@@ -12,8 +12,8 @@
 //    counts the remaining crashes.
 //  - Each combination of object and reason may cause 25 calls at once, and one more every 5
 //    minutes. Events beyond that are not sent, only counted; the next call reports the count.
-//    (client-go has one such limit for all reasons of an object. With that limit, events about the
-//    pods of a large job would leave no room for events about its end.)
+//    (client-go has one such limit per object, for all reasons together. With that limit, events
+//    about the pods of a large job would leave no room for events about its end.)
 //  - The recorder remembers at most 4,096 events, 4,096 groups of similar events, and 4,096
 //    combinations of object and reason. The least recently used are evicted.
 // Unlike in client-go, the caller can give an event a name that identifies its cause. If the server

@@ -57,7 +57,7 @@ struct Scene {
   explicit Scene(api::TFJob of, bool services = true);
   Scene(const Scene&) = delete;
 
-  // Adds the pod to the snapshot, and replaces any pod of the same name.
+  // Adds the pod to the snapshot, and replaces any pod with the same name.
   void Put(objects::Pod pod);
   void Remove(std::string name);  // by value, since it may be the removed pod's own name
   // Calls Remember and Decide; the job stays unchanged.

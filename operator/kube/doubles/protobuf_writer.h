@@ -19,7 +19,7 @@ std::string WriteListEnvelope(objects::Kind kind, const Json& list);
 std::string WriteStatusEnvelope(const Json& status);
 std::string WriteEnvelope(std::string_view kind, std::string_view message);
 
-// Returns a frame of a watch, with its length, around the object in `envelope`.
+// Returns a watch frame, including its length, for an event about the object in `envelope`.
 std::string WriteEventFrame(std::string_view type, std::string_view envelope);
 
 // Returns a field of a message.

@@ -9,7 +9,7 @@
 
 namespace tfjob::kube {
 
-// Values of the header Accept. A server or a proxy that does not support protobuf answers in JSON.
+// Values for the Accept header. A server or a proxy that does not support protobuf answers in JSON.
 inline constexpr char kAcceptJson[] = "application/json";
 inline constexpr char kAcceptProtobuf[] = "application/vnd.kubernetes.protobuf, application/json";
 

@@ -47,7 +47,8 @@ struct GangTraits {
   // True if no pods or services are created until the group's status.phase shows that the queue has
   // admitted the group.
   bool waits_for_admission = false;
-  // Each is true if the spec of this scheduler's PodGroup has the optional field of that name.
+  // Each is true if the spec of this scheduler's PodGroup has the optional field with the
+  // corresponding name.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;

@@ -1,5 +1,4 @@
-// Describes the NetworkPolicy of a job, which lets only the job's own pods reach the ports of its
-// tasks.
+// Describes a job's NetworkPolicy, which lets only the job's own pods reach the ports of its tasks.
 #pragma once
 
 #include <cstdint>
