@@ -100,9 +100,9 @@ class Cache {
   // read before the write, or the store was restored to an earlier state. The caller must read the
   // job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns the objects whose create or change by the operator is at least `patience` old but has
-  // not been reported by the watch, and the objects that the operator deleted but that a later list
-  // still contains. The caller must read them and call RecordRead.
+  // Returns the objects to read: those that the operator created or changed at least `patience`
+  // ago, if the watch has not reported the create or change, and those that the operator deleted
+  // but that a later list still contains. The caller must read them and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read. nullopt means that the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,

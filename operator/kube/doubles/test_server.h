@@ -25,7 +25,7 @@ struct TestRequest {
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection of a request. Must be used only on the handler's thread.
+// The connection on which a request arrived. Must be used only on the handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;
