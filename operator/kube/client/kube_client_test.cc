@@ -202,8 +202,7 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
-// A create returns NotFound if the API group is not installed, although the 404 then names no
-// object.
+// Create returns NotFound if the API group is not installed, although the 404 names no object.
 TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
   Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
