@@ -90,18 +90,18 @@ struct PortCase {
 
 TEST(Defaults, AddThePortLastAndOnlyWhenMissing) {
   const PortCase cases[] = {
-      // Appended after the user's own ports.
+      // The port is appended after the user's own ports.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"x","containerPort":1}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"containerPort":1,"name":"x"},)"
        R"({"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // Not added if the container already has a port of that name.
+      // The port is not added if the container already has a port with that name.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})"},
       // The container named tensorflow gets the port, even if it is not the first.
       {R"({"spec":{"containers":[{"name":"a"},{"name":"tensorflow"}]}})",
        R"({"spec":{"containers":[{"name":"a"},{"name":"tensorflow",)"
        R"("ports":[{"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // If no container is named tensorflow, the first one gets the port.
+      // If no container is named tensorflow, the first container gets the port.
       {R"({"spec":{"containers":[{"name":"a"},{"name":"b"}]}})",
        R"({"spec":{"containers":[{"name":"a","ports":[{"containerPort":2222,"name":"tfjob-port"}]},)"
        R"({"name":"b"}]}})"},
@@ -227,7 +227,7 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
 }
 
 // A message that would exceed 1,024 bytes, the limit for events, lists as many names as fit and
-// counts the others.
+// counts the remaining names.
 TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   Names names;
   for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));

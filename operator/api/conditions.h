@@ -1,5 +1,5 @@
-// Reads and updates status.conditions. Both the order of the entries and the cases in which an
-// entry changes to False are part of the API: clients read the type of the last entry, for example.
+// Reads and updates status.conditions. The order of the entries, and the cases in which an entry
+// changes to False, are part of the API. For example, clients read the type of the last entry.
 #pragma once
 
 #include <string_view>
@@ -24,9 +24,9 @@ bool IsFinished(const TFJobStatus& status);
 //     the message.
 //  3. Otherwise, an existing entry of the type is removed and the new one is appended. If the old
 //     entry had the same status, the new one keeps its lastTransitionTime.
-//  4. A new Restarting also removes Running, and a new Running removes Restarting. A new Succeeded
-//     or Failed sets an existing Running to False, and leaves its position, reason, message and
-//     times unchanged.
+//  4. Adding Restarting also removes Running, and adding Running removes Restarting. Adding
+//     Succeeded or Failed sets an existing Running to False, but leaves its position, reason,
+//     message and times unchanged.
 // Times are truncated to seconds, as they are stored.
 bool SetCondition(TFJobStatus& status, ConditionType type, bool value, std::string_view reason,
                   std::string_view message, Time now);

@@ -7,8 +7,8 @@
 namespace tfjob::api {
 
 // Sets fields that are unset: cleanPodPolicy to None and, for each replica type, replicas to 1 and
-// restartPolicy to Never. Also makes sure that the container "tensorflow" (or the first one, if
-// none has that name) has a port named tfjob-port: if it has none, appends {name: tfjob-port,
+// restartPolicy to Never. Also makes sure that the container "tensorflow" (or the first container,
+// if none has that name) has a port named tfjob-port: if it has none, appends {name: tfjob-port,
 // containerPort: 2222} in a copy of the pod template. SetDefaults is idempotent. A template of an
 // unexpected shape is left unchanged.
 void SetDefaults(TFJob& job);

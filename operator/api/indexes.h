@@ -26,7 +26,7 @@ class IndexSet {
   bool empty() const { return ranges_.empty(); }
   int64_t size() const;
 
-  // Prints the indexes in order, with adjacent ones merged into ranges: "0-3,7".
+  // Prints the indexes in order, with adjacent indexes merged into ranges: "0-3,7".
   std::string ToString() const;
 
   bool operator==(const IndexSet&) const = default;

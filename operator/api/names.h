@@ -11,7 +11,8 @@
 
 namespace tfjob::api {
 
-inline constexpr char kControllerName[] = "tfjob-controller";  // label value; source of events
+// The value of kOperatorNameLabel, and the source of events.
+inline constexpr char kControllerName[] = "tfjob-controller";
 inline constexpr char kOperatorNameLabel[] = "training.kubeflow.org/operator-name";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
 // Names the Kueue queue that suspends and resumes the job.
@@ -19,15 +20,15 @@ inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kReplicaTypeLabel[] = "training.kubeflow.org/replica-type";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
-inline constexpr char kMasterRole[] = "master";               // value of kJobRoleLabel
-inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.attempt in decimal
+inline constexpr char kMasterRole[] = "master";               // the value of kJobRoleLabel
+inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // on pods: status.attempt in decimal
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
-// On a pod: the id of the operator's key from which the pod's copy of the job's key was derived.
+// A pod's annotation with the id of the operator's key from which the pod's job key was derived.
 using objects::kKeyIdAnnotation;
 
-// On a PersistentVolumeClaim: the folder on this machine that `tfjob run` uses for the claim. Has
-// no meaning in a cluster.
+// An annotation of a PersistentVolumeClaim. It names the folder on this machine that `tfjob run`
+// uses for the claim. Has no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
 // Overrides the operator's flag --job-network-policies: "true" requests a NetworkPolicy that lets
@@ -55,8 +56,9 @@ std::string NetworkPolicyName(const std::string& job_name);
 // one of its replica types.
 Labels JobSelector(const std::string& job_name);
 Labels TypeSelector(const std::string& job_name, ReplicaType type);
-// Returns the four labels that identify a replica. They are both the labels and the selector of its
-// service. Its pod also carries the attempt and, if it is the master, the role.
+// Returns the four labels that identify a replica. The replica's service has these labels and uses
+// them as its selector. The replica's pod also carries the attempt and, if it is the master, the
+// role.
 Labels ReplicaLabels(const std::string& job_name, ReplicaType type, int32_t index);
 // Returns TypeSelector as text, "k=v,k=v", for status.replicaStatuses[T].selector.
 std::string SelectorText(const std::string& job_name, ReplicaType type);
@@ -68,7 +70,7 @@ struct ReplicaId {
 
   auto operator<=>(const ReplicaId&) const = default;
 };
-// Returns the replica that an object belongs to, from its type and index labels; nullopt if
+// Determines from an object's type and index labels to which replica it belongs. Returns nullopt if
 // either label is missing or malformed.
 std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels);
 

@@ -75,7 +75,7 @@ StatusOr<Quantity> ParseQuantity(std::string_view text) {
   if (count == 0) return malformed;
 
   Quantity quantity;
-  int power = 9 - fraction;  // of ten, which converts `digits` to nanos
+  int power = 9 - fraction;  // the power of ten that converts `digits` to nanos
   int shift = 0;
   for (const auto& [name, bits] : kBinary) {
     if (rest == name) shift = bits;

@@ -11,15 +11,15 @@
 namespace tfjob::api {
 
 struct Quantity {
-  __int128 nanos = 0;   // 10⁻⁹
+  __int128 nanos = 0;   // in units of 10⁻⁹
   bool binary = false;  // written with Ki, Mi, …
 
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }
 };
 
-// Parses a quantity. Returns InvalidArgument for text that is not a quantity, and for more than 18
-// digits, an exponent outside -9 to 18, or a value above 2⁶³ units. Rounds up to a whole number of
-// nano-units.
+// Parses a quantity. Returns InvalidArgument if the text is not a quantity, or if it has more than
+// 18 digits, an exponent outside -9 to 18, or a value above 2⁶³ units. Rounds up to a whole number
+// of nano-units.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
 // The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);

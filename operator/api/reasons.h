@@ -16,7 +16,7 @@
 
 namespace tfjob::api {
 
-// Reasons of conditions. All but Created and Running are also reasons of events.
+// Reasons for conditions. All but Created and Running are also event reasons.
 inline constexpr char kReasonCreated[] = "TFJobCreated";
 inline constexpr char kReasonRunning[] = "TFJobRunning";
 inline constexpr char kReasonRestarting[] = "TFJobRestarting";
@@ -26,7 +26,7 @@ inline constexpr char kReasonSuspended[] = "TFJobSuspended";
 inline constexpr char kReasonResumed[] = "TFJobResumed";
 inline constexpr char kReasonFailedValidation[] = "TFJobFailedValidation";
 
-// Reasons of events. FailedCreatePod is also a reason of the condition Created.
+// Event reasons. FailedCreatePod is also a reason for the Created condition.
 inline constexpr char kReasonCreatedPod[] = "SuccessfulCreatePod";
 inline constexpr char kReasonFailedCreatePod[] = "FailedCreatePod";
 inline constexpr char kReasonDeletedPod[] = "SuccessfulDeletePod";
@@ -62,47 +62,48 @@ inline constexpr char kReasonPodOnLostNode[] = "PodOnLostNode";
 inline constexpr char kReasonJobKeyMissing[] = "JobKeyMissing";
 inline constexpr char kReasonSpecWarning[] = "TFJobSpecWarning";
 
-// Messages of conditions, and of the events that accompany them.
+// Messages for conditions, and for the events that accompany them.
 std::string CreatedMessage(const TFJob& job);
-// `refusal`: the API server's message.
+// `refusal` is the API server's message.
 std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
-// `failed`: the number of the type's replicas that failed and are not restarted under their policy.
+// `failed` is the number of the type's replicas that failed and that their policy does not restart.
 std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
-// For the policy ExitCode and an exit code below 128.
+// Used if a replica exits with a code below 128 under the ExitCode policy.
 std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
 std::string BackoffLimitMessage(const TFJob& job);
 std::string DeadlineMessage(const TFJob& job);
 std::string SuspendedMessage(const TFJob& job);
 std::string ResumedMessage(const TFJob& job);
-// `problems`: one problem per line, each beginning with the path of its field.
+// `problems` has one problem per line, each beginning with the path of its field.
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
-// Messages of events. `what` is a kind of object, such as "pod", and `objects` are the names of
-// such objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are
-// counted instead. `error` is the API server's message.
+// Event messages. `what` is a kind of object, such as "pod", and `objects` are the names of such
+// objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are counted
+// instead. `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
-// `kept`: the number of pods that start together, which cannot be changed. `wanted`: the number
+// `kept` is the number of pods that start together, which cannot be changed. `wanted` is the number
 // that the spec asks for.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
-// `pod` was created without the requested group membership.
+// Reports that `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);
-// `served`: the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does not
-// offer them.
+// `served` is the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does
+// not offer them.
 std::string NoNativeGangsMessage(std::string_view served);
-// The job asks for a NetworkPolicy, but the operator's flag does not let it create any.
+// Reports that the job asks for a NetworkPolicy, but that the operator's flag does not let it
+// create any.
 std::string NoNetworkPoliciesMessage();
-// The operator has restored the rules of a NetworkPolicy several times. `difference` is the path of
-// the first field that is wrong again.
+// Reports that the operator has restored the rules of a NetworkPolicy several times. `difference`
+// is the path of the first field that is wrong again.
 std::string NetworkPolicyKeepsChangingMessage(std::string_view policy, std::string_view difference);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
-// `last_words`: the container's own explanation; "" if it gave none.
+// `last_words` is the container's own explanation; "" if it gave none.
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code,
                                   std::string_view last_words);
 // Describe problems of an active pod: a container that has terminated or is waiting, and a
@@ -113,16 +114,16 @@ std::string ContainerWaitingMessage(std::string_view pod, std::string_view conta
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
-// `scheduler`: the gang's scheduler. The type's template names a different one, so its pods are not
-// placed together with the gang.
+// `scheduler` is the gang's scheduler. The type's template names a different scheduler, so the
+// type's pods are not placed together with the gang.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler,
                                             bool enforced);
 // `owner` is the controller of the existing object, or "nobody".
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);
-// `missing`: the id of the operator's key from which the running pods' job key was derived. `used`:
-// the id of the operator's key for new pods; "" if there is none.
+// `missing` is the id of the operator's key from which the running pods' job key was derived.
+// `used` is the id of the operator's key for new pods; "" if there is none.
 std::string JobKeyMissingMessage(const TFJob& job, std::string_view missing, std::string_view used);
 
 }  // namespace tfjob::api

@@ -32,7 +32,7 @@ struct Field {
   FieldType type = FieldType::kString;
   std::string description;
   bool required = false;
-  std::vector<std::string> words = {};  // the allowed values of a string; empty: any
+  std::vector<std::string> words = {};  // the allowed values of a string; if empty, any
   std::optional<int64_t> minimum = std::nullopt;
   std::optional<int64_t> maximum = std::nullopt;
   // The default that the API server writes into stored objects, as JSON; empty if there is none.

@@ -8,7 +8,7 @@
 
 namespace tfjob::api {
 
-// Returns the value of "status". Counts of zero and empty strings and lists are omitted, so a
+// Returns the value of "status". Zero counts, empty strings and empty lists are omitted, so a
 // replica status without any value becomes {}. Foreign conditions come first, so that the last
 // condition is always one of the operator's own.
 Json StatusToJson(const TFJobStatus& status);

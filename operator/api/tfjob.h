@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 5> kReplicaTypeNames = {"Chief", "
 inline constexpr std::array<std::string_view, 5> kLowerReplicaTypeNames = {
     "chief", "evaluator", "master", "ps", "worker"};
 std::string_view Name(ReplicaType type);
-std::string_view LowerName(ReplicaType type);  // in names, labels and TF_CONFIG
+std::string_view LowerName(ReplicaType type);  // as used in names, labels and TF_CONFIG
 // Parses a name in any letter case ("ps", "WORKER"); returns nullopt if it is unknown.
 std::optional<ReplicaType> ParseReplicaType(std::string_view text);
 
@@ -138,15 +138,15 @@ struct ReplicaStatus {
 
 struct TFJobStatus {
   std::vector<Condition> conditions;  // the entry that changed last comes last
-  // The conditions of types that are not in ConditionType, each as JSON, in their order. Another
-  // controller has written them; the operator keeps them unchanged.
+  // The conditions of types that are not in ConditionType, each as JSON, in their original order.
+  // Another controller has written them; the operator keeps them unchanged.
   std::vector<std::string> foreign_conditions;
   std::map<ReplicaType, ReplicaStatus> replica_statuses;
   std::optional<Time> start_time;
   std::optional<Time> completion_time;
   std::optional<Time> last_reconcile_time;
   int32_t attempt = 0;  // incremented when restartScope Job restarts all replicas
-  // For users; `kubectl get` prints these as columns:
+  // The two fields below are for users; `kubectl get` prints them as columns.
   std::string ready;     // "4/6": active and total replicas of all types
   int32_t restarts = 0;  // sum over all types
 

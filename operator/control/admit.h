@@ -10,8 +10,8 @@
 namespace tfjob::control {
 
 struct Admission {
-  // The job with defaults. If it cannot be decoded, this contains only its metadata, its status,
-  // and those of managedBy, cleanPodPolicy and ttlSecondsAfterFinished that can be read.
+  // The job with defaults. If the job cannot be decoded, this contains only its metadata, its
+  // status, and whichever of managedBy, cleanPodPolicy and ttlSecondsAfterFinished can be read.
   api::TFJob job;
   // OK, or InvalidArgument with one problem per line, each beginning with the path of the field. A
   // job that has ended is not validated.
@@ -19,10 +19,10 @@ struct Admission {
 };
 
 struct AdmissionRules {
-  // The cleanPodPolicy of jobs that do not set it.
+  // The cleanPodPolicy for jobs that do not set it.
   api::CleanPodPolicy clean_pod_policy = api::CleanPodPolicy::kNone;
-  // The largest number of replicas of a job. Each replica costs the cluster a pod, a service and a
-  // DNS entry; the limit keeps one job from exhausting them.
+  // The largest number of replicas that a job may have. Each replica costs the cluster a pod, a
+  // service and a DNS entry; the limit keeps one job from exhausting them.
   int64_t max_replicas = api::kDefaultMaxReplicasPerJob;
 };
 

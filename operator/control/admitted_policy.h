@@ -11,12 +11,12 @@ struct TFJob;
 
 namespace tfjob::control {
 
-// Returns the path of a field, such as "spec.ingress", in which `returned`, the policy that a
-// create or a patch returned, differs from the rules that the job needs; "" if there is none. A
+// Compares `returned`, the policy that a create or a patch returned, with the rules that the job
+// needs. Returns the path of a field that differs, such as "spec.ingress"; "" if none does. A
 // difference means that a webhook changed the policy during that call.
 std::string DifferenceOfPolicy(const api::TFJob& job, const client::Object& returned);
 
-// Returns the message for such a difference: names the policy and says what to change.
+// Returns the message about such a difference. It names the policy and says what to change.
 std::string ChangedByWebhookMessage(const std::string& policy, const std::string& difference);
 
 }  // namespace tfjob::control

@@ -26,7 +26,7 @@ std::string KeyOfJob(const ObjectMeta& metadata) {
 }
 
 // Returns the key of the job to which an object is assigned. A key that ends with "/" means that
-// there is none.
+// there is no such job.
 std::string KeyOfParent(const ObjectMeta& metadata) {
   const objects::OwnerReference* controller = metadata.controller();
   if (controller != nullptr && controller->kind == api::kKind) {
@@ -36,7 +36,8 @@ std::string KeyOfParent(const ObjectMeta& metadata) {
 }
 
 // Returns true for a pod group, workload or network policy that does not belong to a TFJob. Pod
-// groups and workloads are watched without a selector, so most of them may belong to others.
+// groups and workloads are watched without a selector, so most of them may belong to other
+// controllers.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
   if constexpr (!std::is_same_v<T, CustomResource>) return false;
@@ -227,7 +228,8 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   cache_.changed_(key, Urgency::kNews);
 }
 
-// Returns the next state of a child, completed with what its earlier states have shown.
+// Returns a child's next state. For a pod, includes what only its earlier state revealed
+// (RememberEnd).
 template <typename T>
 std::shared_ptr<const T> Succeeding(const Children<T>& children, std::shared_ptr<const T> next) {
   if constexpr (std::is_same_v<T, Pod>) {

@@ -62,7 +62,7 @@ class Cache {
   // True if every required sink has received its first list.
   bool Synced();
   // True if the job can be reconciled, apart from its gang: the first lists of jobs, pods and
-  // services that cover it have arrived.
+  // services that cover the job have arrived.
   bool Synced(const std::string& key);
   // Returns the required lists that have not arrived yet, such as "TFJob" or "Pod in namespace a".
   std::vector<std::string> MissingLists();
@@ -100,9 +100,9 @@ class Cache {
   // read before the write, or the store was restored to an earlier state. The caller must read the
   // job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns the objects that the operator created or changed at least `patience` ago, which the
-  // watch has not reported yet, and those that the operator deleted but a later list still
-  // contains. The caller must read them and call RecordRead.
+  // Returns the objects to read: those that the operator created or changed at least `patience`
+  // ago, if the watch has not reported the create or change, and those that the operator deleted
+  // but that a later list still contains. The caller must read them and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read. nullopt means that the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
@@ -145,8 +145,9 @@ class Cache {
     bool required = true;  // does not change once the sink is added
 
    protected:
-    // Records that a list has arrived. If it is the first, and no other sink holds back the jobs of
-    // the scope, reports all of them as changed, because workers have skipped them so far.
+    // Records that a list has arrived. If it is the first list, and no other sink holds back the
+    // jobs of the scope, reports all these jobs as changed, because workers have skipped them so
+    // far.
     void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;

@@ -93,7 +93,7 @@ TEST_F(CacheTest, TellsNewsFromWhatAListContains) {
   EXPECT_EQ(urgencies_, std::set<Urgency>{Urgency::kNews});
 }
 
-// A namespace whose lists never arrive does not delay the others.
+// A namespace whose lists never arrive does not delay the other namespaces.
 TEST(CacheScopes, AreSyncedEachByItself) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
@@ -200,14 +200,15 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 
   scope_.pods.OnReplaced({MakePod("a", "1")});
-  scope_.pods.OnUpserted(MakePod("a", "1"));  // its kubelet updates it
+  scope_.pods.OnUpserted(MakePod("a", "1"));  // the pod's kubelet updates the pod
   EXPECT_EQ(cache_.ObjectsToRead(kKey, 10s).size(), 1u);
   cache_.RecordRead(kKey, keys[0], MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
   EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 }
 
-// The clocks of the server and of the operator may differ by days.
+// Once the server has reported the time of a deletion, that time is shown rather than the assumed
+// time, because the clocks of the server and the operator may differ by days.
 TEST_F(CacheTest, ShowsTheServersTimeOfADeletionRatherThanItsOwn) {
   scope_.jobs.OnReplaced({Job("1")});
   auto terminating =
@@ -280,7 +281,7 @@ TEST_F(CacheTest, AJobExistsUntilItIsDeletedOrAnotherHasItsName) {
 TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnUpserted(Job("2"));  // the operator's write
-  scope_.jobs.OnUpserted(Job("3"));  // a later write of a user
+  scope_.jobs.OnUpserted(Job("3"));  // a later write by a user
   cache_.RecordWrite(kKey, "1", Job("2"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
 }
@@ -349,7 +350,7 @@ TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
   EXPECT_EQ(snapshot.orphan_services.size(), 1u);
 }
 
-// Changes a NetworkPolicy of the job and reports its versions.
+// Reports versions of the job's NetworkPolicy to the cache.
 class PolicyCacheTest : public CacheTest {
  protected:
   PolicyCacheTest() {
@@ -438,8 +439,9 @@ TEST_F(PolicyCacheTest, AnOwnChangeOfAnObjectThatIsGoneIsForgotten) {
   EXPECT_EQ(Version(), "4");
 }
 
-// The watch may have reported the whole life of a pod, and the end of its job, before the create
-// that made the pod returns. If that create were recorded, nothing would ever remove the record.
+// The watch may have reported the whole life of a pod, and the end of its job, before the call that
+// created the pod returns. If the create were still recorded then, nothing would ever remove the
+// record.
 TEST_F(CacheTest, KeepsNoCreateOfAJobThatIsGone) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnDeleted(Job("2"));

@@ -22,8 +22,8 @@ bool IsTransient(const Status& error);
 bool IsGoneOrTaken(const Status& error);
 
 // Turns Aborted into Unavailable and returns any other error unchanged. Aborted would suggest a
-// conflict over the job itself, but here it is a conflict between the server's own writes, such as
-// to a quota.
+// conflict over the job itself, but here it is a conflict between writes that the server itself
+// makes, for example to a quota.
 Status WithoutConflict(const Status& error);
 
 }  // namespace tfjob::control

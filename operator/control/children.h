@@ -27,7 +27,7 @@ class Children {
   using Pointer = std::shared_ptr<const T>;
 
   bool empty() const { return seen_.empty() && own_.empty(); }
-  // The number of objects that the watch has reported.
+  // Returns the number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
   // Returns the object with the name `name` that the watch has reported; nullptr if there is none.
@@ -82,9 +82,9 @@ class Children {
     return gone;
   }
 
-  // Records an object that the operator created or read. If the watch has already reported it, it
-  // is not stored again, unless the watch has yet to report the operator's change to it. If it was
-  // recorded as deleted but turns out to exist, View() includes it again.
+  // Records an object that the operator created or read. If the watch has already reported the
+  // object, it is not stored again, unless the watch has yet to report the operator's change to it.
+  // If the object was recorded as deleted but turns out to exist, View() includes it again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
@@ -141,9 +141,9 @@ class Children {
     own_.erase(own);
   }
 
-  // Returns the names of the objects to read: those that were created or changed at or before
-  // `since` and whose create or change the watch has not reported, and those that the operator
-  // deleted but a list still contained.
+  // Returns the names of the objects to read: those that the operator created or changed at or
+  // before `since`, if the watch has not reported the create or change, and those that the operator
+  // deleted but that a list still contained.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : own_) {
@@ -207,7 +207,7 @@ class Children {
     const auto deleted = deleted_.find(object->metadata.uid);
     if (deleted == deleted_.end()) return view.push_back(object);
     if (!deleted->second) return;
-    // The server's own time, if it is known, is better than the assumed one.
+    // The server's own deletion time, if it is known, is better than the assumed time.
     if (object->metadata.terminating()) return view.push_back(object);
     auto terminating = std::make_shared<T>(*object);
     const std::chrono::seconds grace(deleted->second->grace_seconds);

@@ -57,14 +57,14 @@ struct Creator::CreateResult {
   Status status;                              // if OK, either `object` or `holder` is set
   std::optional<client::Object> object;       // the job's object, which now exists
   std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
-  // The object already existed, so an earlier reconcile may have reported it. It gets a separate
-  // event, whose name prevents it from being sent twice.
+  // True if the object already existed, so that an earlier reconcile may have reported it. Such an
+  // object gets a separate event, whose name prevents the event from being sent twice.
   bool was_there = false;
 };
 
 struct Creator::BatchResult {
   Outcome of_all;  // the first error that would affect all further objects
-  Status of_one;   // the first error that concerns one object
+  Status of_one;   // the first error that concerns only one object
   std::set<api::ReplicaType> refused;
 };
 

@@ -1,5 +1,5 @@
 // Creates the objects of a plan in batches of growing size, and records the result of each create
-// in the cache, the job's history and events.
+// in the cache, in the job's history and in events.
 #pragma once
 
 #include <atomic>

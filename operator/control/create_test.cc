@@ -169,8 +169,8 @@ TEST(Creator, LeavesWhatIsTooMuchToTheNextReconcile) {
   EXPECT_TRUE(one.memory.reconcile_again);
 }
 
-// An error must stop only the creates that it would affect. The first batch has 8 objects,
-// beginning with those of parameter servers.
+// An error must stop only the creates that it would affect. The first batch has 8 objects and
+// begins with the objects of parameter servers.
 TEST(Creator, AnErrorStopsTheCreatesThatWouldMeetItToo) {
   const Status bad = InvalidArgument("bad");
   const Status quota = PermissionDenied("quota");

@@ -19,7 +19,7 @@ class NativeApi;
 class Observer;
 
 // Ensures that the pod groups of `scheduler` are watched. Returns false until their first list has
-// arrived, but only for a limited time.
+// arrived or the time to wait for it has run out.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
 // Returns whether the network policies are known or the time to wait for them has run out.

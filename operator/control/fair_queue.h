@@ -59,7 +59,7 @@ class FairQueue {
 
   Lane news_;
   Lane listed_;
-  std::unordered_map<std::string, Place> places_;  // of all queued keys
+  std::unordered_map<std::string, Place> places_;  // the places of all queued keys
   int news_in_a_row_ = 0;
 };
 

@@ -27,8 +27,8 @@ constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
 // How long the jobs with a gang wait for the list of pod groups. If a scheduler is not installed,
 // the list never arrives; the attempt to create a pod group then reports the reason. For the
-// scheduler that the operator's flag names, jobs wait longer, because its list may be long at
-// startup.
+// scheduler that the operator's flag names, jobs wait longer, because that scheduler's list may be
+// long at startup.
 constexpr Duration kPodGroupPatience = 3s;
 constexpr Duration kRequiredPodGroupPatience = 30s;
 // The same for the list of network policies, which never arrives if the operator lacks permission

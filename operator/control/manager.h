@@ -72,8 +72,8 @@ class Manager {
   std::optional<Duration> NextTimer();
 
  private:
-  // The watch of a scheduler's pod groups (and workloads), or of the network policies: when it
-  // began and, for Kubernetes' own scheduler, the API version.
+  // Describes the watch of a scheduler's pod groups (and workloads), or of the network policies:
+  // when it began and, for Kubernetes' own scheduler, the API version.
   struct GroupWatch {
     Duration since{0};
     std::string version;
@@ -85,7 +85,7 @@ class Manager {
 
   Status Subscribe(const std::string& name_space);
   // Subscribes, unless there already is a subscription to the same version. Returns false until the
-  // first list has arrived, but only for a limited time.
+  // first list has arrived or the time to wait for it has run out.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   // Subscribes to the network policies, if the settings let any job have one.
   void WatchNetworkPolicies();

@@ -45,7 +45,7 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
     }
   };
   run();              // the first reconcile subscribes to pod groups
-  clock.Advance(1s);  // a timer of the job wakes it again after its deletion
+  clock.Advance(1s);  // a timer wakes the job again after its deletion
   ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
   ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
   run();
@@ -56,7 +56,7 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
   EXPECT_EQ(made, 1);
 }
 
-// Does not learn that jobs are deleted, as if the watch of jobs were behind.
+// Does not report that jobs were deleted, as if the watch of jobs were behind.
 class BehindWithDeletedJobs : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

@@ -81,7 +81,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
-// If the read of one object fails, the operator still acts on the others.
+// If the read of one object fails, the operator still acts on the other objects.
 TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   Step();
@@ -100,7 +100,8 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   EXPECT_LE(*manager_->NextTimer(), Duration(10s));  // it is read again later
 }
 
-// Each call takes a minute. The liveness probe checks `longest_call`.
+// Although each call takes a minute, only `longest` grows with the number of calls. The liveness
+// probe checks `longest_call`.
 TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
   Step();
   Duration longest{0}, longest_call{0};
@@ -154,11 +155,11 @@ TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
   clock_.Advance(10s);
   Step();
   EXPECT_EQ(CountPods(store_), 42u);
-  EXPECT_EQ(reads(client::Verb::kList) - lists, 2);  // of pods and of services
+  EXPECT_EQ(reads(client::Verb::kList) - lists, 2);  // one of pods, one of services
   EXPECT_EQ(reads(client::Verb::kGet) - gets, 4);    // those of job a
 }
 
-// After a start, thousands of jobs that need nothing may be waiting.
+// A new job is reconciled first, even if thousands of jobs from the first list are waiting.
 TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store(DeliveredByHand(clock));
@@ -263,7 +264,7 @@ TEST_F(SteppedManagerTest, ALargeJobsServicesAndPodsAdvanceTogether) {
   EXPECT_EQ(services, 128u);
 }
 
-// Returns the message of the job's condition Failed; "" if it has none.
+// Returns the message of the job's Failed condition; "" if it has none.
 std::string FailedMessage(store::Store& store, const std::string& name) {
   const Json job = *store.GetJson({Kind::kTFJob, "ns", name});
   for (const Json& condition : job["status"]["conditions"]) {
@@ -284,7 +285,7 @@ TEST_F(SteppedManagerTest, AJobWithTooManyReplicasFailsBeforeAnythingIsCreated) 
                          "runs jobs with at most 5000 (its flag --max-replicas-per-job)"));
   EXPECT_THAT(FailedMessage(store_, long_names["metadata"]["name"]),
               testing::HasSubstr("replicas of this type fit, or set spec.enableDynamicWorker"));
-  EXPECT_EQ(store_.List(Kind::kService, "ns", {})->size(), 2u);  // of job a
+  EXPECT_EQ(store_.List(Kind::kService, "ns", {})->size(), 2u);  // those of job a
   EXPECT_EQ(CountPods(store_), 2u);
 }
 

@@ -15,7 +15,7 @@
 namespace tfjob::control {
 
 struct Memory {
-  std::string uid;  // of the job; another job of the same name starts with a new memory
+  std::string uid;  // the job's; another job with the same name starts with a new memory
   policy::History history;
   std::vector<plan::NamedEvent> events;  // to be sent
   bool reconcile_again = false;          // work is left over: reconcile again immediately

@@ -11,7 +11,7 @@
 
 namespace tfjob::control {
 
-// Thread-safe. While one caller asks the server, the others wait.
+// Thread-safe. While one caller asks the server, other callers wait.
 class NativeApi {
  public:
   // If `discovery` is nullptr, the server is assumed to serve neither. Both arguments must outlive

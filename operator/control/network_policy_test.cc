@@ -83,7 +83,7 @@ class LatePoliciesTest : public ::testing::Test {
     while (store_.Deliver() + (manager_->Step() ? 1 : 0) > 0) {
     }
   }
-  // Reconciles the job for another reason.
+  // Changes a label of the job, so that the job is reconciled for a reason other than the policy.
   void LabelJob(const char* value) {
     const Json patch = {{"metadata", {{"labels", {{"n", value}}}}}};
     ASSERT_TRUE(store_.Patch({Kind::kTFJob, "ns", "a"}, patch).ok());

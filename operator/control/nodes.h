@@ -1,5 +1,6 @@
-// Asks the server on demand whether nodes are lost, that is, not Ready or deleted. The operator
-// therefore does not watch all nodes, and needs permission to read nodes only when it asks.
+// Asks the server on demand whether nodes are lost, that is, not Ready or deleted, so that the
+// operator need not watch all nodes. The operator needs permission to read nodes only for these
+// requests.
 #pragma once
 
 #include <map>

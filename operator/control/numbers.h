@@ -23,7 +23,7 @@ struct QueueNumbers {
   int64_t depth = 0;
   int64_t working = 0;
   Duration unfinished{0};  // total time spent so far on the keys being worked on
-  Duration longest{0};     // the longest of these times
+  Duration longest{0};     // the longest time spent so far on one of these keys
   // The longest time since a worker took its key or last completed a call for it.
   Duration longest_call{0};
 };

@@ -24,7 +24,7 @@ namespace tfjob::control {
 // A job as one reconcile sees it.
 struct Observation {
   std::string key;  // "namespace/name"
-  uint64_t id = 0;  // of the reconcile, for logs
+  uint64_t id = 0;  // identifies the reconcile in logs
   api::TFJob job;   // with defaults
   Status admitted;  // not OK if the job cannot run (Admission::verdict)
   policy::Snapshot snapshot;
@@ -32,7 +32,7 @@ struct Observation {
   Time now;
   // How long to wait before checking again whether a terminating pod is stuck on a lost node.
   std::optional<Duration> check_nodes_after;
-  // Some of the operator's own writes could not be read, and must be read later.
+  // True if some of the operator's own writes could not be read and must be read later.
   bool has_unconfirmed_writes = false;
 };
 

@@ -122,7 +122,7 @@ Status JobReader::ReadEach(const std::string& key, const std::vector<client::Key
 }
 
 // An object that is not in the list counts as gone. If it merely lost the job's label, the create
-// that follows finds its name taken and reads it.
+// that follows finds the object's name taken and reads the object.
 Status JobReader::ReadList(const std::string& key, const std::vector<client::Key>& objects) {
   const client::Key& any = objects.front();
   const StatusOr<std::vector<client::Object>> listed = dependencies_.client.List(

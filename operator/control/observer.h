@@ -18,19 +18,20 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // The server has acknowledged that the status of `job` changed from `before` to `after`.
+  // Reports that the server has acknowledged a change of the status of `job` from `before` to
+  // `after`.
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/) {}
-  // Objects of jobs were created or deleted, or could not be created. Deleted objects include
-  // TFJobs whose TTL has expired.
+  // Report that objects of jobs were created or deleted, or could not be created. Deleted objects
+  // include TFJobs whose TTL has expired.
   virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnCreateFailed(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnDeleted(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 
-  // Events of the work queue: a key was added, was taken after waiting, was processed, or failed
-  // and will be retried.
+  // Report what happened in the work queue: a key was added, was taken after waiting, was
+  // processed, or failed and will be retried.
   virtual void OnQueueAdd() {}
   virtual void OnQueueGet(Duration /*waited*/) {}
   virtual void OnQueueDone(Duration /*worked*/) {}

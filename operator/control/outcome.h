@@ -21,7 +21,7 @@ struct Outcome {
   Next next = Next::kDone;
   Status error;                                        // for kFailed; for kReadAgain, the reason
   std::optional<Duration> again_after = std::nullopt;  // reconcile again after at most this time
-  uint64_t id = 0;                                     // of the reconcile, for logs
+  uint64_t id = 0;                                     // identifies the reconcile in logs
 
   // Returns true if the job must be reconciled again after a backoff.
   bool NeedsRetry() const { return next == Next::kReadAgain || next == Next::kFailed; }

@@ -23,9 +23,10 @@ constexpr Duration kEventRetry = 5s;
 // After an error, anything that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;
 
-// Returns the last slot for which this reconcile creates services: the last of the first slots that
-// lack something. Returns nullopt if this would only be a handful of services, since their watch
-// events would make the job immediately retry the pods that were just refused.
+// Returns the last slot for which this reconcile creates services. It creates services only for the
+// first kMaxCreates / 2 slots that lack something. Returns nullopt if these would be only a handful
+// of services, because their watch events would make the job immediately retry the pods that were
+// just refused.
 std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;

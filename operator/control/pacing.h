@@ -42,8 +42,8 @@ inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
 // kind in the order of the plan. Services and pods advance together: services are created only for
-// the first slots that lack something, and no pod before its service. Therefore, a job whose pods
-// cannot be created does not leave thousands of services behind.
+// the first slots that lack something, and no pod is created before its service. Therefore, a job
+// whose pods cannot be created does not leave thousands of services behind.
 std::vector<render::DesiredObject> CreatesOfOneReconcile(
     const std::vector<render::DesiredObject>& creates);
 
@@ -70,7 +70,7 @@ bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
                       const api::TFJobStatus& after);
 
 struct CountsDelay {
-  std::optional<Duration> behind_since;  // when it became out of date; nullopt: write it now
+  std::optional<Duration> behind_since;  // when the status fell behind; nullopt: write it now
   std::optional<Duration> left;          // how long the write can wait; nullopt: not at all
 };
 // Delays a write of counts until the status has been out of date for `patience`. `behind_since` is
@@ -84,7 +84,7 @@ std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duratio
 struct RequeueReasons {
   std::optional<Duration> check_nodes_after;
   std::optional<Duration> plan;  // Plan::requeue_after; cut to kWallClockPatience
-  bool has_more_work = false;    // the reconcile left some of the work to the next one
+  bool has_more_work = false;    // the reconcile left some of the work to the next reconcile
   bool needs_retry = false;      // after an error, the backoff determines when work continues
   bool has_events = false;       // events could not be sent
   bool waits_for_watch = false;  // own creates are not confirmed yet

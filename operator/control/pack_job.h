@@ -1,5 +1,5 @@
-// Packs TFJobs into the form in which the cache holds them. The client calls it as soon as a job is
-// decoded, so that a list never holds more than one job's JSON tree.
+// Packs TFJobs into the form in which the cache holds them. The client packs each job as soon as it
+// is decoded, so that even a long list never takes the memory of more than one job's JSON tree.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace tfjob::control {
 
-// Omits the last-applied annotation, which no decision uses. If the job has ended, also omits the
-// pod templates, which neither its clean-up nor its TTL needs.
+// Packs a job without the last-applied annotation, which no decision uses. If the job has ended,
+// also omits the pod templates, which neither its clean-up nor its TTL needs.
 std::shared_ptr<const objects::PackedResource> PackJob(const objects::CustomResource& job);
 
-// Returns the object as a packed job: packs a CustomResource, returns a PackedResource as it is,
-// and nullptr for anything else.
+// Returns the object as a packed job. Packs a CustomResource, and returns a PackedResource as it
+// is. Returns nullptr for anything else.
 std::shared_ptr<const objects::PackedResource> AsPackedJob(const client::Object& object);
 
 // Packs a TFJob; returns any other object as it is. For kube::ReflectorOptions::pack.

@@ -41,8 +41,8 @@ void LogDecision(const Observation& observation, const Decision& decision) {
                         {"events", plan.events.size()}});
 }
 
-// Returns kReadAgain if the decision contains calls that must not be made for a job that is out of
-// date: unlike the write of its status, they would not fail.
+// Returns kReadAgain if the decision contains calls that must not be made for an outdated version
+// of the job: unlike the status write, these calls would not fail.
 std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
   // An operator with an outdated spec would keep undoing the changes that another operator makes.

@@ -7,10 +7,10 @@ namespace {
 
 using objects::Kind;
 
-// The causes of events about failed creates and failed changes begin with this.
+// The causes of events about failed creates and failed changes begin with this prefix.
 constexpr std::string_view kCreateFailed = "create-failed/";
 
-// The noun for a kind of object, and the reasons of the events about objects of this kind.
+// The noun for a kind of object, and the reasons for events about objects of this kind.
 struct Words {
   const char* what;
   const char* created;

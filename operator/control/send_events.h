@@ -9,7 +9,8 @@ struct Memory;
 struct Dependencies;
 
 // Passes memory.events to `record` or, if `record` is empty, sends them through the client like
-// other calls. Events that cannot be sent for a transient reason are kept for a later reconcile.
+// other calls. If sending an event fails with a transient error, the event is kept for a later
+// reconcile.
 void SendEvents(const Dependencies& dependencies, const RecordEvent& record, Memory& memory);
 
 }  // namespace tfjob::control

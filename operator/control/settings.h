@@ -36,8 +36,8 @@ struct Settings {
   // How long a status may be out of date if only its counts have changed, so that pods that start
   // one after another cause only one write. Conditions are written immediately.
   Duration count_patience{0};
-  // Receives all events. If empty, events are sent through the client immediately; those that fail
-  // are resent during a later reconcile.
+  // Receives all events. If empty, events are sent through the client immediately; an event that
+  // cannot be sent is tried again during a later reconcile.
   RecordEvent record;
 };
 

@@ -31,7 +31,7 @@ void WorkQueue::AddAfter(const std::string& key, Duration delay) {
     waiting->second = due;
   }
   delayed_.emplace(due, key);
-  // The key is now the next one that is due, so a sleeping worker must wake earlier.
+  // The key is now the next key that is due, so a sleeping worker must wake earlier.
   if (delayed_.begin()->second == key) changed_.NotifyOne();
 }
 

@@ -1,7 +1,7 @@
 // Queues keys that need work. A key that is added several times before a worker takes it is
 // processed once. Several workers take keys, but a key is never processed by two workers at the
-// same time. A key that is added while it is being processed is processed again afterwards. The
-// order of the keys is that of FairQueue.
+// same time. A key that is added while it is being processed is processed again afterwards.
+// FairQueue determines the order of the keys.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ namespace tfjob::control {
 class WorkQueue {
  public:
   // At most `most_per_namespace` keys of a namespace are processed at the same time, so that calls
-  // that hang there, such as those of an admission webhook, do not hold up all workers.
+  // that hang there, for example in an admission webhook, do not hold up all workers.
   explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver(),
                      size_t most_per_namespace = std::numeric_limits<size_t>::max())
       : clock_(clock),
@@ -38,9 +38,10 @@ class WorkQueue {
   void Add(const std::string& key, Urgency urgency = Urgency::kNews);
   // Adds the key after `delay`. If the key is already delayed, the earlier time applies.
   void AddAfter(const std::string& key, Duration delay);
-  // After a failure: adds the key after a backoff that depends on its number of failures so far.
+  // Call this after a failure. Adds the key after a backoff that depends on how often the key has
+  // failed so far.
   void AddBackedOff(const std::string& key);
-  // After a success: resets the key's number of failures.
+  // Call this after a success. Resets the key's number of failures.
   void Forget(const std::string& key);
 
   // Return a key to process, for which the caller must call Done() afterwards. Get waits for a key,
@@ -48,7 +49,7 @@ class WorkQueue {
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
-  // Records that the worker of the key has completed a call, so it is not stuck.
+  // Records that the key's worker has completed a call, so the worker is not stuck.
   void RecordProgress(const std::string& key);
 
   // Wakes all waiting workers. From then on, no key is returned or added.

@@ -107,8 +107,8 @@ TEST(WorkQueue, GivesANamespaceOnlyItsShareOfTheWorkers) {
   EXPECT_EQ(queue.TryGet(), "a/1");
 }
 
-// A second delayed key must be processed on time although the worker that slept until the first one
-// was due is busy with it.
+// Two keys are delayed. The worker that slept until the first key was due is busy with that key, so
+// another worker must process the second key on time.
 TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
   WorkQueue queue(RealClock());
   Mutex mutex;
@@ -121,7 +121,8 @@ TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
         MutexLock lock(mutex);
         begun.insert(*key);
         changed.NotifyAll();
-        const size_t all = key->starts_with("warm") ? 2 : 4;  // busy until all have begun
+        // The worker stays busy until this many keys have begun.
+        const size_t all = key->starts_with("warm") ? 2 : 4;
         while (begun.size() < all && changed.WaitUntil(mutex, deadline)) {
         }
       }

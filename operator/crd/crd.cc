@@ -14,8 +14,8 @@ using api::Field;
 using api::FieldType;
 
 // Bounds that keep the estimated cost of the rules finite. There are five replica types, but
-// kMaxReplicaTypes allows more keys, so that a key given in several spellings reaches the rule with
-// the friendly message.
+// kMaxReplicaTypes allows more keys, so that a job whose keys differ only in case is rejected by
+// the rule about such keys, whose message is clearer.
 constexpr int kMaxReplicaTypes = 10;
 constexpr int kMaxContainers = 128;
 constexpr int kMaxContainerName = 63;
@@ -114,7 +114,7 @@ std::string DescriptionOf(const Field& field) {
 Json SchemaOf(const Field& field, const std::string& place) {
   Json schema = TypeOf(field, place);
   AddRules(place, schema);
-  // Metadata gets no description: the API server has its own and rejects one here.
+  // Metadata gets no description: the API server has its own, and rejects a description here.
   if (field.type != FieldType::kMetadata) schema["description"] = DescriptionOf(field);
   if (!field.words.empty()) schema["enum"] = field.words;
   if (field.minimum) schema["minimum"] = *field.minimum;

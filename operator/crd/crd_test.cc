@@ -157,7 +157,8 @@ TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   EXPECT_EQ(errors_with("/properties/spec/x-kubernetes-validations/0/fieldPath", ".no").size(), 1u);
   Json unbounded = Schema();
   unbounded["properties"]["spec"]["properties"]["tfReplicaSpecs"].erase("maxProperties");
-  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // of the replica specs, of the containers
+  // One error is for the replica specs, the other for the containers.
+  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);
 }
 
 }  // namespace

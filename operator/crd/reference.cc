@@ -146,7 +146,7 @@ void AppendTable(const Field& field, const std::string& place, std::string& text
   }
 }
 
-// Returns the path that the API server prints in the errors of a rule.
+// Returns the path that the API server prints in the rule's errors.
 std::string PathOf(const Rule& rule) {
   if (rule.place.empty()) return rule.field.empty() ? "metadata.name" : rule.field.substr(1);
   if (rule.place == kContainerPlace) {

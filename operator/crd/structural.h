@@ -1,6 +1,5 @@
-// Checks, without an API server, that the schema of a CustomResourceDefinition is structural
-// and its rules are bounded and refer to declared fields, and that an object matches the
-// schema. For tests.
+// Checks, without an API server, that a CustomResourceDefinition's schema is structural, that its
+// rules are bounded and refer to declared fields, and that an object matches the schema. For tests.
 #pragma once
 
 #include <string>

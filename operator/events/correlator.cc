@@ -56,7 +56,7 @@ Verdict Correlator::Observe(std::string name, const objects::Event& event, Time 
   return TakeToken(KeyOf(event, false), elapsed) ? Verdict::kSend : Verdict::kFiltered;
 }
 
-// Returns whether there are so many similar events that this one must be combined with them.
+// Returns whether there are so many similar events that this event must be combined with them.
 bool Correlator::Combine(const std::string& group_key, const objects::Event& event,
                          Duration elapsed) {
   Group& group = groups_.Use(group_key);

@@ -20,12 +20,12 @@ struct CorrelatorOptions {
   Duration similar_within{600s};  // after a longer pause, the messages are counted from zero
   int burst = 25;
   Duration refill{300s};  // after each such interval, one more call is allowed
-  size_t memory = 4096;   // the maximum number of each: events, groups, rate limits
+  size_t memory = 4096;   // the maximum number of events, of groups and of rate limits
 };
 
 // An event as the server should store it.
 struct Observation {
-  std::string name;  // of the Event object
+  std::string name;  // the name of the Event object
   objects::Event event;
   Time first;
   Time last;
@@ -49,7 +49,7 @@ class Correlator {
 
  private:
   struct Seen {
-    std::string name;   // of the Event object
+    std::string name;   // the name of the Event object
     std::string cause;  // the `name` passed with the last such event
     Time first;
     int64_t count = 0;

@@ -9,7 +9,7 @@ namespace tfjob::events {
 // All values except `waiting` count from the creation of the recorder.
 struct Counters {
   int64_t recorded = 0;         // calls of Record
-  int64_t filtered = 0;         // over the limit of their object and reason, not sent
+  int64_t filtered = 0;         // not sent: over the limit for their object and reason
   int64_t merged = 0;           // recorded twice in a row, or merged into an event still waiting
   int64_t dropped = 0;          // not sent: the queue was full, or the recorder or client stopped
   int64_t dropped_routine = 0;  // the same for routine events, which `dropped` does not include

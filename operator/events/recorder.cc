@@ -62,7 +62,7 @@ Json WholeEvent(const Observation& observation) {
   return event;
 }
 
-// Returns the members that may differ from the stored event.
+// Returns a patch with the members that may differ from the stored event's members.
 Json EventPatch(const Observation& observation) {
   const Json event = WholeEvent(observation);
   Json patch = Json::object();
@@ -221,7 +221,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   const auto delay =
       Duration(std::llround(static_cast<double>(options_.retry_period.count()) * part));
   const std::string key = client::ToString(KeyOf(outgoing.observation));
-  // If a newer state of the event has been queued in the meantime, it is sent instead.
+  // If a newer state of the event has been queued in the meantime, that state is sent instead.
   if (waiting_.emplace(key, std::move(outgoing)).second) {
     later_.emplace(options_.clock->Monotonic() + delay, key);
   }

@@ -4,15 +4,16 @@
 //
 // The rules are those of client-go's core/v1 recorder, except as noted:
 //  - If an event is repeated (same object, type, reason and message), no new event is created.
-//    Instead, the count and time of the first one are patched.
+//    Instead, the count and time of the first event are patched.
 //  - Starting with the 10th different message for the same object, type and reason, with no more
 //    than 10 minutes between consecutive events, events are combined into one, "(combined from
 //    similar events): <message>", whose count and message are patched. If the workers of a job
-//    crash one after another, this results in nine events and one that counts the others.
+//    crash one after another, this results in nine individual events and one combined event, which
+//    counts the remaining crashes.
 //  - Each combination of object and reason may cause 25 calls at once, and one more every 5
 //    minutes. Events beyond that are not sent, only counted; the next call reports the count.
-//    (client-go has one such limit for all reasons of an object. With that limit, events about the
-//    pods of a large job would leave no room for events about its end.)
+//    (client-go has one such limit per object, for all reasons together. With that limit, events
+//    about the pods of a large job would leave no room for events about its end.)
 //  - The recorder remembers at most 4,096 events, 4,096 groups of similar events, and 4,096
 //    combinations of object and reason. The least recently used are evicted.
 // Unlike in client-go, the caller can give an event a name that identifies its cause. If the server
@@ -54,12 +55,13 @@ struct RecorderOptions {
   size_t queue = 5000;
   // The part of `queue` that routine events may not use.
   size_t reserve = 4000;
-  // Returns whether an event is routine, such as one about created pods, of which there may be
-  // hundreds. Routine events are sent last and dropped first. If unset, no event is routine.
+  // Returns whether an event is routine, such as an event about created pods. A job may have
+  // hundreds of routine events. They are sent last and dropped first. If unset, no event is
+  // routine.
   std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: only Step() sends
   int tries = 12;
-  Duration retry_period{10s};       // the first one is multiplied by uniform(), to spread retries
+  Duration retry_period{10s};  // the first period is multiplied by uniform(), to spread retries
   std::function<double()> uniform;  // in [0, 1); unset: random
 };
 
@@ -77,10 +79,11 @@ class Recorder {
   void Record(std::string name, objects::Event event);
 
   // Keeps sending the waiting events, except those that wait for a retry, for at most `patience`.
-  // Then drops the rest and joins the threads. Events recorded afterwards are dropped. Idempotent.
+  // Then drops the remaining events and joins the threads. Events recorded afterwards are dropped.
+  // Idempotent.
   void Stop(Duration patience);
 
-  // If `threads` is 0: sends one event that is due; returns false if none is.
+  // For use if `threads` is 0. Sends one event that is due; returns false if none is.
   bool Step();
 
   Counters counters();

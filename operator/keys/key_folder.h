@@ -21,10 +21,11 @@ struct FoundKeys {
   std::vector<std::string> problems;
 };
 
-// Reads every file of the folder into a ring. A file's name is the key's name, and its content the
-// secret. Skips names that begin with a dot. If there is a link `..data`, which a kubelet replaces
-// to change all files at once, reads all files from the folder that the link names. Returns an
-// error if the folder cannot be listed, and Unavailable if a file vanished meanwhile.
+// Reads every file of the folder into a ring. A file's name is the key's name, and the file's
+// content is the secret. Skips names that begin with a dot. If there is a link `..data`, which a
+// kubelet replaces to change all files at once, reads all files from the folder that the link
+// names. Returns an error if the folder cannot be listed, and Unavailable if a file vanished
+// meanwhile.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
 // Thread-safe. Logs every change to the ids of the keys and to the files that are not keys, and

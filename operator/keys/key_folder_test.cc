@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-// The names of the keys in a ring.
+// Returns the names of the keys in a ring.
 Names NamesOf(const KeyRing& ring) {
   Names names;
   for (const std::string& id : ring.ids()) names.push_back(id.substr(0, id.find('.')));
@@ -119,7 +119,7 @@ TEST_F(KeyFolderTest, KeepsTheKeysWhileTheFolderCannotBeRead) {
   EXPECT_EQ(NamesOf(*keys.Ring()), (Names{"1"}));
 }
 
-// An optional Secret that does not exist yet is an empty folder.
+// An optional Secret that does not exist yet appears as an empty folder, which yields no keys.
 TEST_F(KeyFolderTest, StartsWithoutKeys) {
   KeyFolder none("", clock_), missing(folder_ + "/none", clock_), empty(folder_, clock_);
   for (KeyFolder* keys : {&none, &missing, &empty}) EXPECT_TRUE(keys->Ring()->ids().empty());
@@ -128,8 +128,8 @@ TEST_F(KeyFolderTest, StartsWithoutKeys) {
   EXPECT_EQ(NamesOf(*empty.Ring()), (Names{"1"}));
 }
 
-// This happens after `kubectl delete secret`. Running jobs keep their keys, and new jobs also get
-// one, so their tasks do not accept any peer.
+// The folder becomes empty after `kubectl delete secret`. Running jobs keep their keys, and new
+// jobs also get keys; without a key, their tasks would accept any peer.
 TEST_F(KeyFolderTest, KeepsTheKeysOfAFolderThatIsEmptiedAndWarnsOnce) {
   const auto count = [](const std::string& log, const std::string& words) {
     size_t times = 0;

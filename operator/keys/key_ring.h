@@ -1,5 +1,5 @@
-// Holds the operator's secret keys. The keys of new jobs are derived from the newest; the older
-// ones remain in use for jobs that began under them.
+// Holds the operator's secret keys. The keys of new jobs are derived from the newest secret key;
+// older secret keys remain in use for the jobs that began under them.
 #pragma once
 
 #include <string>
@@ -19,24 +19,25 @@ class KeyRing {
   // Adds a secret, whose bytes are used exactly as they are. Returns InvalidArgument if `name` is
   // not a DNS label (lower-case letters, digits and '-', at most 63, with a letter or a digit at
   // both ends), if the secret is shorter than kMinSecretBytes or longer than kMaxSecretBytes, or if
-  // all its bytes are equal; AlreadyExists if the ring has a secret of this name. Errors never
+  // all its bytes are equal; AlreadyExists if the ring has a secret with this name. Errors never
   // contain bytes of the secret.
   Status Add(const std::string& name, std::string_view secret);
 
   // Returns the ids of the keys, from the oldest to the newest. An id is `<name>.<fingerprint>`
-  // (job_key.h), so a secret that was replaced under its name has another id.
+  // (job_key.h), so if the secret under a name is replaced, its id changes.
   //
   // Names determine the order, because the files of a Secret all have the same time. Names are
   // compared from left to right. Sequences of digits are compared as numbers, and everything else
   // by character: "9" is older than "10", "2026-9" than "2026-11", "a" than "b". If two names are
-  // equal in this order ("1" and "01"), the name with the lower bytes is older.
+  // equal in this order ("1" and "01"), the name that comes first in byte order is older.
   std::vector<std::string> ids() const;
 
-  // Returns the key of a job under the key with this id (DeriveJobKey); "" if there is no such id.
+  // Returns the job key that is derived from the key with this id (DeriveJobKey); "" if the ring
+  // has no such key.
   std::string JobKey(std::string_view id, std::string_view job_uid) const;
 
-  // Returns true if the key with this id has a newer name than every key in the ring. The ring may
-  // then lack the key only temporarily.
+  // Returns true if the name in this key id is newer than the name of every key in the ring. If so,
+  // the ring may simply not have received the key yet.
   bool MayGet(std::string_view id) const;
 
   bool operator==(const KeyRing&) const = default;

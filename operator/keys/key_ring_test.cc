@@ -53,7 +53,8 @@ TEST(KeyRing, DerivesUnderTheKeyOfTheId) {
   }
 }
 
-// Otherwise, the operator would give replacements a key that the live pods do not have.
+// If the id did not change with the secret, the operator would give replacements a key that the
+// live pods do not have.
 TEST(KeyRing, AnotherSecretUnderTheSameNameHasAnotherId) {
   KeyRing before, after;
   ASSERT_TRUE(before.Add("1", Bytes0To31()).ok());

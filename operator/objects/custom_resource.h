@@ -14,9 +14,9 @@ struct CustomResource {
   std::string api_version;
   std::string kind;
   std::shared_ptr<const Json> object;  // the whole object; never null
-  // OK, or InvalidArgument: the server's object has parts that cannot be read, and `object` lacks
-  // them. One line per part, each beginning with its path. Set only for TFJobs. Such an object must
-  // not be acted on as if it were whole, nor be written back.
+  // OK, or InvalidArgument if the server's object has parts that cannot be read, which `object`
+  // then lacks. The message has one line per part, beginning with the part's path. Set only for
+  // TFJobs. Such an object must not be acted on as if it were whole, nor be written back.
   Status problem;
 };
 

@@ -11,9 +11,9 @@ enum class Kind {
   kService,
   kConfigMap,
   kEvent,                 // core/v1
-  kPodGroup,              // of Volcano
-  kCoschedulingPodGroup,  // of scheduler-plugins
-  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next kind
+  kPodGroup,              // Volcano's
+  kCoschedulingPodGroup,  // that of scheduler-plugins
+  kWorkload,              // Kubernetes' own (scheduling.k8s.io), like the next kind
   kNativePodGroup,
   kNetworkPolicy,  // networking.k8s.io
   kLease,
@@ -32,7 +32,7 @@ bool IsGangKind(Kind kind);
 // job's services and pods: gang kinds and network policies.
 bool IsOnePerJob(Kind kind);
 // Returns the newest apiVersion of the kind that this project supports:
-// "scheduling.k8s.io/v1beta1". A server may only have an older one (client::Discovery).
+// "scheduling.k8s.io/v1beta1". A server may have only an older version (client::Discovery).
 std::string_view NewestApiVersion(Kind kind);
 
 }  // namespace tfjob::objects

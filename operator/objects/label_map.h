@@ -49,8 +49,8 @@ class LabelMap {
   const_iterator begin() const { return const_iterator(packed_.data()); }
   const_iterator end() const { return const_iterator(packed_.data() + packed_.size()); }
 
-  // Returns the value of `key`. If the key is absent, the view's data() is null; for an empty
-  // value, it is not.
+  // Returns the value of `key`. The view's data() is null if the key is absent, but not if the
+  // value is empty.
   std::string_view Find(std::string_view key) const;
   bool contains(std::string_view key) const { return Find(key).data() != nullptr; }
   void Set(const std::string& key, std::string value);

@@ -10,7 +10,7 @@
 namespace tfjob::objects {
 namespace {
 
-constexpr int64_t kLastSecond = 253402300799;  // of the year 9999
+constexpr int64_t kLastSecond = 253402300799;  // the last second of the year 9999
 
 using TextMap = std::map<std::string, std::string>;
 

@@ -23,13 +23,13 @@ struct ContainerStatus {
   State state = State::kWaiting;
   bool ready = false;
   int32_t restart_count = 0;
-  int32_t exit_code = 0;  // of the terminated state
+  int32_t exit_code = 0;  // from the terminated state
   int32_t signal = 0;
-  // From the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed".
+  // The reason for the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed".
   std::string reason;
   std::string message;
-  Time started_at;   // of the running or terminated state
-  Time finished_at;  // of the terminated state
+  Time started_at;   // from the running or terminated state
+  Time finished_at;  // from the terminated state
   // How the previous run ended, from lastState.terminated; 0 and "" if there was none.
   int32_t last_exit_code = 0;
   std::string last_message;
@@ -47,8 +47,8 @@ struct PodCondition {
   bool operator==(const PodCondition&) const = default;
 };
 
-// The pod annotation that holds the id of the operator's key from which the pod's copy of the job's
-// key was derived.
+// The pod annotation that contains the id of the operator's key from which the pod's job key was
+// derived.
 inline constexpr char kKeyIdAnnotation[] = "tfjob.dev/key-id";
 
 struct Pod {
@@ -86,8 +86,8 @@ std::string KeyIdOf(const ObjectMeta& pod);
 // True, except DisruptionTarget. This saves memory in a cache of thousands of running pods.
 void DropSettledConditions(Pod& pod);
 
-// Returns `pod` with ended_before_deletion set if that follows from `earlier`, the version of the
-// same pod that was seen before it. Otherwise, returns `pod` itself.
+// Returns `pod` with ended_before_deletion set if that follows from `earlier`, the previously seen
+// version of the same pod. Otherwise, returns `pod` itself.
 std::shared_ptr<const Pod> RememberEnd(const Pod& earlier, std::shared_ptr<const Pod> pod);
 
 // Parses a v1 Pod. Unknown members are ignored, and an unknown phase becomes kUnknown. Annotations

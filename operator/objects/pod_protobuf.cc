@@ -162,7 +162,7 @@ void Append(StatusOr<T> element, std::vector<T>& list, ProtobufReader& reader) {
   }
 }
 
-// `containers` are those of the field containerStatuses, which follow the init containers in
+// `containers` receives the entries of containerStatuses. They follow the init containers in
 // Pod::containers, but may come first in the message.
 void ReadStatusField(ProtobufReader& reader, Pod& pod, std::vector<ContainerStatus>& containers) {
   switch (reader.field()) {

@@ -2,14 +2,14 @@
 //
 // Decide is pure and stateless: it uses no clock, no I/O and no memory of earlier calls. It is
 // idempotent: after the verdict's status has been written to the job, the same observations lead to
-// a verdict with the same status, the same objects, and no events except standing ones. It takes
+// a verdict with the same status, the same objects, and no events except standing events. It takes
 // time linear in the number of pods and indexes. decide.cc reads as a list of decisions, each of
 // which has its own file.
 //
 // The caller must ensure:
 //  * `job` has defaults (api::SetDefaults) and is valid (otherwise, call Refuse). Its status is the
-//    newest one known. Pod events may overtake job events, so while the caller's cache is behind,
-//    this is the status that the caller itself last wrote and the server acknowledged.
+//    newest status known. Pod events may overtake job events, so while the caller's cache is
+//    behind, this is the status that the caller itself last wrote and the server acknowledged.
 //  * Actions are carried out in the order of the Plan (plan/plan.h): first creates, then the status
 //    write, which must be acknowledged, then deletes, and finally events. If the status write
 //    fails, the deletes and events of this verdict must not happen.

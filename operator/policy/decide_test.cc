@@ -218,7 +218,7 @@ TEST(Decide, RemembersCompletedIndexes) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
 }
 
-// A pod that completed and disappeared before any reconcile saw it still counts, because the watch
+// A pod still counts if it completed and disappeared before any reconcile saw it, because the watch
 // reported its last state.
 TEST(Decide, RemembersDepartedPods) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
@@ -230,7 +230,7 @@ TEST(Decide, RemembersDepartedPods) {
 }
 
 // A pod that failed and disappeared is counted once. Its replacement is created once the status
-// records the failure, even if the pod is still among the departed ones.
+// records the failure, even if the pod is still among the departed pods.
 TEST(Decide, CountsADepartedFailureOnce) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -253,8 +253,8 @@ TEST(Decide, CountsADepartedFailureOnce) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// Under Never, such a failure ends the job, unless it is tolerated. In a suspended job, it no
-// longer matters.
+// Under Never, the failure of a departed pod ends the job, unless the failure is tolerated. In a
+// suspended job, it no longer matters.
 TEST(Decide, JudgesADepartedFailureByThePolicy) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.Put(Running("mnist-ps-0"));

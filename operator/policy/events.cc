@@ -22,7 +22,7 @@ void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
 }
 
 // Returns " Pod mnist-worker-1: Evicted: the node was low on memory" for a disrupted replica (" Pod
-// mnist-worker-1: deleted" if no cause is known), and "" for a failed one.
+// mnist-worker-1: deleted" if no cause is known), and "" for a failed replica.
 std::string Detail(const Restarted& restart, const Draft& draft) {
   if (!restart.disrupted) return "";
   std::optional<std::string> disruption;

@@ -1,5 +1,5 @@
 // Decides which events a reconcile emits: one per cause. Most of them accompany a change of status,
-// so only one reconcile emits them. The others are standing (verdict.h).
+// so only one reconcile emits them. The other events are standing (verdict.h).
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace tfjob::policy {
 // If the pod's exit code is known, reports it: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// For the reconcile that ends the job: reports the exits of failed pods that were neither tolerated
+// In the reconcile that ends the job, reports the exits of failed pods that were neither tolerated
 // nor restarted, and have therefore not been reported yet.
 void ReportExitsAtEnd(Draft& draft);
 

@@ -96,7 +96,7 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
   return {group.scheduler, group.object->metadata.name, group.object->metadata.uid};
 }
 
-// Returns the gang that the annotation selects or, if it selects none, the one that the flag
+// Returns the gang that the annotation selects or, if it selects none, the gang that the flag
 // selects.
 Gang ChosenGang(const api::TFJob& job, const DecisionOptions& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);

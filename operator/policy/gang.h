@@ -9,8 +9,8 @@ namespace tfjob::policy {
 
 // Returns the gang settings of the job. The job's annotation tfjob.dev/gang-scheduler takes
 // precedence over the operator's setting, unless the annotation's value is unknown or the operator
-// enforces its setting. In a native gang that is not enforced, scheduler_name is that of the first
-// pod template that has one. A job without replicas has the scheduler kNone.
+// enforces its setting. In a native gang that is not enforced, scheduler_name is taken from the
+// first pod template that has a schedulerName. A job without replicas has the scheduler kNone.
 Gang GangOf(const api::TFJob& job, const DecisionOptions& options);
 
 // Returns the spec that the pod group should have. minMember is minAvailable if set, otherwise the
@@ -26,7 +26,7 @@ std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 // For a native group, see NativeMustWait.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
-// Creates the pod group, or changes it if its spec differs from the wanted one, and deletes the
+// Creates the pod group, or changes it if its spec differs from the wanted spec, and deletes the
 // groups of other schedulers. native_gang.h handles what is specific to Kubernetes' own scheduler.
 void WantPodGroup(Draft& draft);
 void DropPodGroups(Draft& draft);

@@ -13,13 +13,14 @@ namespace tfjob::policy {
 // failed.
 std::string LastWords(const objects::ContainerStatus& container);
 
-// Returns the last words of the container `tensorflow` of the pod; if it has none, those of another
-// container, with its name: "the container data exited with code 1: no such bucket". Returns "" if
-// no container has any.
+// Returns the last words of the pod's container `tensorflow`; if it has none, those of another
+// container, with that container's name: "the container data exited with code 1: no such bucket".
+// Returns "" if no container has any.
 std::string LastWords(const objects::Pod& pod);
 
-// Returns a sentence for a condition, " Pod mnist-worker-0: <last words>", for the first failed pod
-// with last words or, if there is none, for the first pod with any; "" if none has any.
+// Returns a sentence for a condition, " Pod mnist-worker-0: <last words>". It is about the first
+// failed pod that has last words or, if there is none, about the first pod that has any. Returns ""
+// if no pod has last words.
 std::string LastWordsSentence(const Replicas& replicas);
 std::string LastWordsSentence(const objects::Pod& pod);
 

@@ -80,7 +80,8 @@ bool AnyEnded(const Draft& draft) {
 }
 
 // Returns the wanted spec. If replicas have ended (for example, before a suspension), lowers its
-// minMember to the members that can still exist, because those replicas are not recreated.
+// minMember to the number of members that can still exist, because those replicas are not
+// recreated.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {

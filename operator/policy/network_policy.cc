@@ -56,7 +56,7 @@ void ReportManyChanges(const std::string& name, const std::string& difference, D
                           true});
 }
 
-// Returns how long the next change to the policy must wait because of the earlier ones.
+// Returns how long the next change to the policy must wait because of earlier changes.
 Duration TimeToChange(const Draft& draft) {
   const History* history = draft.history();
   if (history == nullptr || history->policy_changes == 0) return Duration::zero();

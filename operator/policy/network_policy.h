@@ -16,8 +16,8 @@ void HoldBackUnprotected(Draft& draft);
 // before WantPods. If the pods wait because the operator creates no policies, reports this.
 void WantNetworkPolicy(Draft& draft);
 
-// For a job that is suspended or has ended: deletes the policy once no pod of the job is left, or
-// if the job wants none.
+// If the job is suspended or has ended, deletes the policy once none of its pods are left, or
+// immediately if the job wants no policy.
 void DropUnusedNetworkPolicy(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -205,11 +205,12 @@ TEST(NetworkPolicy, EverySeriesOfChangesIsReportedOnce) {
     }
   }
   ASSERT_EQ(causes.size(), 2u);
-  EXPECT_NE(causes[0], causes[1]);  // the names of their events are derived from them
+  EXPECT_NE(causes[0], causes[1]);  // the event names are derived from the causes
   EXPECT_EQ(scene.history.reported, std::set<std::string>{causes[1]});
 }
 
-// A policy that is being deleted does not count. The create fails until it is gone.
+// A policy that is being deleted counts as absent. Creating a new policy fails until the old policy
+// is gone.
 TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
   Scene scene(MakeJob({{ReplicaType::kWorker}}));
   scene.options.network_policies = kAll;

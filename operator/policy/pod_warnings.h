@@ -11,9 +11,9 @@ namespace tfjob::policy {
 
 // Appends standing events about a pod to `events` if the pod is active (neither ended nor
 // terminating): one for each container that has terminated with a non-zero exit code, or is waiting
-// and has a message. If the pod has no container statuses, appends one for its newest condition,
-// provided that it is not True and has a reason. The event's reason is that of the container or
-// condition.
+// and has a message. If the pod has no container statuses, appends one event for its newest
+// condition, provided that the condition is not True and has a reason. The event's reason is that
+// of the container or condition.
 void WarnAboutPod(const objects::Pod& pod, std::vector<JobEvent>& events);
 
 }  // namespace tfjob::policy

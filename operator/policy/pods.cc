@@ -105,7 +105,7 @@ void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
   }
 }
 
-// Returns how long the new pods wait for the key of the live ones; nullopt if they do not wait.
+// Returns how long the new pods wait for the live pods' key; nullopt if they do not wait.
 std::optional<Duration> TimeToAwaitKey(const Draft& draft, const std::string& missing) {
   if (!draft.snapshot.awaited_key_ids.contains(missing)) return std::nullopt;
   if (draft.history() == nullptr || !draft.history()->first_seen) return std::nullopt;
@@ -125,7 +125,7 @@ void HoldBackNewPods(Duration wait, Draft& draft) {
   draft.RequeueAfter(wait);
 }
 
-// The cause of a missing key outlasts the reconcile, because the live pods keep their key.
+// The event about a missing key is standing, because the problem lasts as long as the live pods do.
 void ChooseKeyOfNewPods(Draft& draft) {
   if (draft.verdict.create_pods.empty()) return;
   KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);

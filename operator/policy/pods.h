@@ -6,14 +6,14 @@
 
 namespace tfjob::policy {
 
-// For a running job: creates the pods of empty slots, unless a pod must wait. Deletes pods that are
-// being replaced, pods of earlier attempts, and pods without a slot.
+// In a running job, creates the pods of empty slots, except those that must wait. Deletes pods that
+// are being replaced, pods of earlier attempts, and pods without a slot.
 void WantPods(Draft& draft);
 
-// For a suspended job: deletes all pods.
+// Deletes all pods of a suspended job.
 void DropPods(Draft& draft);
 
-// For a job that has ended: deletes pods according to cleanPodPolicy.
+// Deletes the pods of a job that has ended, according to cleanPodPolicy.
 void CleanUpPods(Draft& draft);
 
 // Handles terminating pods that are lost because their node is not Ready or is gone. Deletes them

@@ -6,9 +6,9 @@
 
 namespace tfjob::policy {
 
-// While Created is the job's latest condition and the server refuses the job's objects, gives the
-// refusal as the reason and message of Created. Restores the original reason and message once all
-// pods exist or the job runs.
+// While Created is the job's latest condition and the server refuses the job's objects, gives
+// Created the reason FailedCreatePod and the server's refusal as its message. Restores the original
+// reason and message once all pods exist or the job runs.
 void WriteRefusal(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -33,7 +33,7 @@ api::TFJob StartedJob(const std::vector<TypeSpec>& types);
 
 // Returns a pod of the job. Its UID is "uid-<name>". The state of its container `tensorflow`
 // matches the phase: terminated with exit code 0 (Succeeded) or 1 (Failed), running, or else
-// waiting. Unless it is waiting, it started at At(0).
+// waiting. Unless the container is waiting, it started at At(0).
 objects::Pod MakePod(const std::string& name, PodPhase phase);
 objects::Pod Exited(const std::string& name, int32_t code);  // phase Succeeded or Failed
 objects::Pod Evicted(const std::string& name);               // phase Failed, no container status
@@ -57,7 +57,7 @@ struct Scene {
   explicit Scene(api::TFJob of, bool services = true);
   Scene(const Scene&) = delete;
 
-  // Adds the pod to the snapshot, and replaces any pod of the same name.
+  // Adds the pod to the snapshot, and replaces any pod with the same name.
   void Put(objects::Pod pod);
   void Remove(std::string name);  // by value, since it may be the removed pod's own name
   // Calls Remember and Decide; the job stays unchanged.
@@ -66,7 +66,7 @@ struct Scene {
   Verdict ReconcileAndWrite(int64_t at);
 };
 
-// Return the names (for events, the reasons) in a list of the verdict, in its order.
+// Return the names (for events, the reasons) in a list of the verdict, in the list's order.
 std::vector<std::string> Created(const Verdict& verdict);
 std::vector<std::string> Deleted(const Verdict& verdict);
 std::vector<std::string> Waiting(const Verdict& verdict);

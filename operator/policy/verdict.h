@@ -19,7 +19,7 @@ namespace tfjob::policy {
 
 // The stage of the job, which determines what a verdict contains.
 enum class Stage {
-  kIgnored,    // another controller's job (managedBy), or one that is being deleted: nothing to do
+  kIgnored,  // another controller's job (managedBy), or a job that is being deleted: nothing to do
   kSuspended,  // no object may exist; also while a resumed job waits for its old pods to go
   kRunning,    // replicas are wanted
   kEnded,      // the status is Succeeded or Failed: clean up, then TTL
@@ -86,7 +86,7 @@ struct PodGroupRef {
   bool operator==(const PodGroupRef&) const = default;
 };
 
-// A Workload of Kubernetes itself.
+// One of Kubernetes' own Workloads.
 struct WorkloadRef {
   std::string name;
   std::string uid;
@@ -145,7 +145,7 @@ struct Verdict {
   std::optional<NetworkPolicyChange> change_network_policy;
   std::optional<NetworkPolicyRef> delete_network_policy;
   std::vector<PodToCreate> create_pods;
-  std::string key_id;  // the operator's key for the job key of create_pods; "": none
+  std::string key_id;  // identifies the operator's key for create_pods; "": none
   std::vector<PodThatWaits> waiting_pods;
   std::vector<PodToDelete> delete_pods;
   std::vector<ServiceToCreate> create_services;

@@ -14,17 +14,18 @@ namespace tfjob::render {
 
 // Holds the addresses of a job's tasks, which are computed once. Const calls are thread-safe.
 //
-// Static: every task gets the same cluster, with all tasks of all types in the spec, including the
-// evaluator. The environment is "cloud".
+// In static mode, every task gets the same cluster, with all tasks of all types in the spec,
+// including the evaluator. The environment is "cloud".
 //
-// Dynamic (enableDynamicWorker): a task gets only the addresses that it needs:
+// In dynamic mode (enableDynamicWorker), a task gets only the addresses that it needs:
 //
 //   worker           {worker: {i: own}, ps: all}
 //   ps               {worker: {}, ps: [own]}
 //   chief or master  {worker: {}, ps: all, chief: [own]}
 //   evaluator        {worker: {}, ps: all, chief: all, evaluator: [own]}
 //
-// If there are no parameter servers, `ps` is null for a worker and an empty list for the others.
+// If there are no parameter servers, `ps` is null for a worker and an empty list for any other
+// task.
 class ClusterSpec {
  public:
   ClusterSpec(const api::TFJob& job, const AddressScheme& address);

@@ -11,10 +11,10 @@ namespace tfjob::render {
 
 struct DesiredObject {
   objects::Kind kind = objects::Kind::kPod;  // for a pod group, its scheduler's kind
-  policy::Slot slot;                         // of a service or a pod
+  policy::Slot slot;                         // for a service or a pod
   std::string name;
-  int32_t attempt = 0;  // of a pod
-  bool master = false;  // a pod with the label job-role: master
+  int32_t attempt = 0;  // for a pod
+  bool master = false;  // for a pod with the label job-role: master
 
   bool operator==(const DesiredObject&) const = default;
 };

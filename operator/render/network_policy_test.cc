@@ -87,7 +87,7 @@ Json PolicyFor(std::vector<int32_t> ports) {
   return BuildNetworkPolicy(MakeJob({{ReplicaType::kWorker}}), NetworkPolicySpec{std::move(ports)});
 }
 
-// Returns the ports next to the closed ones and the limits of the range.
+// Returns the closed ports, their neighbours, the limits of the range, and a few other ports.
 std::set<int> Interesting(const std::vector<int32_t>& closed) {
   std::set<int> ports = {1, 2, 1023, 2222, 65534, 65535};
   for (const int port : closed) ports.insert({port - 1, port, port + 1});
@@ -139,7 +139,7 @@ TEST(NetworkPolicy, SelectsTheJobsPodsAndRestrictsOnlyIngress) {
   EXPECT_FALSE(Selects(policy["spec"]["podSelector"], kStranger));
 }
 
-// The patch turns any spec, even one that someone has extended, into the wanted one.
+// The patch turns any spec, even a spec that someone has extended, into the wanted spec.
 TEST(NetworkPolicy, ThePatchRemovesWhatOthersHaveAdded) {
   const NetworkPolicySpec wanted{{2222, 3000}};
   const Json rules = policy::NetworkPolicyRules("mnist", wanted);

@@ -11,8 +11,8 @@
 
 namespace tfjob::render {
 
-// Returns the object to create. It has the job's name, and those of the job's annotations that its
-// scheduler reads there (GangTraits::annotation_domain).
+// Returns the object to create. It has the job's name, and a copy of each of the job's annotations
+// that the scheduler reads from the group (GangTraits::annotation_domain).
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
@@ -21,8 +21,8 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const objects::CustomResource& group);
 
-// Makes a pod a member of `group` by changing its metadata or its spec (of a native gang, only if
-// gang.alone is false). `type` is the pod's replica type in lower case.
+// Makes a pod a member of `group` by changing its metadata or its spec. If the gang is native, does
+// so only if gang.alone is false. `type` is the pod's replica type in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec);
 

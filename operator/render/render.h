@@ -22,9 +22,9 @@ struct Verdict;
 namespace tfjob::render {
 
 // Holds the objects that a verdict creates. The TF_CONFIG of every pod lists all tasks, so the
-// objects together are large; each is therefore built only on request, from parts that are prepared
-// once and shared. Desired is a self-contained value that is cheap to copy. Const calls are
-// thread-safe.
+// objects together are large; each object is therefore built only on request, from parts that are
+// prepared once and shared. Desired is a self-contained value that is cheap to copy. Const calls
+// are thread-safe.
 class Desired {
  public:
   Desired() = default;

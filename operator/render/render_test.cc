@@ -178,7 +178,7 @@ TEST(Pod, OfAnEnforcedGangHasItsScheduler) {
 }
 
 // A job whose gang has not been admitted yet has only a pod group to create. If TF_CONFIG is too
-// long, even that would be useless.
+// long, even the pod group would be useless, so rendering fails.
 TEST(TfConfig, IsCheckedBeforeThePodGroupIsCreated) {
   policy::DecisionOptions options;
   options.gang = policy::GangFromFlag("volcano");
@@ -303,7 +303,7 @@ TEST(Pod, CarriesTheKeyOfTheJob) {
   EXPECT_EQ(shown["spec"]["containers"][1], pod["spec"]["containers"][1]);
 }
 
-// Pods without a key also have no id, so later pods of the job get none either.
+// Pods without a key also have no key id, so later pods of the job get no key either.
 TEST(Pod, WithoutAKeyNamesNone) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   SetTemplate(job, kWorker, R"({
@@ -343,7 +343,7 @@ TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
   }
 }
 
-// The API server rejects such values; the operator passes them on.
+// The API server rejects grace periods that are not integers; the operator passes them on.
 TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
   for (const char* given : {"\"300\"", "1.5", "null", "[]", "{}"}) {
     api::TFJob job = MakeJob({{kWorker, 2}});

@@ -28,7 +28,7 @@ StatusOr<size_t> FindContainer(const JsonField& containers) {
 }
 
 // Returns the name of a service port. If a service has several ports, each needs a name, but a
-// container port may have none, so one is made up.
+// container port may have none, so a name is made up.
 std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
   if (!name.empty()) return name;
   if (protocol == kTcp) return StrCat("port-", port);

@@ -38,7 +38,7 @@ class Template {
   Template() = default;
 
   std::string job_name_;
-  objects::ObjectMeta metadata_;  // of services; without the name and the operator's labels
+  objects::ObjectMeta metadata_;  // for services, without the name and the operator's labels
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
   size_t container_ = 0;      // the index of the container `tensorflow`
@@ -46,7 +46,7 @@ class Template {
   std::shared_ptr<const Json> ports_;
 };
 
-// Returns the object with every value of a variable TFJOB_KEY replaced with kShownKey, including
+// Returns the object with the value of every TFJOB_KEY variable replaced with kShownKey, including
 // values from the template.
 Json HideKeys(Json object);
 

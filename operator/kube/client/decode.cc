@@ -90,7 +90,7 @@ std::string Describe(Kind kind, const JsonView& object) {
       {kind, std::string(metadata["namespace"].Text()), std::string(metadata["name"].Text())});
 }
 
-// Returns the text of a string member that may be anything; "" if it is not a plain string.
+// Returns the text of a member; "" if the member is not a plain string.
 std::string_view PlainText(std::string_view object, std::string_view key) {
   const std::string_view value = FindJsonMember(object, key);
   const bool plain = value.size() >= 2 && value.front() == '"' && IsUtf8(value) &&
@@ -120,7 +120,8 @@ StatusOr<Object> DecodeOdd(Kind kind, std::string_view text, std::string_view ap
   return Object(std::make_shared<const objects::CustomResource>(std::move(job)));
 }
 
-// Pods and services are read without a JSON tree, and only a part of a node becomes one.
+// Returns true if the object would become a JSON tree with too many values. Pods and services are
+// read without a tree, and only a part of a node becomes a tree.
 bool IsTooLarge(Kind kind, std::string_view text) {
   const bool becomes_tree = kind != Kind::kPod && kind != Kind::kService && kind != Kind::kNode;
   return becomes_tree && HasTooManyValues(text);
@@ -159,7 +160,7 @@ StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view
   return odd;
 }
 
-// The items are found before any of them is parsed. This also limits memory, because a parser needs
+// The items are found before any of them is parsed. This limits memory, because a parser needs
 // several times the size of its text.
 StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view api_version,
                               const Packer& pack) {

@@ -5,7 +5,8 @@
 //
 // Whatever one object contains, the other objects of the list or stream can still be read. If an
 // object cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts
-// that cannot be read, with CustomResource::problem set; an object of another kind is an error.
+// that cannot be read and with CustomResource::problem set; for an object of another kind, an error
+// is returned.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@
 
 namespace tfjob::kube {
 
-// Decodes an object. Errors contain the object and the path of the member. Items of a list do not
+// Decodes an object. Errors name the object and the path of the member. Items of a list do not
 // contain their type, so it is taken from `kind` and `api_version`.
 StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object,
                                       std::string_view api_version);
@@ -45,14 +46,15 @@ enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
 // Parses "ADDED" and the like. Returns InvalidArgument for any other text.
 StatusOr<EventType> ParseEventType(std::string_view text);
 
-// The annotation, with the value "true", of the bookmark that ends the initial list of a stream.
+// With the value "true", this annotation marks the bookmark that ends the initial list of a stream.
 inline constexpr char kInitialEventsEnd[] = "k8s.io/initial-events-end";
 
 struct WatchEvent {
   EventType type = EventType::kError;
   std::string resource_version;  // the object's
-  bool initial_end = false;      // it is the bookmark that ends the initial list of a stream
-  // For kAdded, kModified and kDeleted: the object, or the error if it cannot be decoded.
+  bool initial_end = false;      // true for the bookmark that ends the initial list of a stream
+  // The object of a kAdded, kModified or kDeleted event, or the error if the object cannot be
+  // decoded.
   StatusOr<client::Object> object = NotFound("");
   ApiError error;  // for kError
 };

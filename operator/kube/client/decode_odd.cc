@@ -54,7 +54,8 @@ class OddReader {
     if (depth < kMaxSearchDepth && text.front() == '{') {
       if (auto members = SplitJsonObject(text);
           members.ok() && members->size() <= kMaxSearchParts) {
-        // The spec comes last, so that it cannot use up the values of the metadata and the status.
+        // The spec comes last, so that it cannot exhaust kMaxJsonValues before the metadata and the
+        // status have been read.
         if (depth == 0) std::stable_partition(members->begin(), members->end(), IsNotSpec);
         return ReadMembers(*members, path, depth);
       }
@@ -86,7 +87,7 @@ class OddReader {
     return object;
   }
 
-  // A part that cannot be read becomes null, so that the others keep their positions.
+  // An element that cannot be read becomes null, so that the other elements keep their positions.
   Json ReadElements(const std::vector<std::string_view>& elements, const std::string& path,
                     size_t depth) {
     Json array = Json::array();

@@ -13,7 +13,7 @@ namespace {
 using client::Object;
 using objects::Kind;
 
-// Returns the bytes of the last field of this number; "" if there is none or the message is
+// Returns the bytes of the last field with this number; "" if there is none or the message is
 // malformed before it.
 std::string_view FindField(std::string_view message, uint32_t field) {
   ProtobufReader reader(message);

@@ -1,5 +1,5 @@
-// Decodes pods and services that an API server sends as protobuf. As in decode.h, an object that
-// cannot be read does not make the others of its list or stream unreadable.
+// Decodes pods and services that an API server sends as protobuf. As in decode.h, if one object
+// cannot be read, the other objects of its list or stream still can.
 #pragma once
 
 #include <string_view>

@@ -168,7 +168,7 @@ TEST(DecodeProtobuf, ReadsWhatTheJsonReaderReads) {
   }
 }
 
-// A list of three pods, of which the middle one has this status.
+// Returns a page with three pods; the pod in the middle has this status.
 StatusOr<ListPage> PageAround(std::string_view status) {
   const std::string odd =
       WriteField(1, WriteField(1, "odd") + WriteField(3, "ns")) + WriteField(3, status);
@@ -211,7 +211,7 @@ TEST(DecodeProtobuf, AnOddObjectDoesNotEndItsWatch) {
 }
 
 // A container may write arbitrary bytes as its termination message. Go's JSON encoder also replaces
-// those that are not UTF-8.
+// bytes that are not UTF-8.
 TEST(DecodeProtobuf, TextsThatAreNotUtf8AreReadWithReplacements) {
   const auto page = PageAround(WriteField(3,
                                           "a\xff"

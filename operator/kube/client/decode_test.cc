@@ -145,7 +145,7 @@ std::string DeepJson(size_t levels) {
   return Repeated("{\"x\":", levels) + "1" + Repeated("}", levels);
 }
 
-// A TFJob with something odd in its template.
+// Returns a TFJob with the JSON value `odd` in its template.
 std::string OddJob(const std::string& odd) {
   return R"({"metadata":{"name":"odd","namespace":"ns","uid":"u","resourceVersion":"7",
                          "managedFields":[)" +

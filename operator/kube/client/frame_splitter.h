@@ -1,5 +1,6 @@
-// Splits a byte stream that arrives in pieces into frames: the form of a watch whose events are
-// protobuf. A frame is its length, four bytes with the most significant first, and that many bytes.
+// Splits a byte stream that arrives in pieces into frames, the form in which a watch delivers
+// protobuf events. A frame consists of its length (four bytes, the most significant first) and that
+// many bytes.
 #pragma once
 
 #include <functional>
@@ -28,8 +29,8 @@ class FrameSplitter {
  private:
   // Handles the frames at the beginning of `bytes` that are complete, and removes them.
   Status Split(std::string_view& bytes, const FrameHandler& frame) const;
-  // Returns how many bytes, including the length, the frame at the beginning of `bytes` has; 0 if
-  // the length has not arrived.
+  // Returns the size in bytes, including the length field, of the frame at the beginning of
+  // `bytes`; 0 if the length field has not arrived.
   StatusOr<size_t> FrameSize(std::string_view bytes) const;
 
   const size_t max_frame_bytes_;

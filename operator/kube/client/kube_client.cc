@@ -167,7 +167,7 @@ StatusOr<std::optional<HttpResponse>> KubeClient::GetPage(Kind kind, const std::
     objects.clear();
     return std::nullopt;
   }
-  // A single object or a whole list that is too long remains an error.
+  // If a single object or a whole list is too long, the error is returned.
   if (!IsTooLong(error) || step.page_size <= 1) return error;
   step.page_size /= 2;
   return std::nullopt;

@@ -28,8 +28,8 @@ struct KubeClientOptions {
   ReflectorOptions watch;  // if seed is 0, a random seed is used
 };
 
-// Thread-safe. Subscriptions must be destroyed before the client. Use a separate client with a
-// short deadline and no rate limit to renew a lease.
+// Thread-safe. Subscriptions must be destroyed before the client. To renew a lease, use a separate
+// client with a short deadline and no rate limit.
 class KubeClient : public client::Client, public client::Discovery {
  public:
   static StatusOr<std::unique_ptr<KubeClient>> Create(const ClusterConfig& config,
@@ -71,7 +71,7 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<std::string> VersionFor(objects::Kind kind);
   StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();
-  // Sends a GET for an object. `accept` is the header of that name.
+  // Sends a GET for an object. `accept` is the value of the Accept header.
   StatusOr<HttpResponse> GetObject(const client::Key& key, const char* accept);
   // Requests a page of a list. If the page must be requested in another way, changes `step` and
   // returns nullopt: if the page is too long, `step` then asks for half as many objects; if the

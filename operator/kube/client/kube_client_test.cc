@@ -202,7 +202,7 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
-// NotFound if the API group is not installed, although the 404 then names no object.
+// Create returns NotFound if the API group is not installed, although the 404 names no object.
 TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
   Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
@@ -272,7 +272,7 @@ class ReflectorTest : public KubeClientTest {
     EXPECT_TRUE(subscription.ok()) << subscription.status();
     return sink.Await(count);
   }
-  // Returns the beginning of the query of the n-th request, from 0.
+  // Returns the beginning of the query in request `n`, counted from 0.
   std::string Query(size_t n) {
     const std::string line = requests_->lines().at(n);
     return line.substr(line.find('?'), 30);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLimit = 20;
 
-// Returns the lines of a text that is added in pieces of `size` bytes.
+// Splits a text that is added in pieces of `size` bytes, and returns the lines.
 StatusOr<std::vector<std::string>> Split(const std::string& text, size_t size) {
   LineSplitter splitter(kLimit);
   std::vector<std::string> lines;

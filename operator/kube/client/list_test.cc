@@ -38,7 +38,7 @@ class PodServer {
         200, StrCat(R"({"metadata":{"resourceVersion":"5")", next, R"(},"items":[)", items, "]}"));
   }
 
-  std::vector<size_t> limits;  // of the requests
+  std::vector<size_t> limits;  // the limits in the requests
 
  private:
   static size_t Number(const std::string& target, const std::string& name, size_t fallback) {

@@ -1,4 +1,4 @@
-// Implements a subscription at an API server: keeps a sink up to date with the objects of a kind,
+// Implements a subscription to an API server: keeps a sink up to date with the objects of a kind,
 // even if connections break and servers restart. watch_state.h decides what to do next; this file
 // implements the thread, the streams and the decoding.
 #pragma once
@@ -60,7 +60,7 @@ class Reflector : public client::Subscription {
   // End() and returns nullopt. `method` is for the observer.
   std::optional<RestClient::Opened> Open(const WatchStep& step, std::string_view method);
   // Reads the whole body. Returns ResourceExhausted if it is longer than `most`, and another error
-  // if it breaks off or takes longer than the `patience` of the policy.
+  // if it breaks off or takes longer than the policy's `patience`.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(RestClient::Opened& watch, SteadyTime deadline);
   // Handles one event of a watch. An error ends the stream. For an ERROR event, `ended` is set to

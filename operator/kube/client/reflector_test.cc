@@ -24,7 +24,7 @@ class OddReflectorTest : public ::testing::Test {
   }
 
   // Watches TFJobs until the sink has been called `count` times, and returns the calls. The server
-  // gives the answers in order; the last one is repeated.
+  // gives the answers in order; the last answer is repeated.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count) {
     {
       MutexLock lock(mutex_);

@@ -1,4 +1,5 @@
-// Tests for which calls the client asks for protobuf, and that it reads what the server chose.
+// Tests which calls ask for protobuf, and that the client reads the representation that the server
+// chose.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ constexpr char kProtobufStream[] = "application/vnd.kubernetes.protobuf;stream=w
 
 class RepresentationTest : public ::testing::Test {
  protected:
-  // Makes a client of a server that gives the answers in order; the last one is repeated.
+  // Makes a client for a server that gives the answers in order; the last answer is repeated.
   void Serve(std::vector<FakeAnswer> answers) {
     KubeClientOptions options;
     options.rest.qps = 0;
@@ -46,7 +47,7 @@ class RepresentationTest : public ::testing::Test {
         NoCredentials(), options);
   }
 
-  // Returns what the requests accepted, in order.
+  // Returns the requests' Accept headers, in order.
   std::vector<std::string> accepts() {
     MutexLock lock(mutex_);
     return accepts_;
@@ -116,8 +117,8 @@ TEST_F(RepresentationTest, WatchesInProtobufAndListsAgainWhenItsVersionExpires) 
   EXPECT_THAT(accepts(), Each(kAcceptProtobuf));
 }
 
-// The reader of the next stream must not mistake the rest of this frame for the beginning of its
-// own.
+// If a stream breaks off within a frame, the reader must not mistake the beginning of the next
+// stream for the rest of that frame.
 TEST_F(RepresentationTest, GoesOnAfterAStreamThatBreaksWithinAFrame) {
   const std::string half = Frame("ADDED", "b", "2").substr(0, 9);
   Serve(

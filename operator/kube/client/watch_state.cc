@@ -159,8 +159,8 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       if (!listed || !lasted) Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kSilent:
-      // A server without streaming lists may ignore the request for one and never complete
-      // the list.
+      // A server without streaming lists may ignore the request for a streaming list, and then
+      // never completes the list.
       if (!listed && open_) streaming_ = false;
       [[fallthrough]];
     case WatchEnd::Kind::kBroken:

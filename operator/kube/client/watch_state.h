@@ -27,8 +27,8 @@ struct WatchPolicy {
   int page_size = 500;
   // True to request the initial list as a stream, which takes less memory in the server and in this
   // process. If the server turns out not to support streaming lists, if a streaming list is not
-  // complete in time, or if `broken_lists` of them in a row break off, pages are requested from
-  // then on.
+  // complete in time, or if `broken_lists` streaming lists in a row break off, pages are requested
+  // from then on.
   bool streaming_list = true;
   int broken_lists = 3;
   // The server is asked to end a watch after 1 to 2 times `watch_time`. If the watch has not ended
@@ -55,7 +55,7 @@ struct WatchStep {
   std::string resource_version;
   std::string continue_token;
   int page_size = 0;  // 0: the whole list at once
-  Duration time{0};   // of a wait, or until the server should end the stream
+  Duration time{0};   // how long to wait, or until the server should end the stream
 };
 
 // Returns the query part of the step's request.
@@ -66,7 +66,7 @@ struct WatchEnd {
   enum class Kind {
     kClean,        // the server ended the stream as requested
     kBroken,       // no connection, or it broke
-    kSilent,       // no data arrived, or the list was not complete, in time
+    kSilent,       // no data arrived in time, or the list was not complete in time
     kTooLong,      // the page has more bytes than allowed
     kExpired,      // 410: the version, or the list's continuation, is too old
     kTooNew,       // the version is newer than any that the server knows

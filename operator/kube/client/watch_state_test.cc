@@ -236,7 +236,7 @@ TEST(WatchState, TriesThePageAgainThatDidNotCome) {
 }
 
 // A probe must follow every stream, even one that ended cleanly: an API server that is stopped
-// because its etcd is being restored may end its streams like that.
+// because its etcd is being restored may also end its streams cleanly.
 TEST(WatchState, ProbesAfterEveryStream) {
   for (const End end : {End::kClean, End::kSilent, End::kThrottled, End::kRefused}) {
     Script script;

@@ -40,10 +40,10 @@ class Credentials {
  public:
   virtual ~Credentials() = default;
   // Returns the credentials to use now. Usually returns immediately, but may block to read a file
-  // (normally at most every 50 s) or to run the exec plugin of a kubeconfig (for seconds, with a
-  // timeout). Call it on the thread that makes the request, never on a network thread. If the
-  // credentials cannot be renewed, continues to return the previous ones until they expire. After
-  // that, or if there are none, returns Unauthenticated with the name of the file or command.
+  // (normally at most once every 50 s) or to run the exec plugin of a kubeconfig (for seconds, with
+  // a timeout). Call it on the thread that makes the request, never on a network thread. If the
+  // credentials cannot be renewed, continues to return the previous credentials until they expire.
+  // After that, or if there are none, returns Unauthenticated with the name of the file or command.
   virtual StatusOr<RequestCredentials> Get() = 0;
   // Reports that the server answered 401 to a request with these credentials. The next Get() renews
   // them. Each version is renewed only once, however many callers report it. Returns immediately.

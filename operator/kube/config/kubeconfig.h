@@ -64,7 +64,7 @@ struct Kubeconfig {
   std::map<std::string, KubeconfigCluster> clusters;
   std::map<std::string, KubeconfigUser> users;
   std::map<std::string, KubeconfigContext> contexts;
-  std::vector<std::string> files;  // the files it was read from
+  std::vector<std::string> files;  // the files from which this was read
   std::vector<std::string> warnings;
 };
 

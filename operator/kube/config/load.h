@@ -9,9 +9,11 @@
 namespace tfjob::kube {
 
 enum class LoadOrder {
-  // The order of controllers: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.
+  // The order that controllers use: --kubeconfig, KUBECONFIG, the pod's service account,
+  // ~/.kube/config.
   kController,
-  // The order of kubectl: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+  // The order that kubectl uses: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service
+  // account.
   kCommandLine,
 };
 

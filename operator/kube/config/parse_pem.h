@@ -28,8 +28,8 @@ using PrivateKey = std::unique_ptr<EVP_PKEY, OpenSslDeleter<EVP_PKEY_free>>;
 // Returns the reason for OpenSSL's last error in this thread, and empties its error queue.
 std::string TakeOpenSslError();
 
-// Returns one or more certificates, in the order of the text. Returns InvalidArgument if there is
-// none, or if one is malformed.
+// Returns one or more certificates, in the order in which the text contains them. Returns
+// InvalidArgument if there is none, or if one is malformed.
 StatusOr<std::vector<X509Certificate>> ParseCertificates(std::string_view pem);
 
 struct ParsedPair {

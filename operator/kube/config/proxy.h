@@ -1,5 +1,6 @@
-// Determines the proxy, if any, through which a server is reached: the proxy-url of the kubeconfig,
-// or else the one from the environment, which is interpreted as in Go's net/http.
+// Determines the proxy, if any, through which a server is reached: the kubeconfig's proxy-url or,
+// if there is none, the proxy that the environment specifies, which is interpreted as in Go's
+// net/http.
 #pragma once
 
 #include <string>

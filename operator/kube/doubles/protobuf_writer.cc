@@ -86,7 +86,7 @@ Schema PodStatusSchema() {
           {"hostIP", 5},
           {"podIP", 6},
           {"startTime", 7, kTime},
-          // In the order of their numbers, as servers write them.
+          // The fields are in the order of their numbers, as servers write them.
           {"containerStatuses", 8, kMessage, ContainerSchema()},
           {"qosClass", 9},
           {"initContainerStatuses", 10, kMessage, ContainerSchema()}};

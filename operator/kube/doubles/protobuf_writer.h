@@ -1,5 +1,5 @@
-// Writes pods, services and statuses as the protobuf of an API server, for tests. Supports the
-// fields that the operator reads, and a few that it skips.
+// Writes pods, services and statuses in the protobuf form that an API server uses, for tests.
+// Supports the fields that the operator reads, and a few that it skips.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ std::string WriteListEnvelope(objects::Kind kind, const Json& list);
 std::string WriteStatusEnvelope(const Json& status);
 std::string WriteEnvelope(std::string_view kind, std::string_view message);
 
-// Returns a frame of a watch, with its length, around the object in `envelope`.
+// Returns a watch frame, including its length, for an event about the object in `envelope`.
 std::string WriteEventFrame(std::string_view type, std::string_view envelope);
 
 // Returns a field of a message.

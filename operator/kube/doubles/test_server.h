@@ -1,5 +1,5 @@
 // Implements an HTTPS server for tests with one thread per connection. The handler controls every
-// byte of the response, so it can also send malformed ones.
+// byte of the response, so it can also send malformed responses.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@ struct TestRequest {
   // Every header line as it arrived, in order: "impersonate-group", "a".
   std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;
-  int connection = 0;       // number of the connection that it arrived on, from 1
+  int connection = 0;       // number of the connection on which it arrived, from 1
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection of a request. Must be used only on the handler's thread.
+// The connection on which a request arrived. Must be used only on the handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;

@@ -4,8 +4,8 @@
 // The lease records its holder and how long it is valid without being renewed. A candidate never
 // compares the times in the lease with its own clock. Instead, it remembers, on its monotonic
 // clock, when it saw the record change, and considers the holder gone once the record has not
-// changed for the duration that it states. A holder renews the lease every retry_period. If no
-// renewal succeeds for renew_deadline, the holder stops acting as the leader, before any other
+// changed for the duration that the record states. A holder renews the lease every retry_period. If
+// no renewal succeeds for renew_deadline, the holder stops acting as the leader, before any other
 // candidate may take over. Every write of the lease carries the resourceVersion on which the
 // decision was based.
 //
@@ -33,7 +33,7 @@ namespace tfjob::kube {
 struct LeaseOptions {
   std::string name_space;
   std::string name;      // --leader-election-id
-  std::string identity;  // of this process, unique among all candidates: NewIdentity()
+  std::string identity;  // this process's, unique among all candidates: NewIdentity()
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};
@@ -92,12 +92,12 @@ class LeaderElection {
   // progress. Idempotent.
   void Stop();
 
-  // For tests, without Start(): makes one attempt to acquire or renew the lease, and handles its
-  // result. Returns the delay until the next attempt; nullopt once leadership was lost or the
-  // election was stopped.
+  // For tests that do not call Start(). Makes one attempt to acquire or renew the lease, and
+  // handles the result. Returns the delay until the next attempt; nullopt once leadership was lost
+  // or the election was stopped.
   std::optional<Duration> Step();
-  // For tests, without Start(): performs one check of the `lease-watch` thread, which ends
-  // leadership if the renewal deadline has passed.
+  // For tests that do not call Start(). Performs one check as the `lease-watch` thread does, which
+  // ends leadership if the renewal deadline has passed.
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
@@ -105,7 +105,7 @@ class LeaderElection {
   const Leadership& leadership() const { return leadership_; }
   // Returns the last leader seen; "" if there was none.
   std::string leader();
-  // For /healthz: returns an error if this process has led and its last renewal is older than
+  // For /healthz. Returns an error if this process has led and its last renewal is older than
   // lease_duration + 20 s, even if it has lost the lease since. The kubelet then kills a process
   // that is stuck.
   Status Check();

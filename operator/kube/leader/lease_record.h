@@ -17,8 +17,8 @@ struct LeaseRecord {
   Time acquire_time;                   // when the holder acquired the lease
   Time renew_time;                     // for users; never compared with a clock
   int64_t transitions = 0;             // how often the holder changed
-  std::string resource_version;        // of the object it was read from; "" if not stored yet
-  std::shared_ptr<const Json> object;  // that object, to keep its unknown members; may be null
+  std::string resource_version;        // that of `object`; "" if the lease is not stored yet
+  std::shared_ptr<const Json> object;  // what was read, kept for its unknown members; may be null
 
   // True if the specs are the same, that is, if the lease was neither renewed nor taken in between.
   bool SameAs(const LeaseRecord& other) const;

@@ -1,9 +1,9 @@
-// Holds the state of one request and its response on cpprestsdk, which the waiting caller and the
-// network thread share. Private to the transport.
+// Holds the state of one cpprestsdk request and its response. The waiting caller and the network
+// thread share this state. Private to the transport.
 //
-// All of cpprestsdk, including cancellations, must run on the single thread of its pool. With
-// more threads, or if another thread cancels, it closes sockets while operations on them are
-// in progress.
+// All of cpprestsdk, including cancellations, must run on the single thread of its pool. With more
+// threads, or if another thread cancels, cpprestsdk closes sockets while operations on them are in
+// progress.
 #pragma once
 
 #include <cpprest/http_client.h>
@@ -37,8 +37,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // Returns the whole response; nullopt if it is not complete by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitEnd(std::chrono::steady_clock::time_point deadline);
-  // For streams: return the status line and headers, or the next bytes; nullopt if they have not
-  // arrived by the deadline.
+  // Used for streams. Return the status line and headers, or the next bytes; nullopt if they have
+  // not arrived by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitHead(std::chrono::steady_clock::time_point deadline);
   std::optional<StatusOr<std::string>> AwaitBytes(std::chrono::steady_clock::time_point deadline);
 

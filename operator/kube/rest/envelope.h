@@ -9,7 +9,7 @@
 
 namespace tfjob::kube {
 
-// Values of the header Accept. A server or a proxy that does not support protobuf answers in JSON.
+// Values for the Accept header. A server or a proxy that does not support protobuf answers in JSON.
 inline constexpr char kAcceptJson[] = "application/json";
 inline constexpr char kAcceptProtobuf[] = "application/vnd.kubernetes.protobuf, application/json";
 
@@ -20,7 +20,7 @@ bool IsEnvelope(std::string_view bytes);
 
 struct Envelope {
   std::string_view kind;     // "Pod", "PodList", "Status"; valid as long as the bytes are
-  std::string_view message;  // of that kind; valid as long as the bytes are
+  std::string_view message;  // an encoded object of that kind; valid as long as the bytes are
 };
 // Returns InvalidArgument if the bytes are not an envelope, or if its content is encoded in
 // another way (compressed, or not protobuf).

@@ -71,7 +71,7 @@ class RestClient {
   };
   // Opens a stream and waits for its response to begin, for at most `patience`. Calls `started`
   // with the stream before waiting, so that another thread can cancel it, and with nullptr if no
-  // response begins. `method` is the one to report to the observer.
+  // response begins. `method` is the method to report to the observer.
   StatusOr<Opened> Open(HttpRequest request, std::string_view method, Duration patience,
                         const std::function<void(HttpStream*)>& started);
 

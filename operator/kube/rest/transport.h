@@ -1,6 +1,7 @@
 // Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control.
-// Except in tests, the only implementation is the one that MakeTransport() creates, on cpprestsdk
-// (cpprest_transport.cc). All communication with an API server goes through this interface.
+// Except in tests, the only implementation is the one that MakeTransport() creates, which uses
+// cpprestsdk (cpprest_transport.cc). All communication with an API server goes through this
+// interface.
 //
 // Errors: Unavailable (no connection, a TLS error, a response that breaks off), DeadlineExceeded,
 // Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each message names the
@@ -28,8 +29,8 @@ struct HttpRequest {
       target;  // path and query, escaped, below the server's own path: "/api/v1/pods?limit=5"
   std::string content_type;  // for the body
   std::string body;          // "": none
-  // A longer response to Send() causes an error for which IsTooLong() returns true. 0: the limit of
-  // the transport.
+  // If a response to Send() is longer than this, Send() returns an error for which IsTooLong()
+  // returns true. If 0, the transport's limit applies.
   size_t max_response_bytes = 0;
   std::string accept = "application/json";  // the representations that the caller can read
 };
@@ -84,7 +85,8 @@ class Transport {
 
 struct TransportOptions {
   std::string user_agent = "tfjob-operator";
-  // A longer response to Send() causes an Unavailable error, for which IsTooLong() returns true.
+  // If a response to Send() is longer than this, Send() returns an Unavailable error for which
+  // IsTooLong() returns true.
   size_t max_response_bytes = size_t{256} << 20;
   // On the connections of streams, TCP keepalive probes the peer after this idle time. A peer that
   // does not answer counts as dead after twice this time.

@@ -85,7 +85,8 @@ TEST(Transport, CarriesRequestAndAnswerWhole) {
   EXPECT_EQ(response->warnings, std::vector<std::string>{"use \"v2\""});
 }
 
-// An API server reads one line "a, b" as one group of that name.
+// Each value must be on its own line: an API server would read the line "a, b" as one group of that
+// name.
 TEST(Transport, SendsHeadersOfOneNameInSeparateLines) {
   Pair pair([](const TestRequest& request, TestConnection& connection) {
     std::string lines;

@@ -21,13 +21,13 @@ struct DecisionOptions {
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
   // How long the status keeps naming a counted pod after the pod is gone. This is longer than any
-  // operator keeps acting on a watch that delivers nothing (service::kStaleAfter).
+  // operator continues to act while its watch delivers nothing (service::kStaleAfter).
   Duration keep_counted = 5min;
   // How often the creation of a pod or service is retried while an object of another owner holds
   // its name.
   Duration blocked_retry = 2s;
-  // How long an operator, after first seeing a job, waits for a key that the mount of its keys does
-  // not show yet, and how often it checks. A kubelet takes about a minute to update a mount.
+  // How long after first seeing a job an operator waits for a key that is not in its mounted folder
+  // of keys yet, and how often it checks. A kubelet takes about a minute to update a mount.
   Duration key_patience = 2min;
   Duration key_retry = 10s;
   // A terminating pod whose node is not Ready, or is gone, counts as lost this long after the end

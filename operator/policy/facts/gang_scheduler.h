@@ -1,7 +1,7 @@
 // Describes the gang schedulers, which place either all pods of a job or none. Each is a row of a
 // table. Code that depends on the scheduler looks up its row, so a new scheduler only needs a new
-// row. The API of Kubernetes' own scheduler differs from the others in form; policy/native_gang.h
-// and render/native_group.h handle the differences.
+// row. The API of Kubernetes' own scheduler differs in form from those of the other schedulers;
+// policy/native_gang.h and render/native_group.h handle the differences.
 #pragma once
 
 #include <map>
@@ -29,25 +29,26 @@ enum class GangScheduler {
   kNone,
   kVolcano,       // scheduling.volcano.sh PodGroup; pods are created once the queue admits it
   kCoscheduling,  // scheduling.x-k8s.io PodGroup of scheduler-plugins
-  kNative,        // scheduling.k8s.io Workload and PodGroup of Kubernetes itself
+  kNative,        // Kubernetes' own Workload and PodGroup (scheduling.k8s.io)
 };
 
 struct GangTraits {
   GangScheduler scheduler = GangScheduler::kNone;
   // The name in the annotation tfjob.dev/gang-scheduler: "volcano".
   std::string_view name;
-  // The schedulerName of pods whose template has none.
+  // The schedulerName for pods whose template has none.
   std::string_view scheduler_name;
   // Users may deploy this scheduler under any name, so an unknown name in --gang-scheduler-name is
-  // taken to be that of this scheduler.
+  // taken to be this scheduler's name.
   bool has_any_name = false;
   objects::Kind pod_group_kind = objects::Kind::kPodGroup;
-  // A Workload must be created before the pod group.
+  // True if a Workload must be created before the pod group.
   bool has_workload = false;
-  // No pods or services are created until the group's status.phase shows that the queue has
+  // True if no pods or services are created until the group's status.phase shows that the queue has
   // admitted the group.
   bool waits_for_admission = false;
-  // Each is true if the spec of this scheduler's PodGroup has the optional field of that name.
+  // Each is true if the spec of this scheduler's PodGroup has the optional field with the
+  // corresponding name.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;
@@ -77,7 +78,7 @@ std::vector<objects::Kind> GangKindsOf(GangScheduler scheduler);
 
 struct Gang {
   GangScheduler scheduler = GangScheduler::kNone;
-  std::string scheduler_name;  // of pods whose template has none
+  std::string scheduler_name;  // for pods whose template has none
   NativeVersion native_version = NativeVersion::kNone;
   // True if new pods do not become members of the group; native_gang.h explains when.
   bool alone = false;
@@ -89,7 +90,7 @@ struct Gang {
 };
 
 // Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" are
-// recognized in any letter case. Any other value is the name of a scheduler that supports the
+// recognised in any letter case. Any other value is the name of a scheduler that supports the
 // PodGroup of scheduler-plugins.
 Gang GangFromFlag(std::string_view name);
 

@@ -9,7 +9,7 @@
 
 namespace tfjob::policy {
 
-// Returns the UIDs in status.replicaStatuses[T].replacing, of all types, whose pods the snapshot
+// Returns the UIDs in status.replicaStatuses[T].replacing, for all types T, whose pods the snapshot
 // does not contain. Pods in Snapshot::departed do not count as gone, because they have yet to be
 // judged. The result refers to `status`.
 std::set<std::string_view> CountedAndGone(const api::TFJobStatus& status, const Snapshot& snapshot);

@@ -31,8 +31,8 @@ struct Snapshot;
 
 // The history of one slot, that is, of one index of a replica type.
 struct IndexHistory {
-  std::string uid;        // of the last pod seen in the slot; "" if none yet
-  int32_t attempt = 0;    // of that pod
+  std::string uid;        // that of the last pod seen in the slot; "" if none yet
+  int32_t attempt = 0;    // that pod's
   bool alive = false;     // whether that pod was alive at the last reconcile
   bool vanished = false;  // the pod was alive at one reconcile and gone at the next
   // When the slot was first seen without a live pod; nullopt while it has one.
@@ -40,7 +40,7 @@ struct IndexHistory {
   int32_t recreations = 0;  // reset once a pod has run for restart_delay_reset
   // The last run of the container `tensorflow`; nullopt if the container was not seen running.
   struct Run {
-    Time started_at;  // by the clock of the node; identifies the run
+    Time started_at;  // by the node's clock; identifies the run
     Duration seen_at{0};
     bool operator==(const Run&) const = default;
   };

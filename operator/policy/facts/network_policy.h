@@ -1,5 +1,4 @@
-// Describes the NetworkPolicy of a job, which lets only the job's own pods reach the ports of its
-// tasks.
+// Describes a job's NetworkPolicy, which lets only the job's own pods reach the ports of its tasks.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +14,10 @@ namespace tfjob::policy {
 
 // Selects the jobs that get a NetworkPolicy.
 enum class NetworkPolicies {
-  kNone,       // none; a job that asks for one waits
-  kAnnotated,  // those with the annotation tfjob.dev/network-policy: "true"
-  kAll,        // all except those with the annotation "false"
-  kIgnored,    // none, whatever the annotation says: there is no network to protect
+  kNone,       // no job; a job that asks for a policy waits
+  kAnnotated,  // jobs with the annotation tfjob.dev/network-policy: "true"
+  kAll,        // all jobs except those with the annotation "false"
+  kIgnored,    // no job, whatever its annotation says: there is no network to protect
 };
 // Returns whether any job can get a NetworkPolicy.
 bool LetsJobsHaveOne(NetworkPolicies setting);
@@ -28,7 +27,8 @@ std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word);
 // Returns whether the job should have a NetworkPolicy. An annotation whose value is neither "true"
 // nor "false" counts as absent; api::Validate reports it.
 bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting);
-// Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is none.
+// Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is no such
+// reason.
 std::string NetworkPolicyObstacle(const api::TFJob& job, NetworkPolicies setting);
 
 struct NetworkPolicySpec {
@@ -39,14 +39,15 @@ struct NetworkPolicySpec {
 };
 
 // Returns the policy that the job's pods need. Its ports are the tfjob-ports of all replica types
-// with replicas, on which the tasks talk to each other. Ports that the API server would reject are
-// left out. Other ports of a template, such as those for metrics, stay open.
+// that have replicas, on which the tasks talk to each other. Ports that the API server would reject
+// are left out. Other ports of a template, such as those for metrics, stay open.
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
-// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. Those
-// may reach each other at all ports; all other ports are open to everyone. Network policies cannot
-// exclude a port, so the policy allows the ranges between the excluded ones, for each protocol. All
-// fields that have a default are set, so that the server stores the spec as it is here.
+// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. These
+// may reach each other at all ports, and everyone else may reach them at all ports except
+// NetworkPolicySpec::ports. Network policies cannot exclude a port, so the policy allows the ranges
+// between the excluded ports, for each protocol. All fields that have a default are set, so that
+// the server stores exactly this spec.
 Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);
 
 // Returns where the `spec` of an existing policy differs in meaning from `rules`, as a path such as

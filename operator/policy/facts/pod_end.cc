@@ -52,7 +52,8 @@ Time DeletionBegan(const objects::Pod& pod) {
 }
 
 // Returns the time at which the pod's disruption began; unset if it is unknown. If status.reason
-// names a disruption, a condition that does not come from the kubelet may belong to a later one.
+// names a disruption, a condition that does not come from the kubelet may belong to a later
+// disruption.
 Time DisruptionBegan(const objects::Pod& pod) {
   const objects::PodCondition* condition = DisruptionTarget(pod);
   const bool known = condition != nullptr &&

@@ -32,8 +32,8 @@ enum class PodEnd {
 //  * after the deletion of the pod was requested (deletionTimestamp less the grace period), or
 //  * after the pod's disruption began (the last transition of the condition DisruptionTarget). If
 //    the pod was disrupted but this time is unknown, every exit counts as an answer.
-// Each time is taken to be kClockSkew earlier. An exit without a time counts as an answer, too. An
-// exit of a pod with ended_before_deletion was not an answer to its deletion.
+// Both times are taken to be kClockSkew earlier than recorded. An exit without a time counts as an
+// answer, too. If ended_before_deletion is set, no exit was an answer to the deletion.
 //
 //  * If the exit was an answer to a deletion, the pod is kDeleted, whatever its exit code.
 //  * If it was an answer to a disruption, the pod is kDisrupted once its phase is Failed or
@@ -50,7 +50,7 @@ PodEnd JudgeEnd(const objects::Pod& pod, api::RestartPolicy policy);
 const objects::ContainerStatus* Tensorflow(const objects::Pod& pod);
 
 // Returns the exit code of the container `tensorflow`; nullopt if it has not terminated, or if the
-// node never reported how.
+// node never reported how it terminated.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
 // Returns why the cluster stopped the pod although its program did nothing wrong ("Evicted: the

@@ -82,8 +82,8 @@ TEST(JudgeEnd, FollowsThePolicy) {
 // The decision table of JudgeEnd. Each combination of the facts below must match exactly one row.
 enum Exit { kRuns = 1, kNoStatus = 2, kCode0 = 4, kCode1 = 8, kCode137 = 16 };
 enum Phase { kPending = 1, kRunning = 2, kSucceeded = 4, kFailed = 8, kUnknown = 16 };
-// When the deletion was requested, or the condition DisruptionTarget became True: not at all; later
-// than the exit by more than the skew; later by no more than that, or earlier.
+// When the deletion was requested, or the condition DisruptionTarget became True, relative to the
+// exit: never, more than the skew later, at most the skew later, or earlier.
 enum Deletion {
   kNotDeleted = 1,
   kDeletedLater = 2,
@@ -248,7 +248,8 @@ void ExpectRow(int exit, int phase, int deletion, int disruption, int deadline) 
   EXPECT_EQ(JudgeEnd(pod, RestartPolicy::kExitCode), row->exit_code) << row->what;
 }
 
-// Every combination of phase, reason, condition, deletion, exit code and time, under every policy.
+// Checks every combination of phase, reason, condition, deletion, exit code and time, under every
+// policy.
 TEST(JudgeEnd, FollowsTheTable) {
   for (int exit = 1; exit <= kCode137; exit *= 2) {
     for (int phase = 1; phase <= kUnknown; phase *= 2) {

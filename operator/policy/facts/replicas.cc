@@ -91,8 +91,8 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// Returns what the last pod of an empty slot leaves behind; an empty replica if it leaves nothing
-// that matters.
+// Returns the replica for an empty slot whose last pod was `pod`; an empty replica if that pod no
+// longer matters.
 Replica AfterDeparture(const objects::Pod& pod, const ReplicaGroup& group,
                        const api::TFJobStatus& status, DepartedPods departed) {
   if (IsReplacing(status, group.type, pod.metadata.uid)) {

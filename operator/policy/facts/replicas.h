@@ -20,7 +20,7 @@ inline constexpr auto kMaxSlots = static_cast<int32_t>(api::kMaxReplicas);
 
 enum class ReplicaState {
   kMissing,      // no pod
-  kPending,      // a pod that is not running yet
+  kPending,      // has a pod that is not running yet
   kActive,       // phase Running, not terminating
   kCompleted,    // done for good: recorded in the status, or exited with 0; may have no pod
   kSucceeded,    // phase Succeeded, but not known to be done (policy Always, or no exit code)
@@ -33,7 +33,7 @@ enum class ReplicaState {
 };
 
 struct Replica {
-  const objects::Pod* pod = nullptr;  // in the snapshot
+  const objects::Pod* pod = nullptr;  // points into the snapshot
   ReplicaState state = ReplicaState::kMissing;
   // True if the pod no longer exists; `pod` is then its last known state. The replica is then
   // kMissing if the status already records that the pod is being replaced; otherwise, it is
@@ -61,7 +61,7 @@ struct Replicas {
   // Pods without a slot: the index is beyond the slots, the type is not in the spec, or the name is
   // not that of a slot.
   std::vector<const objects::Pod*> surplus;
-  bool any_outdated = false;  // whether any pod, even a surplus one, is of an earlier attempt
+  bool any_outdated = false;  // whether any pod, even a surplus one, belongs to an earlier attempt
 
   // Returns the type's group; nullptr if the type is not in the spec or has 0 replicas.
   const ReplicaGroup* Find(api::ReplicaType type) const;

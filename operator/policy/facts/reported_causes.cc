@@ -14,7 +14,8 @@
 namespace tfjob::policy {
 namespace {
 
-// The UIDs that causes may refer to, each with its pod, or nullptr if it is not a pod's.
+// The UIDs to which causes may refer. Each is mapped to its pod, or to nullptr if it is not the UID
+// of a pod.
 using KnownObjects = std::map<std::string_view, const objects::Pod*>;
 
 KnownObjects Known(const Snapshot& snapshot, const History& history) {

@@ -9,12 +9,13 @@ namespace tfjob::policy {
 struct History;
 struct Snapshot;
 
-// The prefix of the causes of Warnings about repeated changes to the NetworkPolicy.
+// The prefix of the causes of warnings about repeated changes to the NetworkPolicy.
 inline constexpr std::string_view kPolicyChangesCause = "network-policy-changes/";
 
-// Removes from history.reported each cause that refers by UID to an object that neither `snapshot`
-// nor `history` still shows, each cause that contains an earlier restart count of a container, and
-// the causes of changes to the NetworkPolicy once `history` counts none. All other causes stay.
+// Removes from history.reported each cause that refers by UID to an object that is in neither
+// `snapshot` nor `history` any more, each cause that contains an earlier restart count of a
+// container, and the causes of changes to the NetworkPolicy once `history` counts none. All other
+// causes stay.
 void ForgetSettledCauses(const Snapshot& snapshot, History& history);
 
 }  // namespace tfjob::policy

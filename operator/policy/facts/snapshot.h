@@ -38,11 +38,11 @@ struct Snapshot {
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
   // The ids of the operator's keys, from the oldest to the newest.
   std::vector<std::string> key_ids;
-  // The ids on pods of the job that name a newer key than the operator has. The mount of its keys
-  // may be about to change, as during a rotation.
+  // The key ids on the job's pods that are newer than all of the operator's keys. The mounted
+  // folder of keys may be about to change, as during a rotation.
   std::set<std::string> awaited_key_ids;
-  // The job's NetworkPolicy, if the job is its controller and it has the name that the operator
-  // gives it.
+  // The job's NetworkPolicy, if the job is its controller and the policy has the name that the
+  // operator gives it.
   std::shared_ptr<const objects::CustomResource> network_policy;
   // The apiVersion in which the server offers Workloads; "" if it does not offer them. Set only if
   // the job wants a native gang.

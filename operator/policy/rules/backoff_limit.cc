@@ -34,8 +34,8 @@ bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
   if (!job.spec.run_policy.backoff_limit) return false;
   const int64_t limit = *job.spec.run_policy.backoff_limit;
   const Due due = DueOf(replicas, job.spec.run_policy.restart_scope);
-  // The count as it will be in the status after this reconcile, so that the next reconcile reaches
-  // the same decision.
+  // This is the count that the status will contain after this reconcile, so the next reconcile
+  // reaches the same decision.
   const int64_t used = RestartsInStatus(status) + due.recreations + due.container_restarts;
   const int64_t living = RestartsOfLivingPods(replicas);
   if (living > 0 && used + living >= std::max<int64_t>(limit, 1)) return true;

@@ -9,7 +9,7 @@ namespace tfjob::policy {
 // Returns whether the job has a limit and has used it up. That is the case
 // - if recreations are due now, and would bring the number of restarts above the limit; or
 // - if containers of running pods have restarted, and the number of restarts including theirs has
-//   reached the limit (with limit 0: exceeds it).
+//   reached the limit (or, if the limit is 0, exceeds it).
 // Types with policy Never do not count. With restartScope Job, all failures of a reconcile count as
 // one recreation. Disruptions do not count as recreations.
 // A number in the status that is above the limit is not enough to end the job: the limit may have

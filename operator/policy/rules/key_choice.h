@@ -9,9 +9,9 @@
 namespace tfjob::policy {
 
 struct KeyChoice {
-  std::string id;  // of the operator's key; "" if new pods get no key
+  std::string id;  // identifies the operator's key; "" if new pods get no key
   // The id of the key that the live pods have but the operator no longer has; "" if there is no
-  // such problem. If there is, new pods and live pods reject each other.
+  // such key. If there is, new pods and live pods reject each other.
   std::string missing;
 
   bool operator==(const KeyChoice&) const = default;
@@ -20,8 +20,8 @@ struct KeyChoice {
 // Tasks can only talk to each other if they have the same key. New pods therefore get the key of
 // the live pods (pending or active, in their slots, of the current attempt), and none if the live
 // pods have none. If live pods have different keys, the most common key is chosen; in a tie, the
-// one that comes first in slot order. If no pod is live, or the operator no longer has that key,
-// new pods get the newest. `key_ids` lists the operator's keys, from the oldest to the newest.
+// key that comes first in slot order. If no pod is live, or the operator no longer has that key,
+// new pods get the newest key. `key_ids` lists the operator's keys, from the oldest to the newest.
 KeyChoice ChooseKey(const Replicas& replicas, const std::vector<std::string>& key_ids);
 
 }  // namespace tfjob::policy

@@ -12,7 +12,7 @@
 namespace tfjob::policy {
 
 struct PermanentFailure {
-  std::string message;  // of the condition and the event
+  std::string message;  // for the condition and the event
   objects::EventType event_type = objects::EventType::kNormal;
 
   bool operator==(const PermanentFailure&) const = default;

@@ -23,18 +23,19 @@ struct Restarted {
 
 // Returns the replicas to restart that the status does not record yet: those that failed and are
 // restarted under their policy, those that were disrupted, and those that vanished (the pod was
-// alive at the last reconcile and is now gone, and its name is not held by another owner). Types
-// with policy Never have none.
+// alive at the last reconcile and is now gone, and its name is not held by another owner). Replicas
+// of types with policy Never are not included.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const Snapshot& snapshot, const api::TFJobStatus& status);
 
-// For restartScope Replica: counts each failure as one restart, and adds the container restarts of
-// all pods in `restarts`.
+// Used if restartScope is Replica. Counts each failure as one restart, and adds the container
+// restarts of all pods in `restarts`.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
 
-// For restartScope Job: starts a new attempt. If any replica failed (and was not only disrupted),
-// counts one restart for the type of the first one that did. Also counts the container restarts of
-// all pods of the old attempt, and forgets which Chiefs, Masters and Workers had completed.
+// Used if restartScope is Job. Starts a new attempt. If any replica failed (and was not only
+// disrupted), counts one restart for the type of the first such replica. Also counts the container
+// restarts of all pods of the old attempt, and forgets which Chiefs, Masters and Workers had
+// completed.
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status);
 

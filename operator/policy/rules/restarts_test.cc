@@ -129,7 +129,8 @@ TEST(Restart, RemembersAtMost256GonePods) {
   EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
-// All of them disappeared at the same time, so none is older than another.
+// The pods disappeared at the same time, so none has been gone longer than another. Exactly
+// kMaxGonePods of them are still recorded.
 TEST(Restart, RemembersAsManyOfThePodsThatWentAtOnce) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;
@@ -198,7 +199,7 @@ TEST(Restart, ReplacesADeletedPod) {
   }
 }
 
-// A pod that is suddenly gone is also replaced, with one event.
+// A pod that is suddenly gone is also replaced, and one event reports this.
 TEST(Restart, ReplacesAPodThatVanished) {
   RunningJob scene(kOnFailure);
   scene.Remove("mnist-worker-1");
@@ -255,7 +256,7 @@ TEST(Restart, StandsUntilRunningHolds) {
 }
 
 // With restartScope Job, one failure ends the whole attempt and is counted once. The next attempt
-// begins once the pods of the old one are gone.
+// begins once the pods of the old attempt are gone.
 TEST(RestartScopeJob, StartsANewAttempt) {
   RunningJob scene(kExitCode, api::RestartScope::kJob);
   scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
@@ -295,7 +296,7 @@ TEST(RestartScopeJob, StartsANewAttempt) {
 }
 
 // A disruption starts a new attempt but is not counted. The loss of a replica with policy Never
-// does not restart the others.
+// does not restart the other replicas.
 TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
   disrupted.Put(Terminating(Running("mnist-worker-1"), 5));
