@@ -1,5 +1,5 @@
-// Defines the options of tfjob-operator. They come from flags, the environment, and a configuration
-// file whose keys are the names of the flags, in this order of precedence.
+// Defines the options of tfjob-operator. In order of precedence, they come from flags, the
+// environment, and a configuration file whose keys are the names of the flags.
 #pragma once
 
 #include <string>
