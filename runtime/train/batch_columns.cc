@@ -30,7 +30,7 @@ Status CheckInputName(const std::string& name) {
   return OkStatus();
 }
 
-// Returns InvalidArgument if the labels are classes, but the output has no axis of classes.
+// Returns InvalidArgument if the labels are classes, but the output has no axis for the classes.
 Status CheckClasses(const config::TrainingConfig& config, const std::string& name,
                     const Shape& output) {
   if (output.rank() > 0 || config::ResolvedLabels(config) == config::LabelKind::kValue)

@@ -49,7 +49,7 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   return OkStatus();
 }
 
-// Returns the optimizer whose state a file contains: the one that it states, or else `otherwise`.
+// Returns the optimizer whose state a file contains: the one that it names, or else `otherwise`.
 StatusOr<optimizer::Optimizer> OptimizerIn(const std::optional<Json>& compiled,
                                            const optimizer::Optimizer& otherwise) {
   if (!compiled) return otherwise;
@@ -92,7 +92,7 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
-// Returns the prefix of a checkpoint that a run has written; "" if it is no such checkpoint.
+// Returns the prefix of a checkpoint that a run has written; "" if `weights` is no such checkpoint.
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   struct stat info{};
   std::string prefix = weights;

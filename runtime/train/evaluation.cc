@@ -13,8 +13,8 @@
 namespace tfjob::train {
 namespace {
 
-// The variables of the model have the shapes that the training data need. Lengths that do not
-// matter to them may differ.
+// Checks that the variables have the same shapes for the evaluation data as for the training data.
+// Lengths in the data that do not affect these shapes may differ.
 Status ExpectEqualVariables(const model::Model& model,
                             const std::vector<graph::TensorType>& training,
                             const std::vector<graph::TensorType>& evaluation) {

@@ -41,7 +41,7 @@ Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& e
 Status ClearFinished(const std::string& folder);
 // Returns the content of the run's mark, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// Like ReadRunEnd, but returns only the step, and only of a run that has finished.
+// Like ReadRunEnd, but returns only the step, and nullopt also if the run has failed.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train
