@@ -25,7 +25,7 @@ struct DevicesOptions {
   StrategyOptions common;
   VariableStorage storage = VariableStorage::kMirrored;
   int devices = 1;
-  int threads = 1;             // of all devices; each device has at least one
+  int threads = 1;             // of all devices together; each device has at least one
   int64_t bytes_per_pack = 0;  // see PlanBuckets
 };
 

@@ -1,4 +1,4 @@
-// Tests the strategy with tasks that are threads, and with faults between any two operations.
+// Tests the strategy with threads as tasks, and injects faults between any two operations.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -32,7 +32,7 @@ struct ParameterServerOptions {
   rpc::Identity identity;            // identity of this task
   bool chief = false;
   // Tables (SeparableTables) with more bytes than this stay on the servers, and tasks read only the
-  // rows that a batch needs. 0: every task has a copy of every table.
+  // rows that a batch needs. If 0, every task has a copy of every table.
   int64_t table_bytes = 0;
   std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;

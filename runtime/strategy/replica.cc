@@ -24,14 +24,15 @@ StrategyOptions WithDenseGradients(StrategyOptions options) {
   return options;
 }
 
-// The FNV-1a hash, which is the same on every machine.
+// Returns the FNV-1a hash, which is the same on every machine.
 uint64_t Fnv1a(std::string_view text) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return hash;
 }
 
-// Returns the count that another rank has sent as a floating-point number; 0 if it is impossible.
+// Returns the count that another rank has sent as a floating-point number; 0 if the number is not a
+// valid count.
 int64_t CountOf(double number, int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<int64_t>(number) : 0;
 }
@@ -218,7 +219,7 @@ Status Replica::Broadcast(collectives::Communicator& communicator, int root, boo
   if (receive) has_state_ = false;
   RETURN_IF_ERROR(BroadcastVariables(communicator, root, receive));
   RETURN_IF_ERROR(BroadcastCounters(communicator, root, receive));
-  // The values have passed through the buckets, whose padding is zero.
+  // The broadcast has overwritten the buckets, whose padding must be zero.
   std::ranges::fill(buckets_->memory(), std::byte{0});
   if (receive) has_state_ = true;
   return OkStatus();

@@ -53,8 +53,8 @@ class Replica {
   Status Connect(collectives::Communicator& communicator);
   void Disconnect() { buckets_->Disconnect(); }
 
-  // The next three carry out a step. Nothing is written to the variables before Apply. After an
-  // error, the step may be repeated with another communicator.
+  // The next three functions carry out a step. Nothing is written to the variables before Apply.
+  // After an error, the step may be repeated with another communicator.
   //
   // Computes the contributions of this rank's part of the batch, which may be empty. The exchange
   // begins while they are computed. `step` is the number of updates before this one. If the program
@@ -97,18 +97,18 @@ class Replica {
   Status BroadcastCounters(collectives::Communicator& communicator, int root, bool receive);
   static void AddTotals(const std::vector<double>& words, MetricTotals& totals);
 
-  const optimizer::Clipping clipping_;  // of the reduced gradients
+  const optimizer::Clipping clipping_;  // of reduced gradients
   const StrategyOptions options_;
   variables::VariableStore own_store_;
-  variables::VariableStore& store_;  // with the variables: own_store_, or that of the owner
+  variables::VariableStore& store_;  // contains the variables: own_store_, or the owner's store
   NumberCheck check_;
   ProgramCache programs_;
   std::string agreement_;
   std::unique_ptr<Updates> updates_;
   std::optional<LocalState> state_;
   std::unique_ptr<GradientBuckets> buckets_;
-  const ModelProgram* program_ = nullptr;  // of the step in progress; null: no examples
-  MetricTotals own_;                       // of this rank's part
+  const ModelProgram* program_ = nullptr;  // for the step in progress; null if it has no examples
+  MetricTotals own_;                       // for this rank's part of the batch
   // The number of examples, the sum of the losses, and the sums of the metrics, over all ranks: for
   // the step in progress, and for the last one that was applied.
   std::vector<double> words_, last_words_;

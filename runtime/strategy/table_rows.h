@@ -25,14 +25,14 @@ class TableRows {
                                                       const exec::Device& device);
 
   // Finds the rows that the batch reads. `step` and `seed` are those of the run. Returns
-  // InvalidArgument, with the same message as Gather, for the number of a row that the table does
-  // not have. Allocates nothing.
+  // InvalidArgument, with the same message as Gather, if a row number is outside the table.
+  // Allocates nothing.
   Status Find(const data::Batch& batch, int64_t step, int64_t seed);
 
   // Returns the numbers of the rows of variable `v` that Find has found: distinct and ascending,
   // followed by -1. Empty if the variable is not a table. The length and the address stay the same.
   std::span<const int64_t> Indices(int v) const;
-  // Returns the memory of the values of these rows, which the caller fills before the run.
+  // Returns the memory for the values of these rows. The caller fills it before the run.
   std::span<std::byte> Values(int v);
 
   // Feeds to a program the values, and the position of each row in them. Their addresses stay the
@@ -42,7 +42,7 @@ class TableRows {
  private:
   struct Lookup {
     std::string op;
-    int ids = -1;  // the fetch of program_
+    int ids = -1;  // index of the fetch of program_
     std::string places_feed;
     Tensor places;  // int64
   };

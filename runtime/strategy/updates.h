@@ -21,7 +21,7 @@ class Updates {
   // A contribution to a variable, as ModelProgram returns it. Must not change during Run.
   struct Input {
     std::span<const std::byte> value;
-    std::span<const int64_t> indices = {};  // of the rows of a gradient by rows
+    std::span<const int64_t> indices = {};  // row indices, for a gradient by rows
   };
 
   // Compiles the updates for the contributions of the training graph that `definition` describes.
