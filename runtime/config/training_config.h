@@ -30,7 +30,7 @@ struct ModelConfig {
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "": none
   std::string optimizer_state;            // a file with the optimizer's state; "": none
-  std::vector<std::string> weights_skip;  // patterns of variables that this file does not provide
+  std::vector<std::string> weights_skip;  // patterns of variables that `weights` does not provide
   std::vector<std::string> frozen;        // patterns of layers that are not trained
 };
 
@@ -80,7 +80,7 @@ struct SourceConfig {
 
   std::string file;          // csv, npz
   bool header = true;        // csv: the first row contains names
-  std::string label_column;  // csv: a name or an index, negative from the end; "" is the last
+  std::string label_column;  // csv: a name, or an index (from the end if negative); "": the last
   std::string delimiter = ",";
 
   // npz: the arrays for the inputs, the labels and the sample weights, by the names of inputs and
@@ -97,7 +97,7 @@ struct SourceConfig {
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33;
 
-  double low = -1, high = 1;  // linear, synthetic: of floating-point values
+  double low = -1, high = 1;  // linear, synthetic: the range of floating-point values
   int64_t examples = 100;     // linear, synthetic
 
   bool present() const { return format != DataFormat::kNone; }
@@ -137,16 +137,16 @@ enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
-  // kAuto: strategy::Select chooses by the cluster.
+  // With kAuto, strategy::Select chooses one that suits the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
   // The next six fields apply to strategies that reduce gradients over devices.
-  int64_t devices = 1;                    // of this task
+  int64_t devices = 1;                    // number of devices of this task
   int64_t bytes_per_pack = 0;             // 0: automatic
-  std::optional<double> timeout_seconds;  // of one collective operation; unset or 0: no limit
+  std::optional<double> timeout_seconds;  // per collective operation; no limit if unset or 0
   CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // Validate: kAuto
   CollectiveTransport transport = CollectiveTransport::kAuto;
-  OnFailure on_failure = OnFailure::kWait;  // whether the others wait for a task that is lost
+  OnFailure on_failure = OnFailure::kWait;  // whether the other tasks wait for a lost task
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;
@@ -155,8 +155,8 @@ struct StrategyConfig {
   int64_t shard_bytes = 32 << 20;        // variables above this are split across servers; 0: never
   int64_t table_bytes = 4 << 20;         // tables above this are read by rows; 0: never
   std::optional<int64_t> max_staleness;  // asynchronous; unset: unlimited
-  // Synchronous: how long the others wait for a worker, in median steps and at least in seconds. A
-  // factor of 0 means without limit.
+  // Synchronous: the others wait for a worker for step_lease_factor times the median step time, but
+  // at least for step_lease_secs. If the factor is 0, they wait without limit.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
@@ -244,8 +244,8 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
 // Returns the number of examples per step of the training task `rank` of `training_tasks`:
 // batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by
-// one at most, and the first tasks have the larger ones; the last may be 0. If `training_tasks` is
-// 0, the number is unknown, and the result is that of a single task.
+// one at most, and the first tasks have the larger parts; the last parts may be 0. If
+// `training_tasks` is 0, the number of tasks is unknown, and the result is that for a single task.
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step of all training tasks together.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
