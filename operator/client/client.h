@@ -95,7 +95,7 @@ class Reader {
 
 struct DeleteOptions {
   std::optional<std::string> uid;               // Aborted if the object has another UID
-  std::optional<int64_t> grace_period_seconds;  // default: the object's own; 0: immediately
+  std::optional<int64_t> grace_period_seconds;  // if unset, the object's own; 0 for at once
 };
 
 class Writer {

@@ -34,7 +34,7 @@ class ProgressClient {
   const std::string address_;
   const std::optional<wire::JobKey> key_;
   Mutex mutex_;
-  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);  // null: none is open
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);  // null if none is open
 };
 
 }  // namespace tfjob::progress

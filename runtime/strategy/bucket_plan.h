@@ -16,7 +16,7 @@ namespace tfjob::strategy {
 // One dense contribution to a variable.
 struct BucketItem {
   int variable = -1;              // index in ModelDefinition::variables
-  bool gradient = true;           // false: a value to assign, such as a moving statistic
+  bool gradient = true;           // if false, a value to assign, such as a moving statistic
   DType dtype = DType::kFloat32;  // float32 or float64
   int64_t elements = 0;
   size_t begin =

@@ -24,7 +24,7 @@
 
 namespace tfjob::strategy {
 
-// Used by one thread, besides the one that it starts. A step allocates nothing.
+// Used by one thread, and by the thread that it starts. A step allocates nothing.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.
@@ -72,7 +72,7 @@ class GradientBuckets {
 
   BucketPlan plan_;  // has one more bucket, without items, for the totals
   const size_t totals_;
-  std::vector<int> item_of_variable_;  // -1: none
+  std::vector<int> item_of_variable_;  // -1 if none
   std::vector<size_t> bucket_of_item_;
   std::unique_ptr<collectives::Communicator::Memory> memory_;
   collectives::Communicator* communicator_ = nullptr;

@@ -41,8 +41,8 @@ struct ParameterServerOptions {
   std::function<bool()> stop_requested;
   Duration stop_patience{5s};           // see ps::ClientOptions
   std::function<void()> on_late_step;   // see ps::ClientOptions
-  Duration patience{0};                 // the longest wait for other tasks; 0: no limit
-  rpc::Connector* connector = nullptr;  // null: gRPC
+  Duration patience{0};                 // the longest wait for other tasks; 0 for no limit
+  rpc::Connector* connector = nullptr;  // null for gRPC
   rpc::Credentials credentials;
 };
 

@@ -1,4 +1,4 @@
-// Tests replicas whose ranks are threads against one device that takes the whole global batch.
+// Compares replicas, whose ranks are threads, with one device that takes the whole global batch.
 #include "runtime/strategy/replica.h"
 
 #include <gtest/gtest.h>

@@ -65,7 +65,7 @@ class TableRows {
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
   std::vector<Table> tables_;
-  std::vector<int> table_of_variable_;  // -1: none
+  std::vector<int> table_of_variable_;  // -1 if none
   int64_t step_ = 0, seed_ = 0;
 };
 

@@ -43,8 +43,8 @@ class Updates {
 
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  std::vector<int> feed_of_variable_;     // -1: the variable does not change
-  std::vector<int> indices_of_variable_;  // -1: the variable has no gradient by rows
+  std::vector<int> feed_of_variable_;     // -1 if the variable does not change
+  std::vector<int> indices_of_variable_;  // -1 if the variable has no gradient by rows
   int64_t step_ = 0;
 };
 

@@ -44,7 +44,7 @@ Status TakeOptimizerState(const std::string& path, const strategy::ModelDefiniti
 struct CompiledRun {
   std::shared_ptr<const Json> compile_config;
   optimizer::Optimizer optimizer;
-  std::optional<keras::OptimizerState> state;  // nullopt: the weights are not from a checkpoint
+  std::optional<keras::OptimizerState> state;  // nullopt if the weights are not from a checkpoint
 };
 
 // `weights` is a folder with checkpoints, the prefix of a checkpoint, or another file of weights.

@@ -54,7 +54,7 @@ struct Evaluation::State {
         programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
 
   const strategy::ModelDefinition definition;
-  const int64_t max_batches;  // 0: all
+  const int64_t max_batches;  // 0 for all
   variables::VariableStore store;
   strategy::ProgramCache programs;
   std::unique_ptr<data::Pipeline> pipeline;

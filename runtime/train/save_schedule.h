@@ -21,11 +21,11 @@
 namespace tfjob::train {
 
 struct SavePolicy {
-  Duration every{600s};     // 0: off; ignored if every_steps is set
-  int64_t every_steps = 0;  // 0: off
+  Duration every{600s};     // 0 for never; ignored if every_steps is set
+  int64_t every_steps = 0;  // 0 for never
   Duration retry{10s};
   Duration slowest_retry{160s};
-  Duration final_patience{600s};  // 0: one attempt, however long it takes
+  Duration final_patience{600s};  // 0 for one attempt, however long it takes
   // A write that takes longer than this is reported: once during training, repeatedly otherwise.
   Duration slow{10s};
 };
@@ -34,8 +34,8 @@ struct SavePolicy {
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the mark, and call OnBeginMark
-  std::string warning;              // for the log; "": none
-  std::string note;                 // for the log, at level info; "": none
+  std::string warning;              // for the log; "" if none
+  std::string note;                 // for the log, at level info; "" if none
   std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
   // Set once the caller need not wait any longer in the phases stopping and ending: OK if the last
   // step is saved, otherwise Unavailable with a message that names the step and says why it is not

@@ -104,7 +104,7 @@ class Trainer {
   TaskContext& context_;
   collectives::Endpoint* const endpoint_;
   const int rank_;   // rank among the tasks that compute gradients
-  const int tasks_;  // number of those tasks; 0: unknown
+  const int tasks_;  // number of those tasks; 0 if unknown
   std::unique_ptr<strategy::ModelDefinition> definition_;  // set by Prepare, like the next three
   std::shared_ptr<const data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;

@@ -31,8 +31,8 @@ struct ProvenPeer {
 struct ListenerOptions {
   // "0.0.0.0" listens on all addresses of the machine, of IPv4 and of IPv6.
   std::string host = "0.0.0.0";
-  int port = 0;               // 0: any free port
-  std::optional<JobKey> key;  // nullopt: any peer is accepted
+  int port = 0;               // 0 for any free port
+  std::optional<JobKey> key;  // if nullopt, any peer is accepted
   std::string claims;         // of this task, at most kMaxClaimBytes
   // Both are called on the listener's thread and must return at once.
   ListenerHello::Check check;
