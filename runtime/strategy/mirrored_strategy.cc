@@ -56,7 +56,7 @@ class BatchPart {
 // A device of this task. Only its thread uses it during a step.
 struct TaskDevice {
   std::unique_ptr<ThreadPool> pool;  // null if the device computes on its thread alone
-  // The replica keeps the buckets in the communicator's memory, so it is destroyed first.
+  // The replica keeps its buckets in the communicator's memory, so the replica is destroyed first.
   std::unique_ptr<collectives::Communicator> communicator;
   std::unique_ptr<Replica> replica;
   BatchPart part;

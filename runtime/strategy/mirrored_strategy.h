@@ -33,7 +33,7 @@ struct DevicesOptions {
 // the device cannot be used (Replica::Create).
 StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options);
 
-// Returns an error if other tasks of the cluster train, or if it has parameter servers.
+// Returns an error if other tasks of the cluster train, or if the cluster has parameter servers.
 Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config);
 // Returns an error if the cluster has parameter servers.
 Status CheckNoServers(config::StrategyKind kind, const cluster::TfConfig& tf_config);

@@ -379,7 +379,7 @@ Status CheckConfig(const config::StrategyConfig& config) {
   return OkStatus();
 }
 
-// Settings that do not change the result, but that must not differ between tasks.
+// Returns the settings that do not change the result, but must not differ between tasks.
 std::string LimitsOf(const config::StrategyConfig& config) {
   const bool shrinks = config.on_failure == config::OnFailure::kShrink;
   return StrCat("on failure: ", shrinks ? "shrink" : "wait",

@@ -14,7 +14,8 @@ namespace {
 // How much of a variable is broadcast at once.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
-// Gradients are reduced before they are clipped, and all of them are dense.
+// Changes the options so that gradients are dense, and are clipped only after they have been
+// reduced.
 StrategyOptions WithDenseGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.gradient_rows = false;
@@ -99,7 +100,8 @@ Status Replica::CheckModel() const {
   return OkStatus();
 }
 
-// All ranks compile the same graph, except for the batch size and the replica.
+// Returns a digest of the training graph, leaving out the batch size and the replica, in which
+// ranks may differ.
 StatusOr<uint64_t> Replica::GraphDigest() const {
   ModelDefinition common = options_.definition;
   common.build.replica = 0;

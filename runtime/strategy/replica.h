@@ -45,7 +45,7 @@ class Replica {
   static StatusOr<std::unique_ptr<Replica>> CreateReader(StrategyOptions options,
                                                          int64_t bytes_per_pack, Replica& owner);
 
-  // Describes what must be equal on all ranks: lines of the form "NAME: VALUE".
+  // Returns a description of what must be equal on all ranks, in lines of the form "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
 
   // All ranks of the communicator must call it. Replaces an earlier connection. The communicator
@@ -82,7 +82,7 @@ class Replica {
   // skipped in a row. A rank takes the state over if `receive` is set; otherwise its state must
   // already equal that of `root`. After an error, a receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
-  // Adds the loss and the metrics of all ranks in the last applied step, as Apply has done.
+  // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.
   void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }
 
  private:

@@ -28,9 +28,10 @@ struct StepOutcome {
   bool dropped = false;  // the gradient was not applied: it was too late for its step, or too stale
   bool rolled_back = false;  // the variables have been reset to a checkpoint since the last outcome
   bool skipped = false;      // the batch was skipped because its numbers are not finite
-  // The number of this task's batches that the variables count as drawn. If the task has drawn more
-  // batches, the batches after this position must be drawn again, because the variables were rolled
-  // back, or because a gradient was dropped and no other task replaces it.
+  // The number of this task's batches that count as drawn in the present state of the variables. If
+  // the task has drawn more batches, the batches after this position must be drawn again, because
+  // the variables were rolled back, or because a gradient was dropped and no other task replaces
+  // it.
   int64_t drawn = 0;
   // If tasks make batches together, the part that this task takes of each batch from the next one
   // on, as in data::PartOf. If `ranks` is 0, the part never changes.

@@ -156,7 +156,7 @@ std::vector<float> MeansOf(const Tensor& features) {
   return means;
 }
 
-// Runs two steps and checks the moving mean by hand.
+// Runs two steps, and compares the moving mean with one that is computed here.
 void ExpectMovingMean(const ModelDefinition& definition, Strategy& strategy) {
   ASSERT_TRUE(strategy.Start().ok());
   const std::vector<float> frozen = ValueOf(definition, *strategy.TakeSnapshot(), "dense/kernel");

@@ -35,7 +35,7 @@ class TableRows {
   // Returns the memory for the values of these rows. The caller fills it before the run.
   std::span<std::byte> Values(int v);
 
-  // Feeds to a program the values, and the position of each row in them. Their addresses stay the
+  // Feeds the values, and the position of each row in them, to a program. Their addresses stay the
   // same.
   void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
 

@@ -139,7 +139,7 @@ class TestJob {
       : fault_of_(std::move(fault_of)), tasks_(static_cast<size_t>(tasks)) {}
 
   std::unique_ptr<collectives::Group> GroupOf(int task);
-  // The others continue without the task until it joins again.
+  // The other tasks continue without this task until it joins again.
   void Lose(int task) {
     MutexLock lock(mutex_);
     tasks_[static_cast<size_t>(task)].lost = true;

@@ -18,7 +18,7 @@ StatusOr<const data::Array*> FindArray(const data::Dataset& dataset, Split split
                          "data of the formats npz and synthetic");
 }
 
-// Returns InvalidArgument if an input has the same name as another feed of a graph.
+// Returns InvalidArgument if an input has the same name as another of the graph's feeds.
 Status CheckInputName(const std::string& name) {
   for (const std::string_view reserved :
        {model::kLabels, model::kSampleWeights, model::kStep, model::kSeed}) {

@@ -16,8 +16,8 @@
 namespace tfjob::train {
 namespace {
 
-// How long the chief waits at the end of the job: for the workers to leave, for an evaluator that
-// does not answer, and for an evaluator that answers.
+// How long the chief waits, at the end of the job, for the workers to leave, for an evaluator that
+// does not answer, and for one that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;

@@ -35,7 +35,7 @@ struct RunEnd {
 
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
                     FileSystem& files = RealFileSystem());
-// Records that the run has failed, in the same file.
+// Like MarkFinished, but records that the run has failed.
 Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& end, Time now,
                   FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);

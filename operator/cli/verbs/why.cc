@@ -22,7 +22,7 @@ using objects::ContainerStatus;
 using objects::Pod;
 using Names = std::vector<std::string>;
 
-// Returns "a", "a and b", "a, b, c and 3 more".
+// Returns the names as text: "a", "a and b", "a, b, c and 3 more".
 std::string ListNames(const Names& names) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(names.size(), kShown);
