@@ -1,4 +1,4 @@
-// Writes the termination message, which says why a program failed: a file that Kubernetes and
+// Writes the termination message: a file that says why a program failed, and that Kubernetes and
 // `tfjob run` copy into the status of the container.
 #pragma once
 

@@ -169,8 +169,8 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
   }
 }
 
-// Adds the warnings of the job's templates, but not those of claims in this file: by containing
-// documents for the claims, the file shows that it is written for a cluster, too.
+// Adds the warnings about the job's templates, except those about claims that the manifest itself
+// contains: these show that it is also written for a cluster.
 void Builder::WarnOfFields(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
     if (api::Replicas(job.job, type) == 0) continue;
