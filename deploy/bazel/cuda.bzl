@@ -34,7 +34,7 @@ cuda_toolkit = repository_rule(implementation = _toolkit, environ = ["CUDA_HOME"
 
 CUDA = "//deploy/bazel:cuda"
 
-# Machine code for these GPUs, and PTX, which the driver compiles for later ones.
+# Machine code for these GPUs, and PTX, which the driver compiles for later GPUs.
 _GENCODE = " ".join(
     ["-gencode arch=compute_%s,code=sm_%s" % (sm, sm) for sm in ["80", "90", "100"]] +
     ["-gencode arch=compute_100,code=compute_100"],

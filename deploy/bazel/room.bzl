@@ -78,7 +78,7 @@ def _join(name, srcs, rename):
     """One file with the text of `srcs`, each under its own name for the compiler."""
     text = "cat $$f"
     if rename:
-        # Unnamed namespaces become named ones, so that tests may define the same names.
+        # Unnamed namespaces get a name, so that different tests may define the same names.
         text = "sed \"s/^namespace {/namespace $$(basename $$f .cc) {/\" $$f"
     native.genrule(
         name = name + ".joined",

@@ -21,8 +21,8 @@ class Functional:
         return name
 
     def __call__(self, class_name, *inputs, name, call=None, **config):
-        """Adds a layer and a call of it. A list of inputs is one argument, as for Add. `call` are the
-        other arguments of the call."""
+        """Adds a layer and calls it. A list of inputs counts as one argument, as for Add. `call`
+        contains the other arguments of the call."""
         self._append(class_name, {"name": name, **config}, [self._node(inputs, call)])
         return name
 

@@ -20,8 +20,8 @@ struct Candidates {
 };
 
 // Completes the last word in `words`, which are the words after the program's name. Names of TFJobs
-// and namespaces are read from the cluster that the words select; there are none if its server does
-// not answer promptly.
+// and namespaces are read from the cluster that the words select. If its server does not answer
+// promptly, no names are returned.
 Candidates Complete(CommandParser& parser, const std::vector<std::string>& words,
                     const Connect& connect);
 

@@ -25,7 +25,7 @@ using Stage = ExplainOptions::Stage;
 
 constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
 
-// The objects that exist, for all jobs.
+// The existing objects of all jobs.
 struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
@@ -143,7 +143,7 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   return snapshot;
 }
 
-// The operator's keys are not known here, only their ids.
+// Only the ids of the operator's keys are known here, so a placeholder is shown for a job's key.
 std::string ShownKey(const api::TFJob&, const std::string&) {
   return render::kShownKey;
 }

@@ -23,7 +23,7 @@ struct ExplainOptions {
   // The operator's settings.
   std::string cluster_domain;
   policy::DecisionOptions options;
-  std::vector<std::string> key_ids;  // of the operator's keys, the oldest first
+  std::vector<std::string> key_ids;  // ids of the operator's keys, oldest first
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 

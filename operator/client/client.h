@@ -19,7 +19,8 @@
 //  - Unauthenticated (401)
 //  - ResourceExhausted: the server kept answering 429, or flow control did not let the call start
 //    before the deadline.
-//  - Internal (500): the server reports an internal failure, such as that of an admission webhook.
+//  - Internal (500): the server reports an internal failure, such as the failure of an admission
+//    webhook.
 //  - Unavailable, DeadlineExceeded: the server may or may not have executed the call. The caller
 //    must read the object to find out.
 //  - Cancelled: this process is stopping.
@@ -94,7 +95,7 @@ class Reader {
 
 struct DeleteOptions {
   std::optional<std::string> uid;               // Aborted if the object has another UID
-  std::optional<int64_t> grace_period_seconds;  // default: the object's own; 0: immediately
+  std::optional<int64_t> grace_period_seconds;  // if unset, the object's own; 0 for at once
 };
 
 class Writer {

@@ -97,7 +97,7 @@ TEST_P(ContractTest, AWatchSeesATerminatingPodBeforeItGoes) {
   ASSERT_TRUE(client().Delete(KeyOf(Kind::kPod, "a"), now).ok());
   Eventually([&] { return !sink.Notes().empty() && sink.Notes().back() == "deleted a"; },
              "the deletion");
-  // A server may report more states in between.
+  // A server may report more states than these four.
   EXPECT_EQ(sink.Notes().front(), "replaced");
   EXPECT_GE(sink.Notes().size(), 4u);
 }

@@ -22,8 +22,8 @@ bool IsWithin(std::string_view longer, std::string_view path) {
           std::string_view(".[:").find(longer[path.size()]) != std::string_view::npos);
 }
 
-// Returns whether one of the errors in `lines` (`path: message`) may be the cause of `issue`, since
-// a field that could not be read counts as absent.
+// Returns whether one of the errors in `lines` (`path: message`) may have caused `issue`: a field
+// that could not be read counts as absent.
 bool MayFollow(const api::FieldIssue& issue, std::string_view lines) {
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -107,7 +107,7 @@ class ManifestReader {
     report_.objects.push_back(std::move(object));
   }
 
-  // Returns false if the job could not be decoded. Errors of validation are only recorded.
+  // Returns false if the job could not be decoded. Validation errors are only recorded.
   bool DecodeJob(ManifestObject& object) {
     PartialTFJob read = ReadTFJob(*object.object);
     const std::string_view unreadable = Message(read.status);

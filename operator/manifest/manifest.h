@@ -29,8 +29,8 @@ StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::
 // The result that `tfjob validate` prints and `tfjob run` starts from.
 struct ManifestReport {
   std::vector<ManifestObject> objects;  // those that could be decoded
-  std::vector<std::string> errors;      // `where: path: message`; parse errors and api::Validate
-  std::vector<std::string> warnings;    // unknown fields and api::Warnings
+  std::vector<std::string> errors;      // `where: path: message`, from parsing and api::Validate
+  std::vector<std::string> warnings;    // for unknown fields, and from api::Warnings
 
   bool ok() const { return errors.empty(); }
 };

@@ -34,7 +34,7 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// How long the numbers of the control loop are reused for all reads.
+// How long further reads reuse the control loop's numbers.
 constexpr Duration kFresh = 1s;
 
 // The same buckets as in controller-runtime.
@@ -364,7 +364,7 @@ void Metrics::SetEventSource(std::function<events::Counters()> source) {
 }
 
 void Metrics::Families::Refresh() {
-  // Concurrent reads wait for the numbers of the first.
+  // Concurrent reads wait until the first one has the numbers.
   MutexLock alone(refreshing);
   std::function<control::Numbers()> ask;
   {

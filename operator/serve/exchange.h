@@ -16,7 +16,7 @@ inline constexpr uint32_t kMaxHead = 16 << 10;
 using RequestParser = boost::beast::http::request_parser<boost::beast::http::empty_body>;
 using Answer = boost::beast::http::response<boost::beast::http::string_body>;
 
-// Limits the request that the parser is about to read.
+// Sets the parser's limits for the request that it is about to read.
 void Limit(RequestParser& parser);
 
 // Returns the response to what the parser has read, ready to be written. `error` is the error that

@@ -128,8 +128,8 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
 }
 
-// The kubelet's probe comes from an address other than that of the idle connections, and its
-// connection is not closed before its request has arrived.
+// All idle connections have the same address, and the probe has another, like the kubelet's. The
+// probe's connection must not be closed before its request has arrived.
 TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;
@@ -146,7 +146,7 @@ TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   crowd(100);
   probe.Send("GET /ok?probe HTTP/1.0\r\n\r\n");
   EXPECT_NE(probe.ReadAll().find("fine probe"), std::string::npos);
-  // The newest of the others is still served.
+  // The newest of the idle connections is still served.
   idle.back()->Send("GET /ok?last HTTP/1.0\r\n\r\n");
   EXPECT_NE(idle.back()->ReadAll().find("fine last"), std::string::npos);
   EXPECT_EQ(idle.front()->ReadAll(), "");

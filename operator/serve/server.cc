@@ -57,7 +57,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // True while the connection waits for a request or reads its head.
   bool idle() const { return idle_; }
 
-  // Closes the connection, which no longer counts. It is destroyed once its operations have ended.
+  // Closes the connection, which then no longer counts towards the limit. It is destroyed once its
+  // operations have ended.
   void Drop() {
     dropped_ = true;
     shared_.connections.erase(position_);
@@ -115,8 +116,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool dropped_ = false;
 };
 
-// Drops the connection that has been idle for longest, or else the oldest, among those of the
-// address that has the most.
+// Drops a connection from the address that has the most: the one that has been idle for longest or,
+// if none is idle, the one that began to wait for its request first.
 void MakeRoom(Shared& shared) {
   std::map<asio::ip::address, int> by_peer;
   for (const Connection* connection : shared.connections) ++by_peer[connection->peer()];

@@ -5,8 +5,8 @@
 namespace tfjob::service {
 namespace {
 
-// Time from the stop request until calls that have not finished are cancelled, and time limit for
-// sending events.
+// The time after a stop request at which unfinished calls are cancelled. It is also the time limit
+// for sending events.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
 constexpr Duration kEventsMayTake = 300ms;

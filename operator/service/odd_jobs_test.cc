@@ -38,7 +38,7 @@ Json JobWith(const std::string& name, const Json& extra) {
           {"spec", {{"tfReplicaSpecs", {{"Worker", {{"template", pod_template}}}}}}}};
 }
 
-// Runs an operator on its own thread while it exists.
+// Runs an operator on a separate thread for as long as this object exists.
 class OperatorThread {
  public:
   explicit OperatorThread(const std::string& server)
@@ -101,8 +101,8 @@ class OddJobsTest : public ::testing::TestWithParam<bool> {
   kube::StoreServer server_{{.streaming_list = GetParam()}};
 };
 
-// Covers streaming lists and pages, and odd jobs that arrive in the first list, as a change, or in
-// the list of the next operator.
+// Covers both streaming and paged lists, and odd jobs that arrive in the operator's first list, as
+// a change, or in the first list of its successor.
 TEST_P(OddJobsTest, FailEachByItselfAndHoldNobodyUp) {
   const std::string deep =
       "TFJob ns/deep has failed because the spec is invalid: "

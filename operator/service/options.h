@@ -1,5 +1,5 @@
-// Defines the options of tfjob-operator. They come from flags, the environment, and a configuration
-// file whose keys are the names of the flags, in this order of precedence.
+// Defines the options of tfjob-operator. In order of precedence, they come from flags, the
+// environment, and a configuration file whose keys are the names of the flags.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@
 namespace tfjob::service {
 
 struct OperatorOptions {
-  std::string kubeconfig;                // "": $KUBECONFIG, the service account, or ~/.kube/config
+  std::string kubeconfig;                // "" for $KUBECONFIG, service account or ~/.kube/config
   std::vector<std::string> name_spaces;  // empty for all namespaces
   std::optional<serve::BindAddress> metrics_address = serve::BindAddress{"", 8080};
   std::optional<serve::BindAddress> health_address = serve::BindAddress{"", 8081};
@@ -38,7 +38,7 @@ struct OperatorOptions {
   bool enforce_gang_scheduler = false;
   policy::NetworkPolicies job_network_policies = policy::NetworkPolicies::kNone;
   std::string cluster_domain;  // if empty, addresses end in ".svc"
-  std::string job_keys_dir;    // "": jobs get no keys
+  std::string job_keys_dir;    // if "", jobs get no keys
   int32_t max_replicas_per_job = api::kDefaultMaxReplicasPerJob;
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 

@@ -27,8 +27,8 @@ using CheckServed = std::function<Status(objects::Kind)>;
 // Returns those of `troubles` that concern watches without which the control loop cannot work.
 // Watches for a gang scheduler are required only if it is `gang`, the scheduler that the operator's
 // flag names. If only the annotation of one job names a scheduler, its watches must not stop the
-// operator for all jobs. The watch of NetworkPolicies is required unless `network_policies`, the
-// operator's own flag, does not let any job have one.
+// operator for all jobs. The watch for NetworkPolicies is required if `network_policies`, the
+// operator's own flag, allows any job to have one.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang,
                                                 policy::NetworkPolicies network_policies);

@@ -58,8 +58,8 @@ class PodReporter {
   std::map<std::string, Seen> seen_;  // by pod UID and container
 };
 
-// Returns one line for each condition that is True in `now` and was not in `before` with the same
-// reason, such as "Running: TFJob default/x is running.".
+// Returns one line for each condition that is True in `now` and was not True with the same reason
+// in `before`, such as "Running: TFJob default/x is running.".
 std::vector<std::string> NewConditions(const api::TFJobStatus& before, const api::TFJobStatus& now);
 
 }  // namespace tfjob::view

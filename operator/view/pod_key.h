@@ -1,4 +1,4 @@
-// Finds the key that a pod's trainer has, so that this process can ask it for its progress.
+// Finds the key of a pod's trainer, so that this process can ask the trainer for its progress.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 namespace tfjob::view {
 
 // Returns the value of TFJOB_KEY in the container `tensorflow` of a v1 Pod; nullopt if the
-// container does not have the variable, or its value is not in the text of the pod. If the variable
-// is set twice, the last valid value counts.
+// container does not have the variable, or takes its value from elsewhere, such as a Secret. If the
+// variable is set twice, the last valid value counts.
 std::optional<wire::JobKey> KeyOfPod(const Json& pod);
 
 }  // namespace tfjob::view

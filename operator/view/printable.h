@@ -16,7 +16,7 @@ namespace tfjob::view {
 std::string PrintableLine(std::string_view line);
 // Does the same, but keeps line feeds.
 std::string PrintableText(std::string_view text);
-// Returns the beginning of the text, of at most `bytes` bytes and not ending within a character.
+// Returns the beginning of the text: at most `bytes` bytes, not cut within a character.
 std::string_view CutText(std::string_view text, size_t bytes);
 
 }  // namespace tfjob::view

@@ -1,5 +1,5 @@
-// Reads a training file, the settings that override its keys, and the settings that the file leaves
-// to the Keras model that it names.
+// Reads a training file, applies the settings that override its keys, and takes the settings that
+// the file leaves open from the file's Keras model.
 #pragma once
 
 #include <string>

@@ -44,7 +44,8 @@ void Limit(__rlimit_resource what, rlim_t most) {
   if (setrlimit(what, &limit) != 0) _exit(3);
 }
 
-// Limits the memory beyond what the program already has: a sanitizer's own memory does not count.
+// Limits how much more memory the program may get. Memory that it already has, such as a
+// sanitizer's, does not count.
 void LimitMemory(rlim_t megabytes) {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

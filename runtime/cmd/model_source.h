@@ -25,8 +25,8 @@ struct ModelSource {
 
 struct LoadedModel {
   model::Model model;
-  // The file or folder with the weights: --weights or, if that is not given, either --model, if it
-  // is a whole model, or the training file's model_dir. "": none.
+  // The file or folder with the weights: --weights or, if that is not given, --model if that is a
+  // whole model, and otherwise the training file's model_dir. "" if there are no weights.
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;

@@ -1,4 +1,4 @@
-// Writes the reason why a program failed to its termination message: a file that Kubernetes and
+// Writes the termination message: a file that says why a program failed, and that Kubernetes and
 // `tfjob run` copy into the status of the container.
 #pragma once
 

@@ -68,8 +68,8 @@ StatusOr<int64_t> ReadBytes(const JsonField& field) {
   return number << shift;
 }
 
-// Returns the choice that TensorFlow's class of the same name stands for, or "": "mirrored" for
-// "tf.distribute.MirroredStrategy".
+// Returns the choice that a class of TensorFlow stands for, such as "mirrored" for
+// "tf.distribute.MirroredStrategy"; "" if there is none.
 std::string ChoiceOfClass(std::string_view text, const std::vector<std::string>& choices) {
   text.remove_prefix(text.rfind('.') + 1);  // npos + 1 is 0
   if (text.ends_with("Strategy")) text.remove_suffix(std::string_view("Strategy").size());

@@ -208,7 +208,7 @@ Key Plain(const char* path, KeyType type, Binding binding, double minimum, const
           .unset_doc = unset};
 }
 
-constexpr double kMostExamples = 1 << 24;  // of a batch
+constexpr double kMostExamples = 1 << 24;  // per batch
 
 void AddBatchKeys(std::vector<Key>& keys) {
   using enum KeyType;

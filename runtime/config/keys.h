@@ -97,8 +97,8 @@ Status ReadOutput(TrainingConfig& config, const JsonField& field);
 // Returns InvalidArgument if a check fails.
 Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field);
 
-// Returns the value of the key that selects whether this key, which has a when_key, applies. An
-// optimizer without a name is sgd. Null if the selecting key is unset.
+// Returns the value of the key named by `key.when_key`, which must not be empty. Returns null if
+// that key is unset. An optimizer without a name counts as sgd.
 Json SelectorOf(const TrainingConfig& config, const Key& key);
 
 // Returns the key's value as the file represents it, or null if it is unset.

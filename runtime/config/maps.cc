@@ -1,4 +1,4 @@
-// Reads the values of keys that are maps whose names are not keys.
+// Reads keys whose values are maps with arbitrary names.
 #include "runtime/config/maps.h"
 
 #include <charconv>

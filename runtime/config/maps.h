@@ -1,4 +1,4 @@
-// Converts the values of keys that are maps whose names are not keys, such as class_weight.
+// Converts the values of keys whose values are maps with arbitrary names, such as class_weight.
 #pragma once
 
 #include <cstdint>

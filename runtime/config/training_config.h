@@ -25,12 +25,12 @@ namespace tfjob::config {
 
 // Exactly one of `layers`, `keras_json` and `file` must be set.
 struct ModelConfig {
-  std::shared_ptr<const Json> layers;     // a list, parsed by the package model; null: none
+  std::shared_ptr<const Json> layers;     // a list, parsed by the package model; null if none
   std::string keras_json;                 // a file written by Keras' model.to_json()
   std::string file;                       // a .keras file, or a whole model in an .h5 file
-  std::string weights;                    // a file of weights to start from; "": none
-  std::string optimizer_state;            // a file with the optimizer's state; "": none
-  std::vector<std::string> weights_skip;  // patterns of variables that this file does not provide
+  std::string weights;                    // a file of weights to start from; "" if none
+  std::string optimizer_state;            // a file with the optimizer's state; "" if none
+  std::vector<std::string> weights_skip;  // patterns of variables that `weights` does not provide
   std::vector<std::string> frozen;        // patterns of layers that are not trained
 };
 
@@ -57,7 +57,7 @@ struct ScheduleConfig {
 
 // Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
 struct OptimizerConfig {
-  std::string name;  // "": that of model.file if it states one, and otherwise sgd
+  std::string name;  // "" for the optimizer that model.file names or else sgd
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon, learning_rate_power, l1_regularization_strength, l2_regularization_strength,
       l2_shrinkage_regularization_strength, beta, weight_decay, ema_momentum;
@@ -73,14 +73,14 @@ enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
 // One set of examples. The format determines which fields apply.
 struct SourceConfig {
-  DataFormat format = DataFormat::kNone;  // kNone: there is no such source
+  DataFormat format = DataFormat::kNone;  // kNone if there is no such source
   double scale = 1;                       // factor applied to the float32 inputs
 
   std::string images, labels;  // idx: two files, plain or gzipped
 
   std::string file;          // csv, npz
   bool header = true;        // csv: the first row contains names
-  std::string label_column;  // csv: a name or an index, negative from the end; "" is the last
+  std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
   // npz: the arrays for the inputs, the labels and the sample weights, by the names of inputs and
@@ -97,7 +97,7 @@ struct SourceConfig {
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33;
 
-  double low = -1, high = 1;  // linear, synthetic: of floating-point values
+  double low = -1, high = 1;  // linear, synthetic: the range of floating-point values
   int64_t examples = 100;     // linear, synthetic
 
   bool present() const { return format != DataFormat::kNone; }
@@ -137,26 +137,26 @@ enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
-  // kAuto: strategy::Select chooses by the cluster.
+  // With kAuto, strategy::Select chooses one that suits the cluster.
   StrategyKind kind = StrategyKind::kAuto;
 
   // The next six fields apply to strategies that reduce gradients over devices.
-  int64_t devices = 1;                    // of this task
-  int64_t bytes_per_pack = 0;             // 0: automatic
-  std::optional<double> timeout_seconds;  // of one collective operation; unset or 0: no limit
-  CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // Validate: kAuto
+  int64_t devices = 1;                    // number of devices of this task
+  int64_t bytes_per_pack = 0;             // 0 for automatic
+  std::optional<double> timeout_seconds;  // per collective operation; no limit if unset or 0
+  CollectiveImplementation implementation = CollectiveImplementation::kAuto;  // must be kAuto
   CollectiveTransport transport = CollectiveTransport::kAuto;
-  OnFailure on_failure = OnFailure::kWait;  // whether the others wait for a task that is lost
+  OnFailure on_failure = OnFailure::kWait;  // whether the other tasks wait for a lost task
 
   // The remaining fields apply to parameter servers.
   PsMode mode = PsMode::kAsync;
-  int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
+  int64_t replicas_to_aggregate = 0;  // 0 for the number of training tasks
   Placement placement = Placement::kRoundRobin;
-  int64_t shard_bytes = 32 << 20;        // variables above this are split across servers; 0: never
-  int64_t table_bytes = 4 << 20;         // tables above this are read by rows; 0: never
-  std::optional<int64_t> max_staleness;  // asynchronous; unset: unlimited
-  // Synchronous: how long the others wait for a worker, in median steps and at least in seconds. A
-  // factor of 0 means without limit.
+  int64_t shard_bytes = 32 << 20;        // larger variables are split across servers; 0 for never
+  int64_t table_bytes = 4 << 20;         // larger tables are read by rows; 0 for never
+  std::optional<int64_t> max_staleness;  // asynchronous; unlimited if unset
+  // Synchronous: the others wait for a worker for step_lease_factor times the median step time, but
+  // at least for step_lease_secs. If the factor is 0, they wait without limit.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
@@ -173,8 +173,8 @@ inline std::string_view Name(DeviceKind kind) {
 }
 
 struct EvalConfig {
-  int64_t batch_size = 0;  // 0: the training batch size
-  int64_t steps = 0;       // batches per pass; 0: all
+  int64_t batch_size = 0;  // 0 for the training batch size
+  int64_t steps = 0;       // batches per pass; 0 for all
   double start_delay_secs = 0;
   double throttle_secs = 0;
 };
@@ -186,11 +186,11 @@ struct TrainingConfig {
   // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
-  // A list of names, or of maps with a name and arguments, which the package model parses; null:
-  // none.
+  // A list of names, or of maps with a name and arguments, which the package model parses; null if
+  // there are none.
   std::shared_ptr<const Json> metrics;
-  std::map<int64_t, double> class_weight;  // empty: all classes weigh 1
-  std::shared_ptr<const Json> outputs;     // {NAME: {loss: …, metrics: …}}; null: none
+  std::map<int64_t, double> class_weight;  // if empty, all classes weigh 1
+  std::shared_ptr<const Json> outputs;     // {NAME: {loss: …, metrics: …}}; null if none
 
   OptimizerConfig optimizer;
   DataConfig data;
@@ -205,17 +205,17 @@ struct TrainingConfig {
   OnNonFinite on_non_finite = OnNonFinite::kFail;
   EvalConfig eval;
 
-  std::string model_dir;  // "": nothing is saved
+  std::string model_dir;  // if "", nothing is saved
   // At most one of the two may be above 0. See CheckpointEvery.
   std::optional<double> save_checkpoints_secs;
   std::optional<int64_t> save_checkpoints_steps;
-  double final_save_secs = 600;        // 0: one attempt
-  int64_t keep_checkpoint_max = 5;     // 0: all
-  int64_t save_summary_steps = 100;    // 0: none
-  int64_t log_step_count_steps = 100;  // 0: none
+  double final_save_secs = 600;        // 0 for one attempt
+  int64_t keep_checkpoint_max = 5;     // 0 for all
+  int64_t save_summary_steps = 100;    // 0 for never
+  int64_t log_step_count_steps = 100;  // 0 for never
 
   int64_t seed = 0;
-  int64_t threads = 0;  // 0: one per processor that the CPU affinity and the cgroup's quota allow
+  int64_t threads = 0;  // 0 for one per processor that CPU affinity and the cgroup's quota allow
 };
 
 // Parses the text. `what` names it in error messages. Does not check keys against each other:
@@ -244,8 +244,8 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
 // Returns the number of examples per step of the training task `rank` of `training_tasks`:
 // batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by
-// one at most, and the first tasks have the larger ones; the last may be 0. If `training_tasks` is
-// 0, the number is unknown, and the result is that of a single task.
+// one at most, and the first tasks have the larger parts; the last parts may be 0. If
+// `training_tasks` is 0, the number of tasks is unknown, and the result is that for a single task.
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step of all training tasks together.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
@@ -259,7 +259,7 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
 // Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
-// same name. A loss is replaced with all of its keys.
+// same name. If the loss is replaced, all of its keys are.
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for

@@ -52,7 +52,7 @@ Status CheckCsv(const SourceConfig& source, const std::string& at) {
   return OkStatus();
 }
 
-// Without a file, every array must have its own file.
+// Checks that, if `file` is not set, every array has its own file.
 Status CheckNpz(const SourceConfig& source, const std::string& at) {
   if (!source.file.empty()) return OkStatus();
   const auto all_files = [](const std::map<std::string, std::string>& arrays) {

@@ -15,7 +15,7 @@ namespace tfjob::inference {
 //   .safetensors   named arrays
 //   .csv           one array of float32, without a name: a row per line, numbers separated by
 //                  commas; a first line that is not numbers is a header
-// Returns InvalidArgument for another name, and the errors of the reader. Messages name the file.
+// Returns InvalidArgument for any other name, and the errors of the reader. Messages name the file.
 StatusOr<io::NamedTensors> ReadArrays(const std::string& path);
 
 // Writes the arrays in the format that the end of the name specifies. An .npy or .csv file holds

@@ -20,7 +20,7 @@ std::string Path(const std::string& name) {
   return StrCat(testing::TempDir(), "/", name);
 }
 
-// y = a·w + b, twice = y + y, from two inputs, only one of which has weights.
+// Two inputs, a and b, and two outputs: d = a·w, and sum = d + b.
 constexpr char kModel[] = R"({"class_name": "Functional", "config": {"name": "m", "layers": [
   {"class_name": "InputLayer", "name": "a", "inbound_nodes": [],
    "config": {"batch_shape": [null, 2], "name": "a"}},

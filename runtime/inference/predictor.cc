@@ -101,7 +101,8 @@ Shape ExampleShape(const Tensor& array) {
   return Shape({dims.begin() + 1, dims.end()});
 }
 
-// As in training and in Keras, a last axis of 1 may be missing in the array, or in the model.
+// Checks the array for an input. As in training and in Keras, a last axis of size 1 may be missing
+// in the array, or in the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)
@@ -200,7 +201,7 @@ struct Predictor::State {
     return program.get();
   }
 
-  // Copies the outputs of the last run to the examples that begin at `first`.
+  // Copies the outputs of the last run to `outputs`, beginning at the example `first`.
   void Collect(const exec::Program& program, int64_t first, io::NamedTensors& outputs) const {
     for (size_t i = 0; i < outputs.size(); ++i) {
       Tensor& output = outputs[i].second;

@@ -27,8 +27,9 @@ StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
 // Returns the types of one example of each input, as the model states them. A shape or length that
-// the model does not state is taken from the array; without arrays, an example is used for a
-// length. An input whose type the model does not state is float32.
+// the model does not state is taken from the array. Without arrays, a length that the model leaves
+// open gets an example value. Returns InvalidArgument, with a message that names the input, if a
+// shape is still unknown. An input whose type the model does not state is float32.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
                                                     std::span<const Tensor> inputs);
 

@@ -21,8 +21,8 @@ class ProgressClient {
   explicit ProgressClient(std::string address, std::optional<wire::JobKey> key = std::nullopt);
   ~ProgressClient();
 
-  // Returns Unavailable or DeadlineExceeded, naming the address, if the task does not answer
-  // within `timeout`, and FailedPrecondition if only one of the two has a key, or the keys differ.
+  // Returns Unavailable or DeadlineExceeded, naming the address, if the task does not answer within
+  // `timeout`, and FailedPrecondition if only one side has a key, or the keys differ.
   StatusOr<Progress> Fetch(Duration timeout);
 
  private:
@@ -34,7 +34,7 @@ class ProgressClient {
   const std::string address_;
   const std::optional<wire::JobKey> key_;
   Mutex mutex_;
-  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);  // null: none is open
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);  // null if none is open
 };
 
 }  // namespace tfjob::progress

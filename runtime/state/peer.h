@@ -56,7 +56,7 @@ struct PeerEvent {
     // until the chief has copied it or the server's time has elapsed.
     kEnding,
     kServerEnding,
-    kAbsent,  // training began without the tasks that the message names; "": all have joined now
+    kAbsent,  // training began without the tasks that the message names; "" if all have joined now
   };
   Kind kind = Kind::kWaiting;
   std::string peer;     // "ps 1"; a wait may list several peers, separated by ", "

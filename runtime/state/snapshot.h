@@ -10,7 +10,7 @@
 
 namespace tfjob::state {
 
-// Returns the initial value of a slot of a variable that has this value.
+// Returns the initial value of a slot of `variable`, whose own value is `value`.
 Tensor InitialSlot(const Variable& variable, const optimizer::Slot& slot, const Tensor& value);
 
 struct VariableState {

@@ -28,7 +28,7 @@ class SnapshotCopy {
 
  private:
   Snapshot snapshot_;
-  std::function<void()> finish_;  // null: the snapshot is whole
+  std::function<void()> finish_;  // null if the snapshot is whole
 };
 
 }  // namespace tfjob::state

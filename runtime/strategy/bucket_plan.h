@@ -16,7 +16,7 @@ namespace tfjob::strategy {
 // One dense contribution to a variable.
 struct BucketItem {
   int variable = -1;              // index in ModelDefinition::variables
-  bool gradient = true;           // false: a value to assign, such as a moving statistic
+  bool gradient = true;           // if false, a value to assign, such as a moving statistic
   DType dtype = DType::kFloat32;  // float32 or float64
   int64_t elements = 0;
   size_t begin =
@@ -37,7 +37,7 @@ struct Bucket {
 struct BucketPlan {
   std::vector<BucketItem> items;  // in the order in which the backward pass finishes them
   std::vector<Bucket> buckets;
-  size_t bytes = 0;  // of all buckets
+  size_t bytes = 0;  // size of all buckets together
 };
 
 inline constexpr size_t kBucketAlignment = 64;
@@ -53,9 +53,9 @@ inline constexpr int64_t kMostBucketBytes = 25 << 20;
 StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition);
 
 // Packs the items in their order. All items of a bucket have the same dtype. A bucket contains at
-// most `bytes_per_pack` bytes (at most kMostBucketBytes; 0: kDefaultBucketBytes), or a single
-// larger item; the first and the last bucket contain at most kSmallBucketBytes, or a single larger
-// item.
+// most `bytes_per_pack` bytes, or a single larger item; the first and the last bucket contain at
+// most kSmallBucketBytes, or a single larger item. `bytes_per_pack` counts as at most
+// kMostBucketBytes, and 0 stands for kDefaultBucketBytes.
 BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack);
 
 // Returns the plan as one line, which must be the same on all ranks: "3 in 1216 bytes of float32, 1

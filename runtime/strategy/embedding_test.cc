@@ -1,5 +1,5 @@
-// Tests that tables, whose gradients have only some rows, are updated exactly as by dense
-// gradients.
+// Tests that tables, whose gradients have only some rows, are updated exactly as they would be by
+// dense gradients.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -180,7 +180,7 @@ class Tasks {
 
   Strategy& first() { return *tasks_[0]; }
   Strategy& operator[](size_t task) { return *tasks_[task]; }
-  // Replaces a server by an empty one.
+  // Replaces a server with an empty one.
   void LoseServer(size_t index) {
     pipes_.Close(kServers[index]);
     StartServer(index, /*incarnation=*/2);
@@ -277,7 +277,7 @@ TEST(Embedding, SynchronousServersClipTheMeanOfRows) {
   }
 }
 
-// With axis 1, each shard of the table has whole norms. With axis 0, the table is one shard.
+// With axis 1, no norm spans several shards of the table. With axis 0, the table is a single shard.
 TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
   for (const int axis : {0, 1}) {
     SCOPED_TRACE(axis);
@@ -293,7 +293,7 @@ TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
     ExpectNear(Tasks(definition, ps::Mode::kAsynchronous, 1).Run(), dense);
     const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
     ExpectNear(Tasks(part, ps::Mode::kSynchronous, 4).Run(), dense);
-    double squares = 0;  // of the first row or column, which comes after its accumulator
+    double squares = 0;  // of the table's first row or column; the accumulator precedes the table
     for (size_t i = 0; i < (axis == 0 ? 40u : 5u); ++i)
       squares += std::pow(dense[200 + i * (axis == 0 ? 5 : 1)], 2);
     EXPECT_LT(std::sqrt(squares), 0.05 + 1e-6);
@@ -301,7 +301,7 @@ TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
   }
 }
 
-// A limit that the table of Pooled exceeds, so that tasks read only rows of it.
+// A limit that the table of Pooled() exceeds, so that tasks read only the rows that they need.
 constexpr int64_t kByRows = 100;
 
 TEST(Embedding, RowsOfATableOnServersTakeTheStepsOfTheWholeTable) {
@@ -316,7 +316,8 @@ TEST(Embedding, RowsOfATableOnServersTakeTheStepsOfTheWholeTable) {
   }
 }
 
-// Returns what may change rows that a batch lacks, or depends on more than a row.
+// Returns models with options that may change rows that a batch lacks, or that depend on more than
+// one row.
 std::vector<ModelDefinition> SpecialOptions() {
   optimizer::Optimizer adam = optimizer::Optimizer::Default(Kind::kAdam);
   std::vector<ModelDefinition> all = {Pooled(adam, true, "null", /*frozen=*/true)};
@@ -374,7 +375,7 @@ TEST(Embedding, RefusesIdsThatAreNoRowsOfATableOnServers) {
                             "embedding/embeddings: expected 0 to 39"));
 }
 
-// Returns the error of a step on a batch with this id.
+// Returns the status of a step on a batch that contains this id.
 Status StepWith(float id) {
   auto strategy = *MakeOneDevice({.task_type = "chief", .incarnation = 1},
                                  Options(Pooled(Optimizers()[0], true)));
@@ -400,7 +401,7 @@ TEST(Embedding, RefusesIdsThatAreNoRows) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Normalised ids have the mean 0, so that some are negative.
+// Normalised ids have mean 0, so some of them are negative and the step fails.
 TEST(Embedding, AStepThatFailsLeavesMovingStatistics) {
   ModelDefinition definition = Pooled(Optimizers()[0], true);
   const Json layers = *ParseJson(

@@ -31,7 +31,8 @@ std::string Hex(uint64_t value) {
   return text;
 }
 
-// "bucket 0: 52 bytes of float32, 2 contributions: dense_1/bias, dense_1/kernel".
+// Returns a line such as "bucket 0: 52 bytes of float32, 2 contributions: dense_1/bias,
+// dense_1/kernel".
 std::string BucketText(const ModelDefinition& definition, const BucketPlan& plan, size_t index) {
   const Bucket& bucket = plan.buckets[index];
   std::string names;
@@ -52,7 +53,7 @@ collectives::Call CallOf(const Bucket& bucket) {
           .reduction = collectives::Reduction::kSum};
 }
 
-// The bytes and frames that this task sends to a rank, and receives from it.
+// Returns a line with the bytes and frames that this task sends to a rank and receives from it.
 std::string LinkText(const collectives::Plan& plan, int peer, const std::string& name) {
   int64_t bytes[2] = {}, frames[2] = {};
   for (const collectives::Step& step : plan.steps) {

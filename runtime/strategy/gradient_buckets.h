@@ -24,7 +24,7 @@
 
 namespace tfjob::strategy {
 
-// Used by one thread, besides the one that it starts. A step allocates nothing.
+// Used by one thread, and by the thread that it starts. A step allocates nothing.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.
@@ -33,7 +33,7 @@ class GradientBuckets {
     double assign = 1;
   };
 
-  // For `variables` variables, and `totals` numbers that are summed with each step.
+  // `variables` is the number of variables; `totals` is how many numbers are summed in each step.
   GradientBuckets(BucketPlan plan, size_t variables, size_t totals);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
@@ -47,20 +47,20 @@ class GradientBuckets {
 
   // Begins a step. Requires a connection.
   void Begin(Weights weights);
-  // Adds this rank's contribution to variable v. Ignores a variable that has none.
+  // Adds this rank's contribution to variable v. Does nothing if the plan has no contribution to v.
   void Add(int v, std::span<const std::byte> value);
-  // Adds zeros for all contributions, instead of the calls of Add: this rank has no examples.
+  // Adds zeros for all contributions. Call it instead of Add if this rank has no examples.
   void AddZeros();
   // Waits until all ranks' contributions are reduced. Replaces `totals` with its sum over all
   // ranks. Returns the communicator's error; the contents are then undefined.
   Status Finish(std::span<double> totals);
-  // Ends the step instead of Finish: aborts the communicator with `why`.
+  // Gives up the step: aborts the communicator with `why`. Call it instead of Finish.
   void Abandon(const Status& why);
 
   // Returns the reduced contribution to variable v in the last step, or an empty span if there is
   // none. Valid until the next Begin, Connect or Disconnect.
   std::span<const std::byte> Reduced(int v) const;
-  // Returns memory in which the communicator exchanges without copies. May be used between steps.
+  // Returns memory that the communicator exchanges without copying. May be used between steps.
   std::span<std::byte> memory();
 
  private:
@@ -70,9 +70,9 @@ class GradientBuckets {
   void Work();
   void ReduceNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  BucketPlan plan_;  // with one more bucket, without items: the totals
+  BucketPlan plan_;  // has one more bucket, without items, for the totals
   const size_t totals_;
-  std::vector<int> item_of_variable_;  // -1: none
+  std::vector<int> item_of_variable_;  // -1 if none
   std::vector<size_t> bucket_of_item_;
   std::unique_ptr<collectives::Communicator::Memory> memory_;
   collectives::Communicator* communicator_ = nullptr;
@@ -81,7 +81,7 @@ class GradientBuckets {
   Mutex mutex_;
   CondVar work_, idle_;
   std::vector<size_t> missing_ ABSL_GUARDED_BY(mutex_);  // by bucket: contributions to wait for
-  size_t next_ ABSL_GUARDED_BY(mutex_);  // the bucket to reduce next; their number: none
+  size_t next_ ABSL_GUARDED_BY(mutex_);  // the bucket to reduce next; the number of buckets if none
   bool reducing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Status result_ ABSL_GUARDED_BY(mutex_);

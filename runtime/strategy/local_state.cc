@@ -8,12 +8,13 @@
 namespace tfjob::strategy {
 namespace {
 
-// The copies of variables that are in progress.
+// Begins copies of variables, and collects them so that they can be finished later.
 class Copies {
  public:
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
 
-  // Returns a tensor that holds the variable's value after Finisher()().
+  // Begins to copy the variable. The returned tensor holds its value once the function that
+  // Finisher returns has run.
   Tensor Begin(variables::Variable& variable) {
     Tensor value(variable.dtype(), variable.shape(), Buffer::Contents::kUndefined);
     const auto place = std::ranges::find(written_, &variable) - written_.begin();

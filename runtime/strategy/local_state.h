@@ -22,8 +22,8 @@ class LocalState {
   // Returns each variable, followed by its slots.
   const std::vector<std::vector<variables::Variable*>>& held() const { return held_; }
 
-  // Returns a snapshot whose tensors share the variables' memory, so that values can be put there
-  // directly (variables::Variable::Memory).
+  // Returns a snapshot whose tensors share the variables' memory, so that values can be written
+  // into it directly (variables::Variable::Memory).
   state::Snapshot Memory();
   // Fills variables and slots. The snapshot must fit (state::CheckFits).
   Status Load(const state::Snapshot& snapshot);

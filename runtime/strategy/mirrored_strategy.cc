@@ -23,8 +23,8 @@ constexpr Logger kMirroredLog("strategy");
 // need not begin at an address that kernels accept.
 class BatchPart {
  public:
-  // Returns the rows. The result is valid until the next call. Allocates memory only for a number
-  // of rows that it has not had before.
+  // Returns the rows. The result is valid until the next call. Allocates memory only if the number
+  // of rows is new.
   const data::Batch& Of(const data::Batch& batch, const collectives::Slice& rows) {
     data::Batch& part = parts_[rows.count];
     part.position = batch.position;
@@ -55,8 +55,8 @@ class BatchPart {
 
 // A device of this task. Only its thread uses it during a step.
 struct TaskDevice {
-  std::unique_ptr<ThreadPool> pool;  // null: the device computes on its thread alone
-  // The replica keeps the buckets in the communicator's memory, so it is destroyed first.
+  std::unique_ptr<ThreadPool> pool;  // null if the device computes on its thread alone
+  // The replica keeps its buckets in the communicator's memory, so the replica is destroyed first.
   std::unique_ptr<collectives::Communicator> communicator;
   std::unique_ptr<Replica> replica;
   BatchPart part;
@@ -131,7 +131,7 @@ class WithDevices : public Strategy {
     std::string ledger;
     if (drawn_ != global_step_)
       ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
-    // A device has no state if its update has failed. The others may be a step ahead of
+    // A device has no state if its update has failed. The other devices may be a step ahead of
     // global_step_.
     for (const TaskDevice& device : devices_) {
       if (Holds(device)) RETURN_IF_ERROR(device.replica->CheckState());
@@ -163,7 +163,7 @@ class WithDevices : public Strategy {
   }
 
   // Calls work(device) on the threads of all devices. Returns the error of the first device that
-  // has one. If an error aborts the step, all devices have the same one.
+  // has one. If an error aborts the step, all devices have the same error.
   template <typename Work>
   Status OnEveryDevice(const Work& work) {
     threads_.Run([&](int index) {

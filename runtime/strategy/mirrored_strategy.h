@@ -25,7 +25,7 @@ struct DevicesOptions {
   StrategyOptions common;
   VariableStorage storage = VariableStorage::kMirrored;
   int devices = 1;
-  int threads = 1;             // of all devices; each device has at least one
+  int threads = 1;             // of all devices together; each device has at least one
   int64_t bytes_per_pack = 0;  // see PlanBuckets
 };
 
@@ -33,7 +33,7 @@ struct DevicesOptions {
 // the device cannot be used (Replica::Create).
 StatusOr<std::unique_ptr<Strategy>> MakeWithDevices(DevicesOptions options);
 
-// Returns an error if other tasks of the cluster train, or if it has parameter servers.
+// Returns an error if other tasks of the cluster train, or if the cluster has parameter servers.
 Status CheckOneTask(config::StrategyKind kind, const cluster::TfConfig& tf_config);
 // Returns an error if the cluster has parameter servers.
 Status CheckNoServers(config::StrategyKind kind, const cluster::TfConfig& tf_config);

@@ -1,4 +1,4 @@
-// Tests training with several devices of one task against one device that takes the whole batch.
+// Compares training on several devices of one task with one device that takes the whole batch.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -220,7 +220,7 @@ TEST(Mirrored, NumbersThatAreNotFiniteEndTheRun) {
   EXPECT_TRUE(state::IsRunFailure(strategy->Step(Damaged(), totals).status()));
 }
 
-// A table of 4 rows; the last device reads row 9.
+// The table has 4 rows, and the last device reads row 9.
 TEST(Mirrored, AnErrorOfOneDeviceEndsTheStepOfAllAndChangesNothing) {
   const ModelDefinition definition = Define(
       R"([{"InputLayer": {"batch_shape": [null, 2], "dtype": "int32"}},

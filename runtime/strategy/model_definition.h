@@ -21,15 +21,15 @@ struct ModelDefinition {
   std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
   // The tables that programs do not contain: programs are fed the rows that a batch reads, and
-  // CreateVariables and LoadValues skip these variables. By index in `variables`, ascending. Empty
-  // unless a strategy has chosen some of SeparableTables.
+  // CreateVariables and LoadValues skip these variables. Contains indices in `variables`, in
+  // ascending order. Empty unless a strategy has chosen some of SeparableTables.
   std::vector<int> tables = {};
 };
 
 bool IsTable(const ModelDefinition& definition, size_t variable);
 
-// Returns the variables of more than `least_bytes` of which programs for `mode` need only rows, by
-// index, ascending.
+// Returns the variables that have more than `least_bytes` bytes and of which programs for `mode`
+// need only individual rows. The result contains their indices in ascending order.
 StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, model::Mode mode,
                                            int64_t least_bytes);
 

@@ -65,7 +65,7 @@ class ModelProgram {
   std::unique_ptr<TableRows> rows_;  // null if there are no tables
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  int step_ = -1, seed_ = -1;  // indices of the feeds; -1: the graph has no such feed
+  int step_ = -1, seed_ = -1;  // indices of the feeds; -1 if the graph has no such feed
   int loss_sum_ = -1;          // index of the fetch
   std::vector<int> metric_sums_;
   std::vector<int> contribution_of_variable_;  // index of the fetch, or -1

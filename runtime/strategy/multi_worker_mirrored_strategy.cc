@@ -25,7 +25,7 @@ class Announcements {
 
   // The announcement of one task.
   struct Own {
-    int64_t examples = 0;      // that it has for the step
+    int64_t examples = 0;      // of this task for the step
     bool ending = false;       // it was asked to end, and takes no further step
     bool others_join = false;  // tasks wait for the next generation; only the leader knows
   };
@@ -111,8 +111,7 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // A task that has taken its last step keeps its state until the leader has ended the job: if the
-  // leader is lost before it has saved the last state, its replacement takes over this task's
-  // state.
+  // leader is lost before it has saved the last state, the new leader takes over this task's state.
   Status Leave() override {
     Status left = OkStatus();
     while (!options_.leads && replica_->has_state() && left.ok()) left = Join();
@@ -124,7 +123,7 @@ class MultiWorkerMirrored : public Strategy {
 
   Status Withdraw() override {
     if (generation_.communicator != nullptr) {
-      // The group limits this exchange, because the process was asked to end.
+      // The group limits how long this exchange takes, because the process was asked to end.
       const Status told = announcements_.Exchange(*generation_.communicator, {.ending = true});
       if (told.ok()) EndGeneration();
     }
@@ -152,7 +151,7 @@ class MultiWorkerMirrored : public Strategy {
             .ranks = static_cast<int>(generation_.members.size())};
   }
 
-  // Joins a generation, after which this task has the state that all of its tasks have in common.
+  // Joins a generation. Afterwards, all tasks of the generation have the same state.
   Status Join() {
     while (true) {
       Drop();
@@ -234,7 +233,7 @@ class MultiWorkerMirrored : public Strategy {
     if (applied) ++global_step_;
     failures_ = 0;
     if (applied && global_step_ == options_.last_step) {
-      // A task that does not reach this point takes over the state of one that has.
+      // A task that does not reach this point takes over the state of a task that has.
       (void)generation_.communicator->Barrier();
     }
     StepOutcome outcome = Outcome();
@@ -380,7 +379,7 @@ Status CheckConfig(const config::StrategyConfig& config) {
   return OkStatus();
 }
 
-// Settings that do not change the result, but that must not differ between tasks.
+// Returns the settings that do not change the result, but must not differ between tasks.
 std::string LimitsOf(const config::StrategyConfig& config) {
   const bool shrinks = config.on_failure == config::OnFailure::kShrink;
   return StrCat("on failure: ", shrinks ? "shrink" : "wait",

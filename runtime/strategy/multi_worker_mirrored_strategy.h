@@ -26,14 +26,14 @@ struct MultiWorkerMirroredOptions {
   // leader calls provide_state.
   StrategyOptions common;
   std::unique_ptr<collectives::Group> group;
-  ps::TaskId leader;           // of the group
+  ps::TaskId leader;           // the group's leader
   bool leads = false;          // this task is the leader
   int64_t global_batch = 0;    // examples of all tasks in a usual step
   int64_t bytes_per_pack = 0;  // see PlanBuckets
-  // Must be equal in all tasks. The group's communicators follow it.
+  // The transport that the group's communicators use. Must be equal in all tasks.
   config::CollectiveTransport transport = config::CollectiveTransport::kAuto;
-  // The step after which the tasks stop; 0: unknown. If it is known, no task abandons that step
-  // because another one has already finished it.
+  // The step after which the tasks stop; 0 if unknown. If it is known, the tasks wait for each
+  // other after that step, so that no task abandons it because another one has already finished it.
   int64_t last_step = 0;
   // Further settings that must be equal in all tasks; see TrainingTask.
   std::string agreement;

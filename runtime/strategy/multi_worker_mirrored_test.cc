@@ -1,4 +1,4 @@
-// Tests the strategy with tasks that are threads, and with faults between any two operations.
+// Tests the strategy with threads as tasks, and injects faults between any two operations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -147,9 +147,9 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);
   const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps, kBad)[0];
-  // 15 operations share the state, and each of the 4 batches takes 3: announcements, gradients,
-  // totals. A barrier follows the last step. If only the worker lacks the totals of the last step,
-  // the leader has the last state and ends the job.
+  // Sharing the state takes 15 operations, and each of the 4 batches takes 3: announcements,
+  // gradients, totals. A barrier follows the last step. If only the worker lacks the totals of the
+  // last step, the leader has the last state and ends the job.
   constexpr int64_t kLastTotals = 27;
   for (int64_t operation = 1; operation <= kLastTotals + 1; ++operation) {
     for (int on = 0; on < 2; ++on) {

@@ -20,8 +20,8 @@ namespace tfjob::strategy {
 // damaged rather than the data, so the run would never end.
 inline constexpr int kMaxSkippedInARow = 100;
 
-// Owned by one thread. Allocates only for an error, or to copy variables from a device that is not
-// immediate.
+// Owned by one thread. Allocates memory only to report an error, or to copy variables from a device
+// that is not immediate.
 class NumberCheck {
  public:
   // `task` begins the error message, as in "worker 1"; it may be empty. `variables`, and `pool`
@@ -53,7 +53,7 @@ class NumberCheck {
   // (the loss, then the variables in the model's order), if the run must end. `step` is the step in
   // progress, counted from 1.
   StatusOr<bool> Verdict(double loss, int64_t step);
-  // The number of batches that were skipped since the last one that was not.
+  // Returns how many of the latest batches were skipped in a row.
   int skipped_in_a_row() const { return skipped_in_a_row_; }
   void GoOnFrom(int skipped_in_a_row) { skipped_in_a_row_ = skipped_in_a_row; }
 

@@ -113,7 +113,7 @@ class OneDevice : public Strategy {
   NumberCheck check_;
   ProgramCache programs_;
   ModelProgram* training_ = nullptr;  // the program for the usual batch size
-  std::unique_ptr<Updates> updates_;  // null: the programs update the variables themselves
+  std::unique_ptr<Updates> updates_;  // null if the programs update the variables themselves
   std::optional<LocalState> state_;   // set by Create
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // the number of batches, including skipped ones

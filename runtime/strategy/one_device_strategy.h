@@ -1,5 +1,6 @@
-// Creates the strategy that trains on one device and keeps all variables in this process. The graph
-// itself applies the optimizer.
+// Creates the strategy that trains on one device and keeps all variables in this process. The
+// training graph itself applies the optimizer, unless batches may be skipped (OnNonFinite in
+// training_config.h).
 #pragma once
 
 #include <memory>

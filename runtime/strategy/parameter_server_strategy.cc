@@ -85,8 +85,8 @@ class ParameterServerStrategy : public Strategy {
  private:
   Status BeginStep() { return client_->BeginStep(contributions_, values_, drawn_ + 1, indices_); }
 
-  // Reads the rows of the batch. Returns false if the values of this task are of a state that was
-  // replaced.
+  // Reads the rows of the batch. Returns false if this task's values belong to a state that has
+  // been replaced.
   StatusOr<bool> PullRows(ModelProgram& program) {
     if (options_.definition.tables.empty()) return true;
     rows_.clear();
@@ -98,7 +98,7 @@ class ParameterServerStrategy : public Strategy {
     return client_->PullRows(rows_, row_values_);
   }
 
-  // Reads the values of the state that has replaced theirs. The batch is drawn again.
+  // Reads all values again, because their state has been replaced. The batch is then drawn again.
   StatusOr<StepOutcome> ReadAgain() {
     RETURN_IF_ERROR(BeginStep());
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
@@ -115,7 +115,7 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  // The batch counts as drawn, which the next contribution reports.
+  // The batch counts as drawn. The next contribution reports this.
   StepOutcome Skipped() {
     return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
   }
@@ -133,16 +133,16 @@ class ParameterServerStrategy : public Strategy {
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
-  // Gradients are sent while the backward pass runs, unless it is known only afterwards whether
-  // they may be sent, because they must be finite or not too stale.
+  // Whether gradients are sent while the backward pass runs. They are not if they must be finite or
+  // not too stale, because only afterwards is it known whether they may be sent.
   const bool sends_early_;
   ProgramCache programs_;
-  std::vector<variables::Variable*> variables_;  // null: a table
+  std::vector<variables::Variable*> variables_;  // null for a table
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;               // views of received_
   std::vector<std::span<const std::byte>> contributions_;  // of the current step
-  std::vector<std::span<const int64_t>> indices_;          // of those that are rows
-  std::vector<std::span<const int64_t>> rows_;             // of tables, that the batch reads
+  std::vector<std::span<const int64_t>> indices_;          // of gradients by rows
+  std::vector<std::span<const int64_t>> rows_;             // table rows that the batch reads
   std::vector<std::span<std::byte>> row_values_;
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;

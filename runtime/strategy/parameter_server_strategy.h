@@ -32,7 +32,7 @@ struct ParameterServerOptions {
   rpc::Identity identity;            // identity of this task
   bool chief = false;
   // Tables (SeparableTables) with more bytes than this stay on the servers, and tasks read only the
-  // rows that a batch needs. 0: every task has a copy of every table.
+  // rows that a batch needs. If 0, every task has a copy of every table.
   int64_t table_bytes = 0;
   std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;
@@ -41,8 +41,8 @@ struct ParameterServerOptions {
   std::function<bool()> stop_requested;
   Duration stop_patience{5s};           // see ps::ClientOptions
   std::function<void()> on_late_step;   // see ps::ClientOptions
-  Duration patience{0};                 // the longest wait for other tasks; 0: no limit
-  rpc::Connector* connector = nullptr;  // null: gRPC
+  Duration patience{0};                 // the longest wait for other tasks; 0 for no limit
+  rpc::Connector* connector = nullptr;  // null for gRPC
   rpc::Credentials credentials;
 };
 

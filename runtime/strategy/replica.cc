@@ -14,7 +14,8 @@ namespace {
 // How much of a variable is broadcast at once.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
-// Gradients are reduced before they are clipped, and all of them are dense.
+// Changes the options so that gradients are dense, and are clipped only after they have been
+// reduced.
 StrategyOptions WithDenseGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.gradient_rows = false;
@@ -24,14 +25,15 @@ StrategyOptions WithDenseGradients(StrategyOptions options) {
   return options;
 }
 
-// The FNV-1a hash, which is the same on every machine.
+// Returns the FNV-1a hash, which is the same on every machine.
 uint64_t Fnv1a(std::string_view text) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return hash;
 }
 
-// Returns the count that another rank has sent as a floating-point number; 0 if it is impossible.
+// Returns the count that another rank has sent as a floating-point number; 0 if the number is not a
+// valid count.
 int64_t CountOf(double number, int64_t most) {
   return number >= 0 && number <= static_cast<double>(most) ? static_cast<int64_t>(number) : 0;
 }
@@ -98,7 +100,8 @@ Status Replica::CheckModel() const {
   return OkStatus();
 }
 
-// All ranks compile the same graph, except for the batch size and the replica.
+// Returns a digest of the training graph, leaving out the batch size and the replica, in which
+// ranks may differ.
 StatusOr<uint64_t> Replica::GraphDigest() const {
   ModelDefinition common = options_.definition;
   common.build.replica = 0;
@@ -218,7 +221,7 @@ Status Replica::Broadcast(collectives::Communicator& communicator, int root, boo
   if (receive) has_state_ = false;
   RETURN_IF_ERROR(BroadcastVariables(communicator, root, receive));
   RETURN_IF_ERROR(BroadcastCounters(communicator, root, receive));
-  // The values have passed through the buckets, whose padding is zero.
+  // The broadcast has overwritten the buckets, whose padding must be zero.
   std::ranges::fill(buckets_->memory(), std::byte{0});
   if (receive) has_state_ = true;
   return OkStatus();

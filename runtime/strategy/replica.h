@@ -45,7 +45,7 @@ class Replica {
   static StatusOr<std::unique_ptr<Replica>> CreateReader(StrategyOptions options,
                                                          int64_t bytes_per_pack, Replica& owner);
 
-  // Describes what must be equal on all ranks: lines of the form "NAME: VALUE".
+  // Returns a description of what must be equal on all ranks, in lines of the form "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
 
   // All ranks of the communicator must call it. Replaces an earlier connection. The communicator
@@ -53,8 +53,8 @@ class Replica {
   Status Connect(collectives::Communicator& communicator);
   void Disconnect() { buckets_->Disconnect(); }
 
-  // The next three carry out a step. Nothing is written to the variables before Apply. After an
-  // error, the step may be repeated with another communicator.
+  // The next three functions carry out a step. Nothing is written to the variables before Apply.
+  // After an error, the step may be repeated with another communicator.
   //
   // Computes the contributions of this rank's part of the batch, which may be empty. The exchange
   // begins while they are computed. `step` is the number of updates before this one. If the program
@@ -82,7 +82,7 @@ class Replica {
   // skipped in a row. A rank takes the state over if `receive` is set; otherwise its state must
   // already equal that of `root`. After an error, a receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
-  // Adds the loss and the metrics of all ranks in the last applied step, as Apply has done.
+  // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.
   void AddLastTotals(MetricTotals& totals) const { AddTotals(last_words_, totals); }
 
  private:
@@ -97,18 +97,18 @@ class Replica {
   Status BroadcastCounters(collectives::Communicator& communicator, int root, bool receive);
   static void AddTotals(const std::vector<double>& words, MetricTotals& totals);
 
-  const optimizer::Clipping clipping_;  // of the reduced gradients
+  const optimizer::Clipping clipping_;  // of reduced gradients
   const StrategyOptions options_;
   variables::VariableStore own_store_;
-  variables::VariableStore& store_;  // with the variables: own_store_, or that of the owner
+  variables::VariableStore& store_;  // contains the variables: own_store_, or the owner's store
   NumberCheck check_;
   ProgramCache programs_;
   std::string agreement_;
   std::unique_ptr<Updates> updates_;
   std::optional<LocalState> state_;
   std::unique_ptr<GradientBuckets> buckets_;
-  const ModelProgram* program_ = nullptr;  // of the step in progress; null: no examples
-  MetricTotals own_;                       // of this rank's part
+  const ModelProgram* program_ = nullptr;  // for the step in progress; null if it has no examples
+  MetricTotals own_;                       // for this rank's part of the batch
   // The number of examples, the sum of the losses, and the sums of the metrics, over all ranks: for
   // the step in progress, and for the last one that was applied.
   std::vector<double> words_, last_words_;

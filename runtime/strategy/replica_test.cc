@@ -1,4 +1,4 @@
-// Tests replicas whose ranks are threads against one device that takes the whole global batch.
+// Compares replicas, whose ranks are threads, with one device that takes the whole global batch.
 #include "runtime/strategy/replica.h"
 
 #include <gtest/gtest.h>
@@ -192,7 +192,7 @@ TEST(Replica, AllRanksHoldTheSameBits) {
   EXPECT_EQ(values[0], values[2]);
 }
 
-// A moving mean starts at 0 and becomes momentum 0 + (1 - momentum) mean of the batch.
+// A moving mean starts at 0 and becomes momentum · 0 + (1 - momentum) · (mean of the batch).
 TEST(Replica, AveragesMovingStatisticsOverRanksWithExamples) {
   const ModelDefinition definition =
       Define(R"([{"BatchNormalization": {"momentum": 0.5}}, {"Dense": {"units": 1}}])", 2);
@@ -262,7 +262,7 @@ TEST(Replica, ThePaddingOfBucketsIsZeroAfterABroadcast) {
   ASSERT_EQ(Step(*replica, {2}, 0, 1, totals), OkStatus());
 }
 
-// A rank that takes over a state continues the other rank's count.
+// A rank that takes over a state also takes over that rank's count, and continues it.
 TEST(Replica, BroadcastsHowManyBatchesWereSkippedInARow) {
   const ModelDefinition definition = Define(kTwoLayers, 2);
   OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {

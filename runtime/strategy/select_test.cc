@@ -45,7 +45,7 @@ struct Case {
   StrategyKind wanted;
   const char* cluster;
   const char* task_type;
-  StrategyKind selected;  // kAuto: refused with `code` and `message`
+  StrategyKind selected;  // kAuto if refused with `code` and `message`
   StatusCode code = StatusCode::kOk;
   const char* message = "";
 };

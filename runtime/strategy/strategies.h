@@ -54,9 +54,9 @@ struct StrategyEntry {
   // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
   // Creates the endpoint that connects this task to the other tasks of its group. Reads the first
-  // four fields of the task. Null: the tasks of this strategy form no group.
+  // four fields of the task. Null if the tasks of this strategy form no group.
   std::unique_ptr<collectives::Endpoint> (*make_endpoint)(const TrainingTask&) = nullptr;
-  // Each task contributes a part of every batch (data::PipelineOptions::global_batch).
+  // True if each task contributes a part of every batch (data::PipelineOptions::global_batch).
   bool global_batches = false;
 };
 

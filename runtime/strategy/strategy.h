@@ -28,12 +28,13 @@ struct StepOutcome {
   bool dropped = false;  // the gradient was not applied: it was too late for its step, or too stale
   bool rolled_back = false;  // the variables have been reset to a checkpoint since the last outcome
   bool skipped = false;      // the batch was skipped because its numbers are not finite
-  // The number of this task's batches that the variables count as drawn. If the task has drawn more
-  // batches, the batches after this position must be drawn again, because the variables were rolled
-  // back, or because a gradient was dropped and no other task replaces it.
+  // The number of this task's batches that count as drawn in the present state of the variables. If
+  // the task has drawn more batches, the batches after this position must be drawn again, because
+  // the variables were rolled back, or because a gradient was dropped and no other task replaces
+  // it.
   int64_t drawn = 0;
-  // If tasks make batches together: which part of each this task takes from the next batch on, as
-  // in data::PartOf. 0 ranks: the part never changes.
+  // If tasks make batches together, the part that this task takes of each batch from the next one
+  // on, as in data::PartOf. If `ranks` is 0, the part never changes.
   int rank = 0, ranks = 0;
 };
 
@@ -58,7 +59,7 @@ class Strategy {
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
   // Announces that this task takes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
-  // Leaves because the task was asked to end. If the chief is another task, it then saves a
+  // Leaves because the task was asked to end. If another task is the chief, the chief then saves a
   // checkpoint.
   virtual Status Withdraw() { return Leave(); }
   // Returns whether other tasks may still change the variables when this task has made the last
@@ -71,7 +72,8 @@ class Strategy {
   // to every task, and exit with it once the chief has also called this.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
-  // Says what the others do about a stuck task (state::PeerHealth::kStuck), for users.
+  // Returns a clause that says what the other tasks do about a stuck task
+  // (state::PeerHealth::kStuck), for users.
   virtual std::string_view AboutStuckTasks() const {
     return "no longer waited for; others compute what is missing";
   }

@@ -1,6 +1,6 @@
-// Tests both strategies on a small model. Training on one device must reduce the error. Training
-// with a single worker and parameter servers (in this process) must yield the same variables, up to
-// rounding.
+// Tests the strategies one_device and parameter_server on a small model. Training on one device
+// must reduce the error. Training with a single worker and parameter servers (in this process) must
+// yield the same variables, up to rounding.
 #include "runtime/strategy/strategy.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,8 @@ TEST(OneDevice, TakesValuesThatArePutIntoTheVariables) {
   EXPECT_EQ(snapshot.variables[0].slots[1].data<float>()[1], 0.5f);
 }
 
-// A normalisation layer, whose moving statistics no optimizer changes, and a frozen layer.
+// Returns a model with a normalisation layer, whose moving statistics no optimizer changes, and a
+// frozen layer.
 ModelDefinition Normalised() {
   ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
   const Json layers = *ParseJson(
@@ -155,7 +156,7 @@ std::vector<float> MeansOf(const Tensor& features) {
   return means;
 }
 
-// Runs two steps and checks the moving mean by hand.
+// Runs two steps, and compares the moving mean with one that is computed here.
 void ExpectMovingMean(const ModelDefinition& definition, Strategy& strategy) {
   ASSERT_TRUE(strategy.Start().ok());
   const std::vector<float> frozen = ValueOf(definition, *strategy.TakeSnapshot(), "dense/kernel");
@@ -186,7 +187,7 @@ TEST(OneDevice, AssignsMovingStatisticsAndLeavesFrozenLayers) {
   }
 }
 
-// Batches whose loss is infinite.
+// Returns batches whose loss is infinite.
 std::unique_ptr<data::Pipeline> BadBatches() {
   auto dataset = std::make_shared<const data::Dataset>(
       *data::MakeLinear({.weights = {1e30, -1e30}, .bias = 0.5, .noise = 0, .examples = 60}));
@@ -302,7 +303,7 @@ TEST(OneDevice, GoesOnBehindTheBatchesThatItHasSkipped) {
   EXPECT_EQ(restored->Step(*Batches()->Next(), totals)->drawn, 23);
   EXPECT_EQ(restored->TakeSnapshot()->ledger, "-3 chief 0 0 23\n");
 
-  // Ledgers that do not record the position of a single task.
+  // These ledgers do not record a valid position of exactly one task.
   for (const char* other :
        {"-3 chief 0 0 30\n-3 worker 0 0 30\n", "-3 chief 0 0 -1\n",
         "-3 chief 0 0 1152921504606846977\n", "7 chief 0 1 30\n", "who\nwhat"}) {

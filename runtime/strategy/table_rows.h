@@ -25,24 +25,24 @@ class TableRows {
                                                       const exec::Device& device);
 
   // Finds the rows that the batch reads. `step` and `seed` are those of the run. Returns
-  // InvalidArgument, with the same message as Gather, for the number of a row that the table does
-  // not have. Allocates nothing.
+  // InvalidArgument, with the same message as Gather, if a row number is outside the table.
+  // Allocates nothing.
   Status Find(const data::Batch& batch, int64_t step, int64_t seed);
 
   // Returns the numbers of the rows of variable `v` that Find has found: distinct and ascending,
   // followed by -1. Empty if the variable is not a table. The length and the address stay the same.
   std::span<const int64_t> Indices(int v) const;
-  // Returns the memory of the values of these rows, which the caller fills before the run.
+  // Returns the memory for the values of these rows. The caller fills it before the run.
   std::span<std::byte> Values(int v);
 
-  // Feeds to a program the values, and the position of each row in them. Their addresses stay the
+  // Feeds the values, and the position of each row in them, to a program. Their addresses stay the
   // same.
   void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
 
  private:
   struct Lookup {
     std::string op;
-    int ids = -1;  // the fetch of program_
+    int ids = -1;  // index of the fetch of program_
     std::string places_feed;
     Tensor places;  // int64
   };
@@ -65,7 +65,7 @@ class TableRows {
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
   std::vector<Table> tables_;
-  std::vector<int> table_of_variable_;  // -1: none
+  std::vector<int> table_of_variable_;  // -1 if none
   int64_t step_ = 0, seed_ = 0;
 };
 

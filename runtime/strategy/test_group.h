@@ -130,8 +130,8 @@ class MeetingCommunicator : public collectives::Communicator {
   const Status allocation_;
 };
 
-// The tasks of a job, whose ranks are threads. All of them belong to every generation, except those
-// that have left or are lost; these belong to no generation until they join again.
+// The tasks of a job, each of which is a thread. All of them belong to every generation, except
+// those that have left or are lost; these belong to no generation until they join again.
 class TestJob {
  public:
   // `fault_of(g)` is the fault of generation g, counted from 1.
@@ -139,7 +139,7 @@ class TestJob {
       : fault_of_(std::move(fault_of)), tasks_(static_cast<size_t>(tasks)) {}
 
   std::unique_ptr<collectives::Group> GroupOf(int task);
-  // The others continue without the task until it joins again.
+  // The other tasks continue without this task until it joins again.
   void Lose(int task) {
     MutexLock lock(mutex_);
     tasks_[static_cast<size_t>(task)].lost = true;
@@ -179,7 +179,7 @@ class TestJob {
   void FormIfAllJoin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (std::ranges::any_of(tasks_, [](const Task& t) { return t.joining; }) && AllJoin()) Form();
   }
-  // Orders states: the newest is the greatest.
+  // Returns a key that orders states: the newest state has the greatest key.
   static std::pair<int64_t, int64_t> Age(const Task& task) {
     const collectives::Joining& brings = task.brings;
     return {brings.step < 0 ? -1 : brings.state_generation, brings.step};

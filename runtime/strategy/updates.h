@@ -21,7 +21,7 @@ class Updates {
   // A contribution to a variable, as ModelProgram returns it. Must not change during Run.
   struct Input {
     std::span<const std::byte> value;
-    std::span<const int64_t> indices = {};  // of the rows of a gradient by rows
+    std::span<const int64_t> indices = {};  // row indices, for a gradient by rows
   };
 
   // Compiles the updates for the contributions of the training graph that `definition` describes.
@@ -43,8 +43,8 @@ class Updates {
 
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
-  std::vector<int> feed_of_variable_;     // -1: the variable does not change
-  std::vector<int> indices_of_variable_;  // -1: the variable has no gradient by rows
+  std::vector<int> feed_of_variable_;     // -1 if the variable does not change
+  std::vector<int> indices_of_variable_;  // -1 if the variable has no gradient by rows
   int64_t step_ = 0;
 };
 

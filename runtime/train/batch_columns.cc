@@ -18,7 +18,7 @@ StatusOr<const data::Array*> FindArray(const data::Dataset& dataset, Split split
                          "data of the formats npz and synthetic");
 }
 
-// Returns InvalidArgument if an input has the same name as another feed of a graph.
+// Returns InvalidArgument if an input has the same name as another of the graph's feeds.
 Status CheckInputName(const std::string& name) {
   for (const std::string_view reserved :
        {model::kLabels, model::kSampleWeights, model::kStep, model::kSeed}) {
@@ -30,7 +30,7 @@ Status CheckInputName(const std::string& name) {
   return OkStatus();
 }
 
-// Returns InvalidArgument if the labels are classes, but the output has no axis of classes.
+// Returns InvalidArgument if the labels are classes, but the output has no axis for the classes.
 Status CheckClasses(const config::TrainingConfig& config, const std::string& name,
                     const Shape& output) {
   if (output.rank() > 0 || config::ResolvedLabels(config) == config::LabelKind::kValue)

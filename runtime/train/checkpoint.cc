@@ -16,8 +16,8 @@ constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
 constexpr char kOptimizer[] = "tfjob/optimizer";
 
-// Limits on what a checkpoint from someone else can make this process read and pass on. A ledger
-// has some 40 bytes per shard and task.
+// Limits on how much an untrusted checkpoint can make this process read and send. A ledger has some
+// 40 bytes per shard and task.
 constexpr int64_t kMaxLedgerBytes = 256 << 20;
 constexpr int64_t kMaxRecordBytes = 4096;
 

@@ -27,20 +27,21 @@ class ThreadPool;
 namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
-// oldest ones beyond `keep` (0: keeps all).
+// oldest checkpoints beyond `keep` (0 keeps all).
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem());
 
 // The resources that a load may use.
 struct LoadOptions {
-  // The values are read into the memory of these tensors, and the returned snapshot consists of
-  // them. Must fit the model. After an error, their content is undefined. Null: the values are read
-  // into new tensors.
+  // If set, the values are read into the memory of this snapshot's tensors, and the returned
+  // snapshot consists of these tensors. They must fit the model, and their content is undefined
+  // after an error. If null, the values are read into new tensors.
   const state::Snapshot* into = nullptr;
-  ThreadPool* pool = nullptr;  // its threads read, too
-  // If set, the values of these variables, ascending, stay in the file, and are returned here in
-  // the same order. The snapshot then has neither values nor slots of them. `into` must be null.
+  ThreadPool* pool = nullptr;  // if set, its threads also read
+  // If set, the values of `variables` (indices in ascending order) stay in the file, and `values`
+  // receives references to them in the same order. The snapshot then contains neither values nor
+  // slots of these variables. `into` must be null.
   struct Stored {
     std::vector<int> variables;
     std::vector<io::StoredTensor> values;
@@ -50,8 +51,8 @@ struct LoadOptions {
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
 // missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
-// the message names the variable or slot. A slot gets its initial value if it is missing, or if the
-// checkpoint's optimizer had other options that gave the slot another meaning.
+// the message names the variable or slot. A slot gets its initial value if it is missing, or if it
+// had another meaning under the options of the checkpoint's optimizer.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training,
                                          const LoadOptions& options = {});

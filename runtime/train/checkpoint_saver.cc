@@ -29,8 +29,8 @@ struct CheckpointSaver::Shared {
     schedule.OnBegin(snapshot.global_step(), clock->Monotonic());
     Hand(std::move(snapshot), false);
   }
-  // Starts what the actions request. Returns the actions that contain the result, or the time of
-  // the next check.
+  // Starts the write that the actions request, if any. Returns actions that contain the result, or
+  // the time of the next check.
   SaveActions Obey(SaveActions actions, const state::Snapshot& last)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Log(actions);
@@ -63,8 +63,8 @@ struct CheckpointSaver::Shared {
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver no longer exists: use nothing of its
-                                                  // owner
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver no longer exists; objects of its
+                                                  // owner must not be used
 };
 
 CheckpointSaver::CheckpointSaver(SaverOptions options, Clock& clock)

@@ -182,7 +182,8 @@ TEST_F(CheckpointSaverTest, AHangingDiskStopsNobodyAndItsStateIsAtHand) {
   EXPECT_TRUE(saver.Due(31));
 }
 
-// A stop must not skip the save because another state is being written.
+// If another state is being written when the task is asked to stop, the last step must still be
+// saved.
 TEST_F(CheckpointSaverTest, BeforeExitTheLastStepIsSavedAfterTheOneThatIsBeingWritten) {
   CheckpointSaver saver(Options({.every_steps = 10}), clock_);
   disk_.Hang(true);

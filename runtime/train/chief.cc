@@ -16,15 +16,16 @@
 namespace tfjob::train {
 namespace {
 
-// How long the chief waits at the end of the job: for the workers to leave, for an evaluator that
-// does not answer, and for an evaluator that answers.
+// How long the chief waits, at the end of the job, for the workers to leave, for an evaluator that
+// does not answer, and for one that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
-// How long to put off the save that is due when workers were asked to end. If the whole job ends,
-// the chief is asked to end within this time and saves once, instead of waiting for the write of an
-// earlier step first. Nothing is lost meanwhile, because the servers keep running.
+// How long to put off the save that becomes due because workers were asked to end. If the whole job
+// is ending, the chief itself is asked to end within this time. It then saves only once, rather
+// than first waiting for the write of an earlier step. Nothing is lost meanwhile, because the
+// servers keep running.
 constexpr Duration kAfterWorkersEnd = 1s;
 
 // How often the chief asks whether the evaluator is done.
@@ -196,8 +197,8 @@ Status Chief::OnStop() {
   const int64_t step = trainer_.global_step();
   if (!saver_.enabled() || saver_.saved_step() == step) return OkStatus();
   StatusOr<state::Snapshot> last = StateOf(step);
-  // Servers that were asked to end are gone after the last copy (OnOthersEnding). No step has
-  // followed that copy.
+  // Servers that were asked to end may be gone. In that case, OnOthersEnding has copied their
+  // state, and no step has followed that copy.
   if (!last.ok() && saver_.saved_step().value_or(-1) >= step) return OkStatus();
   if (!last.ok()) {
     std::optional<state::Snapshot> copied = saver_.InFlight();
@@ -293,8 +294,8 @@ Status Chief::EvaluateHere() {
   return OkStatus();
 }
 
-// The evaluator reports that it is done on its port and with a mark in its folder. Either is
-// enough: its disk may be full, or it may have ended already.
+// The evaluator reports both on its port and with a mark in its folder that it is done. Either
+// report is enough, because its disk may be full, or it may already have ended.
 bool Chief::EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard) {
   const StatusOr<std::optional<int64_t>> marked =
       FinishedStep(context_.config().model_dir + "/eval", context_.run());

@@ -54,8 +54,8 @@ class Chief : public StepObserver {
   Status SaveIfDue(int64_t step);
   // Requires the save that OnOthersEnding put off, once it is due.
   void RequirePutOffSave();
-  // Returns a copy of the state. If the state that is being written is of this step, returns that
-  // one.
+  // Returns the state that is being written if it is of `step`, and otherwise a new copy of the
+  // state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();
@@ -69,7 +69,7 @@ class Chief : public StepObserver {
   std::unique_ptr<Evaluation> evaluation_;    // null unless Evaluates()
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
-  std::optional<Duration> save_at_;  // a save for tasks that were asked to end
+  std::optional<Duration> save_at_;  // when to save because workers were asked to end
   state::Snapshot last_;             // set by SaveLast
 };
 

@@ -34,7 +34,7 @@ Status TakeObjective(Json compiled, config::TrainingConfig& config) {
 Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   ASSIGN_OR_RETURN(Json keys, keras::OptimizerKeys(compiled));
   const config::OptimizerConfig& given = config.optimizer;
-  // A learning rate in the training file replaces the file's schedule, too.
+  // A learning rate in the training file also replaces the schedule in model.file.
   if (given.learning_rate || !given.learning_rate_schedule.name.empty())
     keys.erase("learning_rate_schedule");
   // This schedule takes every rate from its own values.
@@ -49,7 +49,7 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   return OkStatus();
 }
 
-// Returns the optimizer whose state a file contains: the one that it states, or else `otherwise`.
+// Returns the optimizer whose state a file contains: the one that it names, or else `otherwise`.
 StatusOr<optimizer::Optimizer> OptimizerIn(const std::optional<Json>& compiled,
                                            const optimizer::Optimizer& otherwise) {
   if (!compiled) return otherwise;
@@ -70,7 +70,7 @@ StatusOr<keras::OptimizerState> ReadState(const std::string& path,
   RETURN_IF_ERROR(Annotate(optimizer.status(), path));
   if (!compiled)
     return keras::ReadOptimizerState(path, definition.model, definition.variables, *optimizer);
-  // The file's own model knows which variables were trained.
+  // The file's own model shows which variables were trained.
   ASSIGN_OR_RETURN(const model::Model model, keras::ReadModelFile(path));
   ASSIGN_OR_RETURN(const auto variables, model::Variables(model, definition.build.features));
   return keras::ReadOptimizerState(path, model, variables, *optimizer);
@@ -92,7 +92,7 @@ Status TakeSlots(const std::map<std::string, Tensor>& stored, const state::Varia
   return OkStatus();
 }
 
-// Returns the prefix of a checkpoint that a run has written; "" if it is no such checkpoint.
+// Returns the prefix of a checkpoint that a run has written; "" if `weights` is no such checkpoint.
 StatusOr<std::string> OwnCheckpoint(const std::string& weights) {
   struct stat info{};
   std::string prefix = weights;

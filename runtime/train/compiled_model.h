@@ -22,9 +22,10 @@ struct ModelDefinition;
 
 namespace tfjob::train {
 
-// Returns the config with the settings that it leaves open and that model.file contains:
-//   the loss     if the config names none: loss, loss weights and, if it names none either, metrics
-//   the optimizer  if the config does not name it: the optimizer, with those hyper-parameters that
+// Returns the config, completed with settings from model.file:
+//   loss         if the config names no loss: the loss, the loss weights and, if the config names
+//                no metrics, the metrics
+//   optimizer    if the config names no optimizer: the optimizer, with those hyper-parameters that
 //                the config does not set. Its state is continued (model.optimizer_state) if
 //                model.weights is the same file
 // If neither names an optimizer, it becomes SGD. Reads model.file only if a setting is open. Error
@@ -32,9 +33,10 @@ namespace tfjob::train {
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
 // Replaces the slots and the step of the snapshot with those of Keras' optimizer in the file.
-// `given` are the variables whose values come from a file; the slots of the others keep their
-// initial values, and so do slots that the file's optimizer lacks. Returns InvalidArgument if the
-// file has no state, or that of an optimizer of another kind or of another model.
+// `given` are the variables whose values come from a file; the slots of all other variables keep
+// their initial values, and so do slots that the file's optimizer lacks. Returns InvalidArgument if
+// the file has no optimizer state, or if its state belongs to another kind of optimizer or to
+// another model.
 Status TakeOptimizerState(const std::string& path, const strategy::ModelDefinition& definition,
                           std::span<const size_t> given, state::Snapshot& snapshot);
 
@@ -42,7 +44,7 @@ Status TakeOptimizerState(const std::string& path, const strategy::ModelDefiniti
 struct CompiledRun {
   std::shared_ptr<const Json> compile_config;
   optimizer::Optimizer optimizer;
-  std::optional<keras::OptimizerState> state;  // nullopt: the weights are not from a checkpoint
+  std::optional<keras::OptimizerState> state;  // nullopt if the weights are not from a checkpoint
 };
 
 // `weights` is a folder with checkpoints, the prefix of a checkpoint, or another file of weights.

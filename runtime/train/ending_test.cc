@@ -124,7 +124,8 @@ TEST_P(EndingTest, AServerLeavesItsStateWithTheChiefAndTheJobGoesOnFromThere) {
     EXPECT_EQ(The(task).End().code(), StatusCode::kCancelled);
     ASSERT_TRUE(Eventually([&] { return LastCheckpoint() >= asked; })) << LastCheckpoint();
     const int64_t saved = LastCheckpoint();
-    // In asynchronous mode, ps 0 may count steps between the copies of its state and of ps 1's.
+    // In asynchronous mode, ps 0 may count steps between the copy of its own state and the copy of
+    // ps 1's.
     if (task == kPs1 && GetParam() == std::string("sync"))
       EXPECT_EQ(The(kPs0).Step(), saved) << "a step was taken after the last copy";
     Start(task);

@@ -13,8 +13,8 @@
 namespace tfjob::train {
 namespace {
 
-// The variables of the model have the shapes that the training data need. Lengths that do not
-// matter to them may differ.
+// Checks that the variables have the same shapes for the evaluation data as for the training data.
+// Lengths in the data that do not affect these shapes may differ.
 Status ExpectEqualVariables(const model::Model& model,
                             const std::vector<graph::TensorType>& training,
                             const std::vector<graph::TensorType>& evaluation) {
@@ -54,7 +54,7 @@ struct Evaluation::State {
         programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
 
   const strategy::ModelDefinition definition;
-  const int64_t max_batches;  // 0: all
+  const int64_t max_batches;  // 0 for all
   variables::VariableStore store;
   strategy::ProgramCache programs;
   std::unique_ptr<data::Pipeline> pipeline;

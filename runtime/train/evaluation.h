@@ -44,9 +44,10 @@ class Evaluation {
 
   ~Evaluation();
 
-  // Returns the loss and metrics of the model with the snapshot's values. Reads only the rows of
-  // tables that a batch needs: from the snapshot or, if `stored` is not empty, from these values,
-  // one per table. Returns Cancelled if `stop` is requested, and the errors of reading `stored`.
+  // Returns the loss and metrics of the model with the snapshot's values. Reads only those rows of
+  // a table that a batch needs, from the snapshot or, if `stored` is not empty, from `stored`,
+  // which then has one element per table. Returns Cancelled if `stop` is requested, and the errors
+  // of reading `stored`.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});
   // Returns the indices of the variables that are tables (strategy.table_bytes), in ascending

@@ -102,7 +102,7 @@ class Evaluator {
   }
 
   // Makes NextCheckpoint return the damaged checkpoint once more: it has turned out to be the last
-  // one.
+  // checkpoint.
   void Retry() {
     evaluated_ = *damaged_ - 1;
     damaged_.reset();

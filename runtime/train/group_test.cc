@@ -21,8 +21,8 @@ class GroupTest : public testing::Test, public TestCluster {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
 
-  // 50 examples: with 24 per step, the last batch of an epoch has 2, and one of the three tasks
-  // gets none of them.
+  // There are 50 examples and 24 per step, so the last batch of an epoch has only 2, and one of the
+  // three tasks gets none of them.
   config::TrainingConfig Config(const std::string& model_dir, const std::string& more) const {
     const std::string text = StrCat(R"(
 model: {layers: [{InputLayer: {batch_shape: [null, 2]}}, {Dense: {units: 1}}]}
@@ -81,7 +81,7 @@ TEST_F(GroupTest, ThreeTasksTrainLikeOneWithTheirGlobalBatch) {
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
 }
 
-// The others keep the state, and the replacement joins at their step.
+// The other tasks keep the state, and the restarted worker joins at their step.
 TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   const config::TrainingConfig config = Config("model", "batch_size: 8\nmax_steps: 20000\n");
   std::vector<cluster::TfConfig> clusters;

@@ -44,7 +44,7 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in its own
-// order. `together`, here and below: the tasks make every batch together
+// order. `together`, here and below, means that the tasks make every batch together
 // (data::PipelineOptions::global_batch). Returns the errors of ColumnsOf (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
@@ -56,8 +56,8 @@ StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig&
                                                    const data::Dataset& dataset);
 
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`
-// epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step takes one of
-// them; a synchronous step with parameter servers takes replicas_to_aggregate.
+// epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step takes one
+// batch; a synchronous step with parameter servers takes replicas_to_aggregate batches.
 int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                    bool together = false);
 // Returns the number of steps in one epoch, at least 1.
@@ -67,9 +67,9 @@ int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, in
 // together counts once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
-// Describes what determines which examples a step uses, and how many steps there are: keys of the
-// training file, and the number of examples. One line per item, "NAME: VALUE". Tasks that make
-// batches together must have it in common.
+// Describes the settings that determine which examples a step uses and how many steps there are:
+// keys of the training file, and the number of examples. Returns one line per setting, "NAME:
+// VALUE". The text must be equal in all tasks that make batches together.
 std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples);
 
 }  // namespace tfjob::train

@@ -160,7 +160,7 @@ StatusOr<data::Dataset> DrawArrays(const config::TrainingConfig& config, Split s
   return data::MakeSynthetic(options);
 }
 
-// CSV files contain integers exactly only if they are read as float64.
+// Integers in a CSV file are exact only if they are read as float64.
 DType CsvType(const model::Model& model) {
   const std::optional<graph::TensorType> stated = model::StatedInputs(model)[0];
   return !stated || stated->dtype == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;

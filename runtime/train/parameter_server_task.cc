@@ -102,7 +102,7 @@ Status RunParameterServer(TaskContext& context) {
     Stopper stopper(context, *ps);
     result = ps->WaitUntilFinished();
   }
-  // A peer that is frozen does not close its connection.
+  // A frozen peer does not close its connection, so this wait is limited.
   const StopBudget budget = context.stop_budget();
   server->Shutdown(std::min<Duration>(1s, (budget.process - budget.serving) / 2));
   kServerLog.Info(result.ok() ? "the chief ended the job" : "stopped");

@@ -171,8 +171,8 @@ strategy: {mode: )",
       counts.push_back(static_cast<int>(std::lround(weight)));
     return counts;
   }
-  // Checks that the task of this rank, one of two, has drawn its batches in order, each once per
-  // epoch, and returns how many examples it has drawn.
+  // Checks that this one of two tasks has drawn its batches in order, each once per epoch. Returns
+  // how many examples it has drawn.
   static int CheckShare(const std::vector<int>& counts, int rank) {
     int sum = 0;
     const int epochs = counts[static_cast<size_t>(rank)];
@@ -238,7 +238,8 @@ TEST_F(CountingTest, ALoneTaskGoesOnWhereItsCheckpointWas) {
   // Neither step is at the end of an epoch.
   EXPECT_EQ(train_to(503), OkStatus());
   EXPECT_EQ(train_to(1010), OkStatus());
-  // A process that is killed does not write its last step, so the next one rolls back.
+  // A process that is killed does not write its last step, so the next process starts from an
+  // earlier one.
   ASSERT_EQ(unlink((Newest(folder_ + "/model") + ".index").c_str()), 0);
   EXPECT_EQ(train_to(kSteps), OkStatus());
   EXPECT_EQ(Counts(), std::vector<int>(kExamples, kSteps * kBatch / kExamples));

@@ -35,13 +35,13 @@ struct RunEnd {
 
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
                     FileSystem& files = RealFileSystem());
-// Records that the run has failed, in the same file.
+// Like MarkFinished, but records that the run has failed.
 Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& end, Time now,
                   FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);
 // Returns the content of the run's mark, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
-// Like ReadRunEnd, but returns only the step, and only of a run that has finished.
+// Like ReadRunEnd, but returns only the step, and nullopt also if the run has failed.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

@@ -103,8 +103,8 @@ void SaveSchedule::ReportSlow(Duration now, SaveActions& actions) {
   actions.warning = problem_;
 }
 
-// A write that makes progress may begin shortly before the deadline, so each write gets the full
-// patience.
+// A write that would succeed may begin shortly before the deadline, so every write gets the full
+// `final_patience`.
 Duration SaveSchedule::GiveUpAt() const {
   if (last_->stopping || policy_.final_patience == 0s) return Duration::max();
   return std::max(last_->deadline, write_->begun + policy_.final_patience);

@@ -1,6 +1,6 @@
 // Decides when the chief saves checkpoints: a state machine over its steps, finished writes, the
 // request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
-// CheckpointSaver (checkpoint_saver.h) feeds and obeys it.
+// CheckpointSaver (checkpoint_saver.h) reports events to it and carries out its actions.
 //
 //   training   A save that is due starts a write. While a write is in progress, no other starts; a
 //              save that becomes due meanwhile starts afterwards. A failed write is repeated with
@@ -21,12 +21,12 @@
 namespace tfjob::train {
 
 struct SavePolicy {
-  Duration every{600s};     // 0: off; ignored if every_steps is set
-  int64_t every_steps = 0;  // 0: off
+  Duration every{600s};     // 0 for never; ignored if every_steps is set
+  int64_t every_steps = 0;  // 0 for never
   Duration retry{10s};
   Duration slowest_retry{160s};
-  Duration final_patience{600s};  // 0: one attempt, however long it takes
-  // A write that takes longer is reported: once during training, repeatedly otherwise.
+  Duration final_patience{600s};  // 0 for one attempt, however long it takes
+  // A write that takes longer than this is reported: once during training, repeatedly otherwise.
   Duration slow{10s};
 };
 
@@ -34,8 +34,8 @@ struct SavePolicy {
 struct SaveActions {
   bool write = false;               // start to write the state, and call OnBegin
   bool mark = false;                // start to write the mark, and call OnBeginMark
-  std::string warning;              // for the log; "": none
-  std::string note;                 // for the log, at level info; "": none
+  std::string warning;              // for the log; "" if none
+  std::string note;                 // for the log, at level info; "" if none
   std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
   // Set once the caller need not wait any longer in the phases stopping and ending: OK if the last
   // step is saved, otherwise Unavailable with a message that names the step and says why it is not
@@ -47,21 +47,22 @@ class SaveSchedule {
  public:
   SaveSchedule(const SavePolicy& policy, Duration now);
 
-  // A step has ended. Call between steps, while training.
+  // Reports that a step has ended. Call it between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // The write that the last actions requested begins. It writes the state of `step`.
+  // Reports that the write that the last actions requested begins. It writes the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
-  // The write in progress has ended. In the other phases, call OnTime next.
+  // Reports that the write in progress has ended. In the phases stopping and ending, call OnTime
+  // next.
   SaveActions OnWritten(const Status& status, Duration now);
-  // The variables have the state of a checkpoint of `step`. The intervals between saves, in steps
-  // or in time, count from here.
+  // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
+  // saves, in steps or in time, count from here.
   void OnRestored(int64_t step, Duration now);
   // Makes the next OnStep start a write, as soon as no other is in progress.
   void Require() { required_ = true; }
 
-  // OnStop: the task was asked to stop. OnEnd: training has ended. `step` is the last step. A stop
-  // after the end takes precedence.
+  // OnStop reports that the task was asked to stop, and OnEnd that training has ended. `step` is
+  // the last step. A stop after the end takes precedence.
   SaveActions OnStop(int64_t step, Duration now);
   SaveActions OnEnd(int64_t step, Duration now);
   SaveActions OnTime(Duration now);
@@ -106,7 +107,7 @@ class SaveSchedule {
   std::optional<Write> write_;
   int failures_ = 0;  // since the last good write
   Status failure_;
-  Duration retry_at_{0};  // if failures_ > 0
+  Duration retry_at_{0};  // valid if failures_ > 0
   std::optional<Last> last_;
   std::string problem_;
 };

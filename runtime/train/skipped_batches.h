@@ -25,7 +25,7 @@ inline constexpr SkipReason kTooStale = {
 
 class SkippedBatches {
  public:
-  // All must outlive this object.
+  // All arguments must outlive this object.
   SkippedBatches(Clock& clock, ProgressBoard& board, const SkipReason& reason)
       : clock_(clock), board_(board), reason_(reason) {}
 

@@ -8,8 +8,8 @@ namespace tfjob::train {
 // Each duration counts from the request to stop. `answer` is the shortest, and `process` is the
 // longest.
 struct StopBudget {
-  Duration answer;   // the step in progress may still be answered
-  Duration serving;  // a parameter server still serves
+  Duration answer;   // until then, the step in progress may still be answered
+  Duration serving;  // until then, a parameter server still serves
   Duration process;  // then the process ends, whatever it is doing
 };
 // With Kubernetes' default grace period of 30 s, the durations are 5 s, 20 s and 25 s. With a

@@ -1,5 +1,5 @@
-// Tests that a worker needs less memory than the table that it trains. The worker is a process of
-// its own, so that its memory can be told from that of the servers and the chief.
+// Tests that a worker needs less memory than the table that it trains. The worker is a separate
+// process, so that its memory can be measured apart from that of the servers and the chief.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,8 +58,8 @@ class TableMemory : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs the worker of the cluster that `addresses` names, in the order of kTasks. Returns by how
-  // much the peak of this process' memory grew; -1 if the worker failed.
+  // Runs the worker of a cluster. `addresses` are the addresses of kTasks, in that order. Returns
+  // by how many bytes this process's peak memory grew; -1 if the worker failed.
   int64_t GrowthOfWorker(const std::vector<std::string>& addresses) const {
     cluster::TfConfig config{.task = {"worker", 0}};
     for (const char* type : {"chief", "worker", "ps"}) {
@@ -83,7 +83,7 @@ struct Child {
   pid_t pid = -1;
 };
 
-// Starts a process that calls work(text), with the text that it is sent, and sends the result back.
+// Starts a process that reads a text from its pipe, calls work(text) and sends the result back.
 template <typename Work>
 Child Fork(const Work& work) {
   int down[2] = {}, up[2] = {};
@@ -106,7 +106,7 @@ Child Fork(const Work& work) {
 
 TEST_F(TableMemory, AWorkerNeedsLessThanItsTable) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need memory of their own";
-  // The process is forked before this one has threads.
+  // Fork while this process has no other threads.
   const Child worker = Fork([this](const std::string& text) {
     std::istringstream words(text);
     std::vector<std::string> addresses(kTasks.size());

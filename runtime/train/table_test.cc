@@ -1,4 +1,4 @@
-// Trains and evaluates a model with a table that no task but the servers holds.
+// Trains and evaluates a model with a table that only the parameter servers hold.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ class TableJob : public testing::Test, public TestCluster {
     WriteExamples("eval", 37);
   }
 
-  // The label of a pair of ids is the sum of their last digits, more or less.
+  // The label of a pair of ids is a tenth of the sum of their last digits.
   void WriteExamples(const std::string& name, int64_t count) const {
     Tensor ids(DType::kInt32, {count, 2}), labels(DType::kFloat32, {count});
     for (int64_t i = 0; i < count; ++i) {

@@ -44,9 +44,10 @@ struct TaskOptions {
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
-  // The device that computes (exec::DeviceByName), for developers; empty: the training file's.
+  // The device that computes (exec::DeviceByName), for developers. If empty, the training file
+  // names it.
   std::string device;
-  // Time between the request to stop and the end of the process by force.
+  // Time from the request to stop until the process is killed.
   Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
   FileSystem* files = &RealFileSystem();
@@ -77,14 +78,15 @@ class TaskContext {
     return options_.before_evaluation ? options_.before_evaluation() : OkStatus();
   }
   ProgressBoard& board() { return board_; }
-  // Null if only one thread computes.
+  // Returns null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
   // Returns the device for programs. Each call may return a device with memory of its own. The
   // first call logs which one it is, and why.
   StatusOr<exec::Device> device();
 
-  // Starts the task's server on its port, with the progress service and `streams`. `on_data` takes
-  // data connections; null: they are refused. Returns null if the task has no address.
+  // Starts the task's server on its port, with the progress service and `streams`. `on_data`
+  // handles data connections; if it is null, they are refused. Returns null if the task has no
+  // address.
   StatusOr<std::unique_ptr<rpc::Server>> Serve(
       std::vector<std::pair<std::string, rpc::StreamHandler*>> streams,
       rpc::DataHandler* on_data = nullptr);

@@ -154,7 +154,8 @@ bool Trainer::ShouldNotWait() {
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
   if (event.kind == Kind::kAbsent) return ShowAbsent(event);
-  // No step ends while all wait for a stuck task, so ShowProgress is not called.
+  // While all tasks wait for a stuck one, no step ends and ShowProgress is not called, so the
+  // problem is shown here.
   if (event.kind == Kind::kStuck) context_.board().ShowProblem(kStuckTasks, event.message);
   if (event.kind == Kind::kReturned) context_.board().ShowProblem(kStuckTasks, "");
   if (event.kind == Kind::kEnding) trainers_end_ = true;
@@ -251,7 +252,7 @@ Status Trainer::TellOfEndings() {
   trainers_end_ = false;
   const bool servers = servers_end_.exchange(false);
   const Status told = observer_ == nullptr ? OkStatus() : observer_->OnOthersEnding(servers);
-  // The loop then handles the request to stop.
+  // If the task was asked to stop, the loop handles that.
   return context_.stop().requested() ? OkStatus() : told;
 }
 

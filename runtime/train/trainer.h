@@ -44,8 +44,8 @@ class StepObserver {
   // abandoned.
   virtual Status OnStop() = 0;
   // Called if other tasks were asked to end: between two steps, or during one that takes long.
-  // `servers`: some of those tasks are servers, whose state is lost unless the observer copies it
-  // now.
+  // `servers` is true if some of those tasks are servers, whose state is lost unless the observer
+  // copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
 };
 
@@ -66,7 +66,7 @@ class Trainer {
   // connection has the same effect.
   void Leave();
 
-  // The next three may be called only after Prepare has succeeded.
+  // The next three functions may be called only after Prepare has succeeded.
   strategy::Strategy& strategy() { return *strategy_; }
   const strategy::ModelDefinition& definition() const { return *definition_; }
   const state::TrainingState& state() const;
@@ -74,8 +74,8 @@ class Trainer {
   int64_t global_step() const { return global_step_; }
 
  private:
-  // Loads model.weights into start_, if this task needs them: if the file does not fit, the task
-  // ends before it has changed anything.
+  // Loads model.weights into start_, if this task needs them. Prepare calls it, so that a task
+  // whose file does not fit ends before it has changed anything.
   Status LoadWeights();
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   // Returns the newest state that was saved or is being saved; nullopt if there is none. May use
@@ -90,7 +90,7 @@ class Trainer {
   void ShowAbsent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
-  // Makes the next batch the one that follows the outcome.
+  // Moves the pipeline to the batch that follows the outcome.
   void Reposition(const strategy::StepOutcome& outcome);
   Status TellOfEndings();
   void OnLateStep();
@@ -104,7 +104,7 @@ class Trainer {
   TaskContext& context_;
   collectives::Endpoint* const endpoint_;
   const int rank_;   // rank among the tasks that compute gradients
-  const int tasks_;  // number of those tasks; 0: unknown
+  const int tasks_;  // number of those tasks; 0 if unknown
   std::unique_ptr<strategy::ModelDefinition> definition_;  // set by Prepare, like the next three
   std::shared_ptr<const data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;
@@ -114,8 +114,8 @@ class Trainer {
   std::optional<state::Snapshot> start_;  // the state to start from, until it is provided
   bool filled_ = false;                   // this task has provided a state
   bool job_over_ = false;                 // the chief ended the job
-  // Set on any thread: training tasks, or servers, were asked to end, and the observer has not been
-  // notified yet.
+  // True if training tasks, or servers, were asked to end and the observer has not been notified
+  // yet. Set on any thread.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;

@@ -47,7 +47,8 @@ StatusOr<std::unique_ptr<rpc::Server>> Serve(TaskContext& context,
 }  // namespace
 
 Status RunTraining(TaskContext& context) {
-  // The trainer ends before the server, and the server before the endpoint, its handler.
+  // The trainer is destroyed before the server, and the server before the endpoint, which handles
+  // the server's streams.
   ASSIGN_OR_RETURN(const auto endpoint,
                    strategy::MakeEndpoint({.config = context.config().strategy,
                                            .tf_config = context.tf_config(),

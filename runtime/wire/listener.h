@@ -2,9 +2,8 @@
 // once; it hands a connection over when its peer has proven the job's key.
 //
 // Until then, a connection costs a descriptor and at most kListenerHelloBytes, but no thread. It is
-// closed after `timeout`, no matter how slowly its peer sends, or as soon as more than
-// `max_unproven` others are newer. The log says why a connection was closed, once per source
-// address.
+// closed after `timeout`, no matter how slowly its peer sends, or as soon as `max_unproven` other
+// such connections are newer. The log says why a connection was closed, once per source address.
 #pragma once
 
 #include <functional>
@@ -32,8 +31,8 @@ struct ProvenPeer {
 struct ListenerOptions {
   // "0.0.0.0" listens on all addresses of the machine, of IPv4 and of IPv6.
   std::string host = "0.0.0.0";
-  int port = 0;               // 0: any free port
-  std::optional<JobKey> key;  // nullopt: any peer is accepted
+  int port = 0;               // 0 for any free port
+  std::optional<JobKey> key;  // if nullopt, any peer is accepted
   std::string claims;         // of this task, at most kMaxClaimBytes
   // Both are called on the listener's thread and must return at once.
   ListenerHello::Check check;

@@ -1,5 +1,5 @@
 // Addresses for the tasks of a test. A task can listen on its address at once or later, and again
-// after a restart. A port that the kernel assigned would not do: as soon as it is free, another
+// after a restart. A port that the kernel assigned is not suitable: as soon as it is free, another
 // process may get it, even for an outgoing connection.
 #pragma once
 

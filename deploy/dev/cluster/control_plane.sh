@@ -17,7 +17,8 @@ choose_ports() {
   ETCD_PORT=$first KWOK_PORT=$((first + 2)) API_PORT=$((first + 3))  # the second port is for etcd's peers
 }
 
-# Any user of this machine can reach etcd's ports; only a certificate of its authority opens them.
+# Any user of this machine can reach etcd's ports, so etcd accepts only clients with a certificate
+# from its own authority.
 start_etcd() {
   local pki=$STATE/pki client=https://127.0.0.1:$ETCD_PORT peer=https://127.0.0.1:$((ETCD_PORT + 1))
   start etcd "$PROGRAMS/etcd" --data-dir "$STATE/etcd" --listen-client-urls "$client" --advertise-client-urls "$client" \
@@ -76,9 +77,10 @@ client_flags() {
 }
 
 start_controller_manager() {
-  # Without a real node, nothing looks up service names, so the controllers that create two objects
-  # for them per service are off. The pod garbage collector is off, too: if it sees a terminating
-  # pod without a node, it deletes that pod by name, and by then a new pod may have the name.
+  # Without a real node, nothing looks up service names, so the controllers that would create two
+  # objects per service for such lookups are off. The pod garbage collector is off, too: if it sees
+  # a terminating pod without a node, it deletes that pod by name, and by then a new pod may have
+  # the name.
   local controllers="*"
   [ $node = yes ] || controllers="*$(printf -- ',-%s-controller' endpoints endpointslice endpointslice-mirroring pod-garbage-collector)"
   # shellcheck disable=SC2046

@@ -118,7 +118,8 @@ def dates(draw, count):
     return columns([row() for _ in range(count)])
 
 
-# Words by number: a verb agrees with its subject, however far away it is.
+# Singular and plural forms: a verb agrees with its subject in number, however far away the subject
+# is.
 NOUNS = [("dog", "dogs"), ("cat", "cats"), ("bird", "birds"), ("child", "children"), ("king", "kings")]
 VERBS = [("sleeps", "sleep"), ("sings", "sing"), ("runs", "run"), ("laughs", "laugh")]
 SEES = [("sees", "see"), ("likes", "like"), ("follows", "follow")]
@@ -140,7 +141,7 @@ def noun_phrase(draw, number, depth):
 
 
 def sentence(draw):
-    """Returns the words, and the place of the verb."""
+    """Returns the words, and the position of the verb among them."""
     number = draw.randrange(2)
     words = noun_phrase(draw, number, 2)
     verb = len(words)

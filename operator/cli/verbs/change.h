@@ -11,9 +11,9 @@ namespace tfjob::cli {
 // there is nothing to change. May be called several times.
 using MakePatch = std::function<StatusOr<Json>(const StoredJob&)>;
 
-// Patches the job on condition that it is still the version that `make` saw. On a conflict,
-// reads the job and calls `make` again; gives up after a few conflicts. Returns whether anything
-// was changed.
+// Patches the job, provided that it is still at the version that `make` saw. On a conflict, reads
+// the job and calls `make` again; gives up after a few conflicts. Returns whether anything was
+// changed.
 StatusOr<bool> ChangeSpec(Cluster& cluster, StoredJob job, const MakePatch& make);
 
 // Returns FailedPrecondition if the job has ended, since `verb` would then have no effect.

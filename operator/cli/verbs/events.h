@@ -16,7 +16,7 @@ struct EventLine {
   std::string reason;
   std::string message;
   std::string object;      // "Pod mnist-worker-0"
-  std::string object_uid;  // of the object that the event is about
+  std::string object_uid;  // UID of the object that the event is about
 };
 
 // Reads a core/v1 Event. A field that the event lacks keeps its default, except that `object` is a

@@ -22,9 +22,10 @@ struct LastExit {
 struct JobFacts {
   StoredJob stored;
   std::vector<std::shared_ptr<const objects::Pod>> pods;
-  std::map<std::string, LastExit> last_exits;  // before the last restart, by pod; at most 20
-  std::vector<EventLine> events;               // of the job and its pods, the newest last
-  std::string no_events;                       // why the events could not be read; "" if they were
+  // How containers ended before their last restart, by pod; at most 20 pods.
+  std::map<std::string, LastExit> last_exits;
+  std::vector<EventLine> events;  // about the job and its pods, newest last
+  std::string no_events;          // why the events could not be read; "" if they were
   Time now;
 
   const api::TFJob& job() const { return stored.job; }

@@ -16,8 +16,8 @@ struct JobColumns {
 std::vector<std::string> Header(const JobColumns& columns);
 std::vector<std::string> Cells(const StoredJob& job, const JobColumns& columns, Time now);
 
-// Returns the number of active replicas and the number of wanted ones, such as "3/4"; "?" if the
-// spec cannot be read.
+// Returns the number of active replicas and the number of replicas wanted, such as "3/4"; "?" if
+// the spec cannot be read.
 std::string ReadyText(const StoredJob& job);
 // Returns the same numbers for each replica type, such as "Chief 1/1, Worker 2/3".
 std::string ReadyByType(const StoredJob& job);

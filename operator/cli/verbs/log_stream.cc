@@ -53,7 +53,8 @@ bool LogStream::PrintLine(std::string_view line) {
   const size_t space = line.find(' ');
   const std::string_view stamp = line.substr(0, space);
   if (!ParseTime(stamp).ok()) return printer_.Print(prefix_, line);
-  // Timestamps of one container have the same length and zone, so their texts sort chronologically.
+  // Timestamps of one container have the same length and zone, so they sort chronologically as
+  // strings.
   if (again_ && stamp <= last_) return true;
   last_ = stamp;
   const std::string_view text = space == std::string_view::npos ? "" : line.substr(space + 1);

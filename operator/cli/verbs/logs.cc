@@ -111,7 +111,7 @@ class Follower {
   std::set<std::pair<std::string, int32_t>> followed_;  // pod UID, restarts
   bool listed_ = false;           // the containers of the initial list are being followed
   bool several_ = false;          // more than one replica is selected
-  std::list<LogStream> streams_;  // declared last: they end before the members that they use
+  std::list<LogStream> streams_;  // declared last, so it is destroyed before what it uses
 };
 
 bool Follower::Finished() {

@@ -27,7 +27,8 @@ StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
                             ", only ", absl::StrJoin(present, ", "));
 }
 
-// Returns InvalidArgument if admission would reject the scaled job, with the same messages.
+// If admission would reject the scaled job, returns InvalidArgument with the messages that
+// admission would give.
 Status CheckScaled(const StoredJob& stored, const Wanted& wanted) {
   api::TFJob job = stored.job;
   for (const auto& [type, count] : wanted) job.spec.replicas[type].replicas = count;

@@ -22,7 +22,7 @@ using objects::ContainerStatus;
 using objects::Pod;
 using Names = std::vector<std::string>;
 
-// Returns "a", "a and b", "a, b, c and 3 more".
+// Returns the names as text: "a", "a and b", "a, b, c and 3 more".
 std::string ListNames(const Names& names) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(names.size(), kShown);
@@ -126,7 +126,8 @@ Missing MissingPods(const JobFacts& facts) {
   return missing;
 }
 
-// Returns which object an event with this reason is about, and what the server refused.
+// Returns a clause that names the object that the server refused to create or change. `reason` is
+// the reason of the event that reports this.
 std::string RefusedObject(std::string_view reason) {
   if (reason == api::kReasonFailedCreatePodGroup) return "Its pod group cannot be created";
   if (reason == api::kReasonFailedCreateWorkload) return "Its workload cannot be created";

@@ -48,7 +48,7 @@ class PathOwnerTest : public ::testing::Test {
 
   static constexpr uid_t kStranger = 12345;
   std::string shared_;
-  bool given_ = false;  // the files given away belong to kStranger
+  bool given_ = false;  // whether the files were given to kStranger
 };
 
 TEST_F(PathOwnerTest, OwnFoldersAndMissingOnesAreFine) {

@@ -250,7 +250,8 @@ TEST_F(RunnerTest, EveryRunOfAContainerBeginsWithAnEmptyTerminationMessage) {
   Eventually([&] { return Get("pod")->containers[0].message.ends_with(": words"); }, "no words");
 }
 
-// If a container replaces its termination log with anything but a regular file, it is not read.
+// If a container replaces its termination log with anything but a regular file, the log is not
+// read.
 TEST_F(RunnerTest, ATerminationMessageIsReadFromARegularFileOnly) {
   Start();
   Create(PodJson("pod", "f=$TFJOB_TERMINATION_LOG; rm $f; ln -s /etc/passwd $f; exit 1", "Always"));

@@ -60,7 +60,7 @@ class LocalRun {
   void ReportChanges();
   void RememberFailedLogs(const objects::Pod& pod);
   void ReportProgress();
-  // Reports each problem of a running job once, and when all problems are solved.
+  // Reports each problem of a running job once, and reports when all problems are solved.
   void ReportProblems(const std::string& key, const view::JobView& view);
   void ReportLine(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);
@@ -81,8 +81,8 @@ class LocalRun {
   std::map<std::string, std::set<std::string>> failed_logs_;
   std::map<std::string, JobState> states_;  // by namespace/name
   Duration started_{0}, reported_{0};
-  std::map<std::string, std::string> last_progress_;  // the last progress line of each job
-  std::map<std::string, std::vector<std::string>> told_problems_;  // of each job
+  std::map<std::string, std::string> last_progress_;               // by job: its last progress line
+  std::map<std::string, std::vector<std::string>> told_problems_;  // by job
 
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<view::ObjectCache> jobs_, pods_;

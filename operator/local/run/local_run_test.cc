@@ -16,7 +16,7 @@
 namespace tfjob::local {
 namespace {
 
-// Returns the job "mnist" of the namespace, whose only worker prints the words and fails.
+// Returns a job "mnist" in the namespace. Its only worker prints the words and fails.
 std::string FailingJob(const std::string& name_space, const std::string& words) {
   return StrCat(R"(---
 apiVersion: kubeflow.org/v1
@@ -42,7 +42,7 @@ int CountLines(const std::string& text, const std::string& line) {
   return count;
 }
 
-// Two jobs of the same name fail, each with its own words.
+// Two jobs with the same name fail after printing different words. Each log must be printed once.
 TEST(LocalRun, PrintsTheLogsOfTheFailedPodsOfEachJobOnce) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   process::RunnerOptions process;

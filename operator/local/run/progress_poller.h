@@ -18,8 +18,8 @@ namespace tfjob::local {
 // Thread-safe.
 class ProgressPoller {
  public:
-  // Returns the job's key of the task at an address, nullopt if it has none, or an error if the
-  // task does not exist yet. Called on the poller's thread.
+  // Returns the key of the job to which the task at `address` belongs, nullopt if the job has none,
+  // or an error if the task does not exist yet. Called on the poller's thread.
   using KeyOf = std::function<StatusOr<std::optional<wire::JobKey>>(const std::string& address)>;
 
   // Polls every address, waits for `interval`, and repeats. A task that does not answer is polled

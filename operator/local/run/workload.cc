@@ -169,8 +169,8 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
   }
 }
 
-// Adds the warnings of the job's templates, but not those of claims in this file: by containing
-// documents for the claims, the file shows that it is written for a cluster, too.
+// Adds the warnings about the job's templates, except those about claims that the manifest itself
+// contains: these show that it is also written for a cluster.
 void Builder::WarnOfFields(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
     if (api::Replicas(job.job, type) == 0) continue;
@@ -213,8 +213,8 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// Returns the `model_dir` of the first value of the ConfigMap that sets one, as a training file
-// does; "" if none does.
+// Returns the `model_dir` in the first value of the ConfigMap that sets one as a training file
+// does; "" if no value does.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";
@@ -242,8 +242,8 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// Returns the mount that provides `path` in the container `tensorflow`: of those that contain it,
-// the innermost one; nullptr if there is none.
+// Returns the mount that provides `path` in the container `tensorflow`: the innermost mount that
+// contains it; nullptr if there is none.
 const process::VolumeMount* MountOf(const process::PodSpec& pod, const std::string& path) {
   const process::VolumeMount* innermost = nullptr;
   for (const process::Container& container : pod.containers) {

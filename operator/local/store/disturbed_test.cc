@@ -107,7 +107,7 @@ TEST_F(DisturbedTest, DeliversAtMostAsManyAsAskedFor) {
   EXPECT_EQ(News(), (Notes{"upserted a", "upserted b"}));
 }
 
-// Each watch keeps the order of its own events, but may be behind the others.
+// Each watch keeps its own events in order, but may lag behind other watches.
 TEST_F(DisturbedTest, DeliversEachWatchByItself) {
   client::RecordingSink services;
   const auto watch = *store_.Subscribe(Kind::kService, "ns", {}, services);

@@ -17,8 +17,9 @@ struct Record {
   std::string body;       // as JSON, without status and, except for events, without metadata; empty
                           // for custom resources
   std::string status;     // as JSON; empty if there is none
-  std::map<std::string, std::string> annotations;  // of pods, whose decoded form has none
-  int64_t grace_period_seconds = 0;                // spec.terminationGracePeriodSeconds of a pod
+  // A pod's annotations. Its decoded form contains only one of them, the id of its key.
+  std::map<std::string, std::string> annotations;
+  int64_t grace_period_seconds = 0;  // spec.terminationGracePeriodSeconds of a pod
 };
 
 // Returns the record of a new object. `metadata` is the object's metadata as the server has
