@@ -1,7 +1,7 @@
-// Checks that failures are counted, and that the back-off limit is applied to the count. Failures
-// that the operator may miss are left out, because it was not running or did not see the pod in
-// time. Failures of jobs with restartScope Job are left out, too, because one restart can answer
-// several of them.
+// Checks that failures are counted, and that the back-off limit is applied to the count. Does not
+// check failures that the operator may miss because it is not running or does not see the pod in
+// time, nor failures of jobs with restartScope Job, because one restart can answer several of
+// those.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class Counts {
     api::ReplicaType type;
     Duration at{0};
   };
-  // True if failures that have not been counted yet may never be counted.
+  // True if the operator may never count the failures that it has not counted yet.
   bool MayBeForgotten(Cluster& cluster, const api::TFJob& job) const;
   void Settle(Duration now);
 
@@ -44,10 +44,10 @@ class Counts {
 // Checks that a job that failed because of its back-off limit has had more restarts than the limit,
 // given that at most `restarts` happened, of which `in_place` were restarts of containers.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
-// Checks that a job does not keep running beyond its back-off limit, if its cluster is quiet and
-// its containers were never restarted in place. (A suspension counts the restarts of containers
-// without ending the job, which keeps running until its next restart: backoff_limit.h explains
-// why.)
+// Checks that a job does not keep running beyond its back-off limit. Call it only once the cluster
+// is quiet, and only if no container of the job was restarted in place. (A suspension counts the
+// restarts of containers without ending the job, which keeps running until its next restart:
+// backoff_limit.h explains why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation
