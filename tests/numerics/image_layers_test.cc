@@ -126,7 +126,7 @@ TEST(ImageLayers, DilatedConvolutionThatKeepsTheSize) {
 }
 
 TEST(ImageLayers, CausalConvolutionSeesNoLaterStep) {
-  Images in = Input();  // as rows of 20 steps
+  Images in = Input();  // the layer sees it as rows of 20 steps
   const Model model = Sequential("m", {{.name = "row", .config = layers::Reshape{{20, 4}}},
                                        {.name = "layer", .config = [] {
                                           layers::Conv1D layer;

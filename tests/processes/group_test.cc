@@ -73,7 +73,7 @@ TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
   EXPECT_GE(job.FirstStep(kWorker1), 100) << job.Outputs();
 }
 
-// Worker 0 is stopped while worker 1 starts again, so that the job does not end before it has
+// Worker 0 is stopped while worker 1 starts again, so that the job does not end before worker 1 has
 // joined.
 TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};
