@@ -215,7 +215,7 @@ class SaveTimes {
 };
 
 struct Window {
-  double seconds = 0, begin_seconds = 0;  // begin_seconds: until the next step could begin
+  double seconds = 0, begin_seconds = 0;  // begin_seconds: the time until the next step could begin
   double steps_with = 0, steps_without = 0;
 };
 
