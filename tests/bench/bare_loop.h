@@ -1,4 +1,5 @@
-// Sums float32 values over two processes by a loop over one socket: the limit of this transport.
+// Sums float32 values over two processes with a bare loop over one socket, which shows the limit of
+// this transport.
 #pragma once
 
 #include <cstddef>

@@ -74,8 +74,8 @@ def environment(options):
 
 def run_jobs(api, operator, options, seconds=1800):
     """Creates the jobs and waits until all are Running. Watches the operator's gauge for this,
-    because polling the API server for all jobs would itself be a load. Finally asks the API
-    server."""
+    because polling the API server for all jobs would itself be a load. Finally asks the API server
+    to confirm it."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
          lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=2)

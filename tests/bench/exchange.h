@@ -1,5 +1,5 @@
-// Runs a worker and its parameter servers in one process, over loopback TCP, and exchanges
-// gradients for values, for benchmarks.
+// For benchmarks: runs a worker and its parameter servers in one process, connected by loopback
+// TCP, and exchanges gradients for values.
 #pragma once
 
 #include <algorithm>

@@ -87,7 +87,7 @@ leaves_the_keys() {
 }
 # notes FLAG…: prints the notes that `helm install` shows without access to a cluster.
 notes() { "$HELM" install release $CHART --namespace somewhere --dry-run=client "$@" | sed -n '/^NOTES:/,$p'; }
-# notes_in_cluster FLAG…: prints the notes that it shows with access to a cluster.
+# notes_in_cluster FLAG…: prints the notes that `helm install` shows with access to a cluster.
 notes_in_cluster() {
   "$HELM" install release $CHART --namespace somewhere --dry-run=server --disable-openapi-validation \
     --kube-apiserver "http://127.0.0.1:$port" "$@" | sed -n '/^NOTES:/,$p'

@@ -23,7 +23,7 @@ CHART = ROOT / "charts/tfjob-operator"
 EXAMPLES = ROOT / "deploy/examples"
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 MODELS = pathlib.Path("/var/tmp/tfjob")  # the volumes for the models of the examples
-NONROOT = 65532  # the user as whom the images run
+NONROOT = 65532  # the ID of the user that the images run as
 KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguration,flowschema,validatingwebhookconfiguration,"
          "role,rolebinding,serviceaccount,deployment,replicaset,pod,service,endpointslice,configmap,secret,lease,"
          "poddisruptionbudget,networkpolicy")

@@ -56,7 +56,7 @@ def read_table():
 
 
 def read_sources(names):
-    """Returns the same as read_table(), but according to the sources."""
+    """Returns a result like that of read_table(), but according to the sources."""
     def room_of(path):
         return next((name for name in names if path.startswith(name + "/")), None)
 

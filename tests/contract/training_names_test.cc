@@ -1,5 +1,5 @@
 // Checks that the choices in the training file are exactly those of the packages that implement
-// them, and that its documentation states their defaults.
+// them, and that the documentation states the packages' defaults.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -88,7 +88,7 @@ void CheckArchive(std::string_view bytes) {
     arrays.emplace_back(name, *std::move(array));
   }
   const std::string copy = TheFolder().path("copy.npz");
-  if (!io::WriteNpz(copy, arrays).ok()) return;  // a ZIP cannot have every name
+  if (!io::WriteNpz(copy, arrays).ok()) return;  // a ZIP cannot contain some names
   const StatusOr<io::NpzReader> again = io::NpzReader::Open(copy);
   ENFORCE(again.ok(), "a written archive must open");
   for (const auto& [name, array] : arrays) {

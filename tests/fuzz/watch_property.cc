@@ -60,7 +60,7 @@ void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event
 void CheckLine(std::string line) {
   line.reserve(line.size() + JsonDocument::kPadding);
   JsonDocument document;
-  // The pod group represents all kinds of object that the operator creates once per job.
+  // The pod group represents all kinds of objects that the operator creates once per job.
   for (const Kind kind : {Kind::kPod, Kind::kService, Kind::kTFJob, Kind::kNode, Kind::kPodGroup}) {
     const StatusOr<kube::WatchEvent> event = kube::DecodeEvent(kind, document, line, "v1");
     if (!event.ok()) continue;

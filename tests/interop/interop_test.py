@@ -251,7 +251,7 @@ def recurrent(library):
 
 
 def attention(library):
-    """Returns models with attention, among them a block of a transformer's encoder."""
+    """Returns models with attention, including a block of a transformer's encoder."""
     L = library.layers
     a_in, b = library.Input((5, 8), name="a"), library.Input((7, 6), name="b")
     h = L.MultiHeadAttention(2, 3, name="self")(a_in, a_in)

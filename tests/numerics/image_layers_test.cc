@@ -289,8 +289,8 @@ TEST(ImageLayers, AdaptivePooling) {
          });
 }
 
-// An example of 2^40 elements is allowed, but a batch of them is not. Only building the graph shows
-// this.
+// Neither an example nor a batch may have more than 2^40 elements. Here, only the batch is too
+// large, which is noticed only when the graph is built.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

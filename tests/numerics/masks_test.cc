@@ -60,7 +60,7 @@ layers::Reshape ToSteps() {
   return {.target_shape = {kSteps, kColumns}};
 }
 
-// A model whose input is flat.
+// Returns a model that applies the layers one after another. Its input is flat.
 Model Chained(std::vector<LayerConfig> configs) {
   std::vector<Layer> chain = {{.name = "steps", .config = ToSteps()}};
   for (LayerConfig& config : configs)
@@ -238,7 +238,8 @@ TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   EXPECT_NEAR(run.Get(kLossSum)[0], sum / count * kBatch, 1e-5);
 }
 
-// As in Keras, means of losses respect the mask, but the root of the mean squared error ignores it.
+// As in Keras, metrics that are means of losses respect the mask, but RootMeanSquaredError ignores
+// it.
 TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
   const Values x = Sequences(kPad);
   double sum = 0, count = 0;

@@ -38,7 +38,7 @@ Values VolumeInput() {
   return values;
 }
 
-// Compares the outputs of a layer of volumes with expected(n, [depth,height,width,channel]).
+// Compares the outputs of a layer over volumes with expected(n, [depth,height,width,channel]).
 void ExpectVolume(LayerConfig config, const Shape& out,
                   const std::function<double(int64_t, std::array<int64_t, 4>)>& expected) {
   const Model model =

@@ -35,7 +35,7 @@ GroupSettings SettingsOf(uint64_t seed) {
   return {.strategy = strategy};
 }
 
-// A job that is disturbed until all of its faults have happened, or it has ended.
+// A job that is disturbed until all of its faults have happened or the job has ended.
 class DisturbedJob {
  public:
   DisturbedJob(uint64_t seed, std::vector<Fault> faults)

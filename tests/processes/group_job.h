@@ -1,4 +1,5 @@
-// Runs a job of multi_worker_mirrored as processes that a test starts, signals and starts again.
+// Runs a job with the strategy multi_worker_mirrored as processes that a test starts, signals and
+// starts again.
 #pragma once
 
 #include <gtest/gtest.h>

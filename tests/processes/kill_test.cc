@@ -83,7 +83,7 @@ class KillTest : public FaultTest {
     }
   }
 
-  // Waits for half of the steps, and then for a checkpoint.
+  // Waits until half of the steps are done, and then for another checkpoint.
   void AwaitCheckpointInTheMiddle() {
     ASSERT_TRUE(job_->AwaitPart(0.5, 240s)) << job_->Output();
     const int64_t before = LastCheckpoint();

@@ -42,7 +42,7 @@ class ShortExamplesTest : public testing::TestWithParam<ShortExample> {
     ASSERT_EQ(std::system(make.c_str()), 0) << make;
   }
 
-  // Returns the manifest with the steps of the test, each of which is logged.
+  // Returns the manifest with the test's number of steps. Every step is logged.
   static std::string Shortened(const std::string& manifest) {
     std::string text = std::regex_replace(manifest, std::regex("\n    epochs: \\d+"),
                                           StrCat("\n    max_steps: ", GetParam().steps));

@@ -17,7 +17,8 @@ namespace tfjob::simulation {
 
 class Counts {
  public:
-  // Records that the program of the pod failed on its own. Call this before the server knows.
+  // Records that the program of the pod failed on its own. Call this before the failure is written
+  // to the server.
   void OnFailure(Cluster& cluster, const objects::Pod& pod, int code);
 
   // Checks that each failure is counted in the job's restarts once the operator has had time to do
@@ -41,8 +42,9 @@ class Counts {
   std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
 };
 
-// Checks that a job that failed because of its back-off limit has had more restarts than the limit,
-// given that at most `restarts` happened, of which `in_place` were restarts of containers.
+// Checks that a job that failed because of its back-off limit can have had more restarts than the
+// limit allows. At most `restarts` happened, of which `in_place` were restarts of containers in
+// place.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
 // Checks that a job does not keep running beyond its back-off limit. Call it only once the cluster
 // is quiet, and only if no container of the job was restarted in place. (A suspension counts the

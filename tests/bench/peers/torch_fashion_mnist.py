@@ -11,7 +11,7 @@ IMAGE_MODES = (*MODES, *(mode + "-channels-last" for mode in MODES))
 
 
 def make_mlp(nn, options):
-    """Returns a module from images [n, 784] to logits."""
+    """Returns a module that maps images [n, 784] to logits."""
     widths = [784, *options.hidden]
     layers = []
     for rows, cols in zip(widths, widths[1:]):

@@ -31,7 +31,7 @@ namespace tfjob::simulation {
 // While a machine exists, it is the installed scheduler.
 class Machine : public Scheduler {
  public:
-  // A thread is interrupted at a lock with this probability.
+  // `interruption` is the probability that a thread is interrupted when it locks a mutex.
   explicit Machine(uint64_t seed, double interruption = 0.02);
   // All threads must have ended.
   ~Machine() override;

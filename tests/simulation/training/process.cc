@@ -6,8 +6,8 @@
 namespace tfjob::simulation {
 namespace {
 
-constexpr Duration kWorkersDeadline{10s};  // as the chief's
-constexpr Duration kShutdownGrace{1s};     // as a ps task's
+constexpr Duration kWorkersDeadline{10s};  // equal to the chief's
+constexpr Duration kShutdownGrace{1s};     // equal to a ps task's
 
 rpc::Identity IdentityOf(const Process& process) {
   return {.job_uid = "uid",

@@ -107,7 +107,7 @@ void TrainingSimulation::Kill(Task& task, bool silently, Duration restart_after)
   world_->network.Kill(process.number, silently);
   if (auto server = process.server.lock())
     machine_->Spawn(process.number, [server] { server->Stop(); });
-  // The others notice this only when the lease has expired.
+  // The other tasks notice this only when the lease has expired.
   if (silently) faults_end_ = std::max(faults_end_, machine_->elapsed() + plan_.liveness.lease);
   Restart(task, restart_after);
 }
