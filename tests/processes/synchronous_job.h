@@ -1,5 +1,5 @@
-// Runs a synchronous job as processes that a test starts one by one. The job trains a small net,
-// and always writes the same checkpoint.
+// Runs a synchronous job as processes that a test starts one by one. The job trains a small net.
+// With the same settings, every run writes the same checkpoint.
 #pragma once
 
 #include <gtest/gtest.h>
