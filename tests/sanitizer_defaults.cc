@@ -1,5 +1,5 @@
-// Sets the sanitizer options and suppressions of every test. It is linked whole into each test
-// binary, because ThreadSanitizer reads the options from the executable itself. Debian's gRPC,
+// Sets the sanitizer options and suppressions of every test. This file is linked whole into each
+// test binary, because ThreadSanitizer reads the options from the executable itself. Debian's gRPC,
 // Abseil and protobuf are not instrumented.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\nrace:libgrpc++.so\nrace:libgpr.so\nrace:libabsl_\nrace:libprotobuf.so\n"

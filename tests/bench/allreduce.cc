@@ -1,7 +1,8 @@
 // Measures all-reduce of float32 sums, or another collective operation: between processes that are
 // connected by loopback TCP, between processes that share memory, or between threads. With two
 // ranks and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), the
-// limit of this transport. The two take turns, so that both see the same load of the machine.
+// limit of this transport. The operation and the bare loop take turns, so that both see the same
+// load on the machine.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -33,7 +34,7 @@ using collectives::Communicator;
 using collectives::Reduction;
 using wire::UniqueFd;
 
-constexpr int kTurns = 5;  // of each of the two; their median counts
+constexpr int kTurns = 5;  // of the operation and of the bare loop; their medians are reported
 
 // Operations on `values`, by the names that NCCL's and MPI's benchmarks use.
 using Call = std::function<Status(Communicator&, std::span<std::byte> values)>;
@@ -71,7 +72,7 @@ struct Options {
   std::vector<int64_t> bytes;
   std::string transport = "tcp";
   std::string operation = "all_reduce";
-  int rounds = 0;  // per turn; 0: as many as take about 0.2 s
+  int rounds = 0;  // rounds per turn; 0 for as many as take about 0.2 s
 };
 
 // The figures that a rank reports for one size.
@@ -181,7 +182,7 @@ Results MeasureSize(const Options& options, Communicator& communicator, int bare
   const auto theirs = [&] { loop.Run(); };
   const int rounds = RoundsFor(options, bytes);
   if (options.operation == "all_reduce") CheckSum(communicator, values, ours);
-  Turn(communicator, std::min(rounds, 10), ours);  // windows, pages
+  Turn(communicator, std::min(rounds, 10), ours);  // warms up windows and pages
   if (bare >= 0) {
     CheckSum(communicator, values, theirs);
     Turn(communicator, std::min(rounds, 10), theirs);
@@ -199,7 +200,7 @@ Results MeasureSize(const Options& options, Communicator& communicator, int bare
   return results;
 }
 
-// The ranks as processes, forked when all sockets are connected, or as threads.
+// Runs the ranks as threads or as processes, which are forked once all sockets are connected.
 class Ranks {
  public:
   explicit Ranks(const Options& options) : options_(options) {
@@ -219,7 +220,8 @@ class Ranks {
     for (Thread& thread : threads_) thread.Join();
   }
 
-  // The next size's results of all ranks: the time of the slowest, and the sum of the CPU time.
+  // Returns the results of all ranks for the next size: the time of the slowest rank, and the sum
+  // of the CPU times.
   Results Next() {
     Results all;
     for (const UniqueFd& pipe : pipes_) {
@@ -277,7 +279,7 @@ class Ranks {
   // Makes the communicator of a process.
   std::unique_ptr<Communicator> MakeCommunicator(int rank) {
     std::vector<UniqueFd> own = std::move(sockets_[static_cast<size_t>(rank)]);
-    // Otherwise this process would keep the connections of a rank that has died open.
+    // Otherwise this process would keep open the connections of a rank that has died.
     sockets_.clear();
     auto made =
         options_.transport == "tcp"
@@ -307,7 +309,7 @@ class Ranks {
   std::vector<Thread> threads_;
 };
 
-// Returns how many of an operation's bytes each rank must send at least, as a fraction.
+// Returns the fraction of an operation's bytes that each rank must send at least.
 double BusFactor(const Options& options) {
   const double ranks = options.ranks;
   if (options.operation == "all_reduce") return 2 * (ranks - 1) / ranks;

@@ -1,4 +1,5 @@
-// Sums float32 values over two processes by a loop over one socket: the limit of this transport.
+// Sums float32 values over two processes with a bare loop over one socket, which shows the limit of
+// this transport.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +12,16 @@
 namespace tfjob::bench {
 
 // All-reduce in place: each of the two ranks reduces one half. Pieces are sent in this order: raw
-// 0, raw 1, reduced 0, raw 2, reduced 1, … There are no frames, plans and errors; the process ends
-// if the other one does.
+// 0, raw 1, reduced 0, raw 2, reduced 1, … There are no frames and no plans, and errors are not
+// handled: if one process ends, so does the other.
 class BareLoop {
  public:
-  // `socket` stays the caller's, and so do `values`, which are float32.
+  // `socket` and `values` remain the caller's. `values` contains float32.
   BareLoop(int socket, int rank, std::span<std::byte> values);
   void Run();
 
  private:
-  // The place of a piece in the order above.
+  // An entry in the order above.
   struct Frame {
     bool raw;
     int64_t piece;

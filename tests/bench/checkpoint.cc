@@ -148,7 +148,7 @@ Status SaveAndRestore(const Options& options, const std::string& folder,
   return OkStatus();
 }
 
-// A task that trains alone, on one thread, and knows when each of its steps ended.
+// A task that trains alone, on one thread, and records when each of its steps ended.
 class Training {
  public:
   static StatusOr<std::unique_ptr<Training>> Create(const strategy::ModelDefinition& definition,
@@ -194,7 +194,7 @@ class Training {
   std::vector<double> ends_;
 };
 
-// When a save began and ended; written by the saver's thread.
+// The times at which a save began and ended. Written by the thread that saves.
 class SaveTimes {
  public:
   void Ended(const Status& status) {
@@ -215,7 +215,7 @@ class SaveTimes {
 };
 
 struct Window {
-  double seconds = 0, begin_seconds = 0;  // begin_seconds: until the next step could begin
+  double seconds = 0, begin_seconds = 0;  // begin_seconds: the time until the next step could begin
   double steps_with = 0, steps_without = 0;
 };
 

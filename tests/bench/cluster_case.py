@@ -50,7 +50,7 @@ class Usage:
         return cpu_seconds(self._pids[name]) - self._before[name]
 
     def others(self):
-        """Returns the figures that report what the load costs the other components."""
+        """Returns figures that show what the load costs the other components."""
         return {f"{name.removeprefix('kube-').replace('-', '_')}_cpu_s": self.cpu(name) for name in COMPONENTS}
 
     def memory(self):
@@ -74,8 +74,8 @@ def environment(options):
 
 def run_jobs(api, operator, options, seconds=1800):
     """Creates the jobs and waits until all are Running. Watches the operator's gauge for this,
-    because polling the API server for all jobs would itself be a load. Finally asks the API
-    server."""
+    because polling the API server for all jobs would itself be a load. Finally asks the API server
+    to confirm it."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
          lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=2)
@@ -91,8 +91,8 @@ def writes(api):
 
 
 def wait_quiet(pid, idle=1.0, share=0.02, seconds=60):
-    """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns after
-    how many seconds it last did more."""
+    """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns the
+    number of seconds after which it last used more."""
     start = last_work = time.monotonic()
     used = cpu_seconds(pid)
     while (now := time.monotonic()) - start < seconds:

@@ -1,5 +1,5 @@
-// Runs a worker and its parameter servers in one process, over loopback TCP, and exchanges
-// gradients for values, for benchmarks.
+// For benchmarks: runs a worker and its parameter servers in one process, connected by loopback
+// TCP, and exchanges gradients for values.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +33,8 @@ inline rpc::Identity Task(const std::string& type, int index = 0) {
 class Exchange {
  public:
   struct Size {
-    int64_t bytes = 0;  // of all gradients, and of all values
-    int servers = 1;    // which share the bytes
+    int64_t bytes = 0;  // of all gradients together; the values have as many
+    int servers = 1;    // the bytes are divided among them
     int64_t variable_bytes = int64_t{4} << 20;
   };
 
@@ -96,7 +96,7 @@ class Exchange {
 
 template <typename Work>
 Times Measure(Work& work, int rounds) {
-  work.Run();  // warm-up: windows, pools, pages
+  work.Run();  // warms up windows, pools and pages
   Stopwatch watch;
   for (int i = 0; i < rounds; ++i) work.Run();
   return watch.Elapsed();

@@ -25,8 +25,8 @@ wire::JobKey BenchKey() {
   return *wire::JobKey::Parse(std::string(64, 'b'));
 }
 
-// Returns the memory that a listener keeps for one connection. Measures the largest state: it has
-// read the longest claims, but for their last byte.
+// Returns the memory that a listener keeps for one connection. Measures the listener in its largest
+// state, after it has read all but the last byte of the longest claims.
 int64_t BytesOfAnUnprovenHello() {
   const wire::JobKey key = BenchKey();
   const std::string claims = "ps 0";

@@ -62,7 +62,8 @@ StatusOr<std::unique_ptr<exec::Program>> CompileGradients(const model::Model& mo
   return exec::Compile(built.graph, store, exec::CpuDevice(pool));
 }
 
-// One value for each feed of the program: noise, but zeros for labels, the step and the seed.
+// Holds a value for each feed of the program: zeros for labels, the step and the seed, and noise
+// for the others.
 class Feeds {
  public:
   explicit Feeds(const exec::Program& program) {

@@ -1,5 +1,6 @@
 // Starts tfjob-operator against an API server that holds very many finished TFJobs. Measures the
-// time from its start to its readiness, and its peak memory, including that of the first list.
+// time from its start to its readiness, and its peak memory, including the peak during the first
+// list.
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
@@ -36,11 +37,11 @@ struct Flags {
   int jobs = 20'000;
   size_t bytes = 4096;
   bool pages = false;
-  double at_most_mb = 0;    // 0: any
-  double ready_within = 0;  // seconds; 0: any time
+  double at_most_mb = 0;    // 0 for no limit
+  double ready_within = 0;  // in seconds; 0 for no limit
 };
 
-// Generates finished TFJobs of about a given size as the server stores them.
+// Generates finished TFJobs of about a given size, in the form in which the server stores them.
 class JobTexts {
  public:
   explicit JobTexts(size_t bytes) {
@@ -77,7 +78,7 @@ class JobTexts {
   }
 
  private:
-  std::string environment_;  // more entries of the environment
+  std::string environment_;  // more entries for the container's environment
 };
 
 // An API server with these TFJobs and nothing else.

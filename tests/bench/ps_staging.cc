@@ -32,8 +32,8 @@ rpc::Identity Task(const std::string& type, int index) {
   return {.job_uid = "bench", .task_type = type, .task_index = index, .incarnation = 1};
 }
 
-// Memory that can be mapped several times, so that sixteen workers do not need sixteen times as
-// much.
+// Memory that can be mapped several times, so that sixteen workers do not need sixteen times the
+// memory of one.
 class Shared {
  public:
   explicit Shared(size_t bytes) : bytes_(bytes), file_(memfd_create("bench", MFD_CLOEXEC)) {
@@ -150,7 +150,7 @@ int Main(int argc, char** argv) {
   Job job(workers, bytes, shard_bytes);
   const int64_t idle = Anonymous();
   PeakMemory memory;
-  job.Run();  // warm-up: windows, pools, pages
+  job.Run();  // warms up windows, pools and pages
   Stopwatch watch;
   for (int i = 0; i < rounds; ++i) job.Run();
   const Times times = watch.Elapsed();

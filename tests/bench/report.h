@@ -3,7 +3,7 @@
 //   {"case":"mlp", …the case's own figures…, "wall_s":1.23, "cpu_s":1.2, "peak_rss_mb":210.5,
 //    "load1":0.4}
 //
-// Times cover only the measured part. CPU time is that of all threads of the process and of its
+// Times cover only the measured part. CPU time covers all threads of the process and those of its
 // children that have exited.
 #pragma once
 
@@ -50,8 +50,8 @@ class Report {
   // Adds the times of the measured part, the peak resident memory of the process and the load of
   // the machine, and prints the line.
   void Print(const Times& times);
-  // The same for a case whose work is done by other processes; `peak_rss_mb` is the sum of those
-  // processes' peaks.
+  // Does the same for a case whose work is done by other processes. `peak_rss_mb` is the sum of
+  // those processes' peaks.
   void Print(const Times& times, double peak_rss_mb);
 
  private:

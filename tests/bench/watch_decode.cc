@@ -19,7 +19,8 @@ namespace {
 constexpr int kPodsPerJob = 6;
 constexpr size_t kPieceBytes = 64 << 10;
 
-// Generates the event of a pod as Kubernetes 1.36 sends it, including managed fields: about 5 KB.
+// Generates events about pods as Kubernetes 1.36 sends them, including managed fields: about 5 KB
+// per event.
 class PodEvents {
  public:
   std::string Make(std::string_view type, int pod, int version, std::string_view phase) const {

@@ -57,8 +57,9 @@ golden() {
 
 has_definition() { render "$@" | grep -q '^kind: CustomResourceDefinition'; }
 
-# install FLAG…: renders the Secret with the operator's keys as `helm install` and `helm upgrade` do, which look into
-# the cluster. Here, api_stub.py is the cluster, and the file secret.json the Secret that exists.
+# install FLAG…: renders the Secret with the operator's keys as `helm install` and `helm upgrade` do. These look for an
+# existing Secret in the cluster. Here, api_stub.py simulates the cluster, and the file secret.json is the existing
+# Secret.
 install() {
   render --dry-run=server --disable-openapi-validation --kube-apiserver "http://127.0.0.1:$port" \
     --show-only templates/jobkey.yaml "$@"
@@ -68,13 +69,14 @@ makes_a_key() {
   install "$@" | grep -q '^  "1": [A-Za-z0-9+/]\{43\}=$' && install "$@" | grep -q 'resource-policy: keep$' &&
     install "$@" | grep -q 'helm.sh/hook: pre-install,pre-upgrade$'
 }
-# A hook is no part of the release's manifest. Without another policy, Helm deletes its object first.
+# Hooks are not part of the release's manifest. Without a policy of its own, Helm deletes a hook's object before it runs
+# the hook again.
 keeps_keys_out_of_the_manifest() {
   ! install --no-hooks >"$folder/refused" 2>&1 && grep -q 'could not find template' "$folder/refused" &&
     install | grep -q 'hook-delete-policy: hook-failed$'
 }
 makes_another_key() { [ "$(install | sed -n 's/^  "1": //p')" != "$(install | sed -n 's/^  "1": //p')" ]; }
-# secret RELEASE: the Secret exists, belongs to this release, and somebody has added the key 2.
+# secret RELEASE: simulates that the Secret exists and belongs to this release, and that somebody has added the key 2.
 secret() {
   echo '{"kind": "Secret", "apiVersion": "v1", "data": {"1": "b2xk", "2": "bmV3"}, "metadata": {"name": "keys",
     "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "'"$1"'",
@@ -83,9 +85,9 @@ secret() {
 leaves_the_keys() {
   secret release && ! install >"$folder/refused" 2>&1 && grep -q 'could not find template' "$folder/refused"
 }
-# notes FLAG…: prints what `helm install` says where it sees no cluster.
+# notes FLAG…: prints the notes that `helm install` shows without access to a cluster.
 notes() { "$HELM" install release $CHART --namespace somewhere --dry-run=client "$@" | sed -n '/^NOTES:/,$p'; }
-# notes_in_cluster FLAG…: the same where it sees one.
+# notes_in_cluster FLAG…: prints the notes that `helm install` shows with access to a cluster.
 notes_in_cluster() {
   "$HELM" install release $CHART --namespace somewhere --dry-run=server --disable-openapi-validation \
     --kube-apiserver "http://127.0.0.1:$port" "$@" | sed -n '/^NOTES:/,$p'
@@ -100,7 +102,7 @@ tells_that_there_are_none() { notes --set jobKey.create=false | grep -q 'Jobs ge
 leaves_a_strangers() {
   secret other && ! install >"$folder/refused" 2>&1 && grep -q 'set jobKey.existingSecret=' "$folder/refused"
 }
-# What Argo CD and `helm template` render must not change a key.
+# The manifests that Argo CD and `helm template` render must not change a key, so they contain no Secret.
 contains_no_secret() { ! render "$@" | grep -n '^kind: Secret' && cmp <(render "$@") <(render "$@"); }
 
 # rotates: runs the command in docs/SECURITY.md that adds a key, without a cluster, and finds both keys afterwards.

@@ -23,7 +23,7 @@ CHART = ROOT / "charts/tfjob-operator"
 EXAMPLES = ROOT / "deploy/examples"
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 MODELS = pathlib.Path("/var/tmp/tfjob")  # the volumes for the models of the examples
-NONROOT = 65532  # the user of the images
+NONROOT = 65532  # the ID of the user that the images run as
 KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguration,flowschema,validatingwebhookconfiguration,"
          "role,rolebinding,serviceaccount,deployment,replicaset,pod,service,endpointslice,configmap,secret,lease,"
          "poddisruptionbudget,networkpolicy")
@@ -155,7 +155,8 @@ class NodeTest(unittest.TestCase):
 
     def provide_volumes(self, example):
         """Creates the volumes for the claims of an example: an empty folder for the model, and the
-        data. The kubelet gives no hostPath to the pod's fsGroup, so the folder's owner is set here."""
+        data. The kubelet does not apply the pod's fsGroup to hostPath volumes, so the folder's owner
+        is set here."""
         model = MODELS / example
         shutil.rmtree(model, ignore_errors=True)
         self.addCleanup(shutil.rmtree, model, ignore_errors=True)

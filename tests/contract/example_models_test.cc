@@ -1,6 +1,6 @@
 // Checks the sizes of the architectures in deploy/examples/models, which the trainer reads from
-// Keras' JSON. The sizes of published models are the published ones; the others follow from
-// formulas.
+// Keras' JSON. The expected sizes of published models are the published ones; formulas yield the
+// others.
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"

@@ -24,7 +24,8 @@ VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//vis
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
 
-# What tests/simulation/training runs on a simulated machine, and what it could not control there.
+# The code that tests/simulation/training runs on a simulated machine, and the functions of the system that it could not
+# control there.
 SIMULATED = ("runtime/ps/", "runtime/rpc/")
 OF_THE_SYSTEM = re.compile(
     r"std::(thread|jthread|this_thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|future|promise"
@@ -55,7 +56,7 @@ def read_table():
 
 
 def read_sources(names):
-    """Returns the same as read_table(), but according to the sources."""
+    """Returns a result like that of read_table(), but according to the sources."""
     def room_of(path):
         return next((name for name in names if path.startswith(name + "/")), None)
 

@@ -1,5 +1,5 @@
 // Checks that the choices in the training file are exactly those of the packages that implement
-// them, and that its documentation states their defaults.
+// them, and that the documentation states the packages' defaults.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -39,8 +39,8 @@ TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {
     ASSERT_TRUE(kind.ok()) << kind.status();
     const optimizer::Optimizer defaults = optimizer::Optimizer::Default(*kind);
     EXPECT_EQ(defaults.learning_rate, name == "sgd" ? 0.01 : 0.001);
-    // In "0.9; adadelta 0.95", the first number is the default, and the second that of one
-    // optimizer.
+    // In "0.9; adadelta 0.95", the first number is the general default, and the second is the
+    // default for adadelta.
     const auto documented = [&](const char* key) {
       const std::string& text = config::FindKey(key)->unset_doc;
       const size_t own = text.find(name + " ");

@@ -12,7 +12,7 @@ namespace tfjob::faults {
 // Thread-safe.
 class FaultyFiles : public FileSystem {
  public:
-  // While the disk is full, nothing is written: "No space left on device".
+  // While the disk is full, every write fails with "No space left on device".
   void Fill(bool full) { full_ = full; }
   // While the disk hangs, writes wait.
   void Hang(bool hangs);
@@ -30,7 +30,8 @@ class FaultyFiles : public FileSystem {
 
  private:
   friend class FaultyFile;
-  // Returns the error that a write to `path` gets now; waits while the disk hangs.
+  // Waits while the disk hangs, then returns the error with which a write to `path` fails; OK if
+  // the disk is not full.
   Status Fault(const std::string& path);
 
   std::atomic<bool> full_ = false;

@@ -64,7 +64,7 @@ Status RecordingFiles::SyncDirectory(const std::string& path) {
 void RecordingFiles::AddStatesAt(size_t count, std::vector<Files>& states) const {
   Files content = before_;                // by the name at creation: what is certainly on the disk
   Files written = before_;                // by the name at creation: what the program has written
-  std::vector<const Operation*> pending;  // changes to names that may be lost
+  std::vector<const Operation*> pending;  // changes to names; each may be lost
   std::vector<const Operation*> kept;
   for (size_t i = 0; i < count; ++i) {
     const Operation& operation = operations_[i];

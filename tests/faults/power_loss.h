@@ -17,8 +17,8 @@ using Files = std::map<std::string, std::string>;
 
 class RecordingFiles : public FileSystem {
  public:
-  // Records operations in `folder`, which contains the files `before` on the disk, and also carries
-  // them out.
+  // Records operations in `folder`, and also carries them out. At the beginning, the folder
+  // contains the files `before`, which have been synced.
   RecordingFiles(std::string folder, Files before);
 
   // Returns the states that the folder may have after a power failure at any time so far.

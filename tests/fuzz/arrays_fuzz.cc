@@ -1,7 +1,7 @@
 // Checks the readers of NumPy's files for arbitrary bytes. The first byte of an input selects how
 // the rest is read: as an array (n) or as an archive of arrays (z).
 //   - Reading never crashes.
-//   - Reading takes at most a fixed multiple of the file's size in memory.
+//   - An array that was read takes at most a fixed multiple of the file's size in memory.
 //   - Arrays that are written again read as the same arrays.
 #include <unistd.h>
 
@@ -26,7 +26,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // int8 becomes int32.
 constexpr uint64_t kMostWidening = 4;
-// A compressed array may take kFreeBytes, or kMostExpansion times its compressed size.
+// A compressed array may take kFreeBytes or, if that is more, kMostExpansion times its compressed
+// size.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 
@@ -87,7 +88,7 @@ void CheckArchive(std::string_view bytes) {
     arrays.emplace_back(name, *std::move(array));
   }
   const std::string copy = TheFolder().path("copy.npz");
-  if (!io::WriteNpz(copy, arrays).ok()) return;  // such as for a name that a ZIP cannot have
+  if (!io::WriteNpz(copy, arrays).ok()) return;  // a ZIP cannot contain some names
   const StatusOr<io::NpzReader> again = io::NpzReader::Open(copy);
   ENFORCE(again.ok(), "a written archive must open");
   for (const auto& [name, array] : arrays) {

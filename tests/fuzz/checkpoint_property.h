@@ -9,7 +9,7 @@ namespace tfjob::fuzz {
 void CheckIndexProperties(std::string_view bytes);
 void CheckListProperties(std::string_view text);
 void CheckMarkProperties(std::string_view text);
-// Records that are read and written again reproduce the beginning of the file.
+// Checks that records that are read and then written again equal the beginning of the file.
 void CheckRecordProperties(std::string_view bytes);
 
 }  // namespace tfjob::fuzz

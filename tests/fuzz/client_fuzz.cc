@@ -1,9 +1,10 @@
 // Checks how a training task handles arbitrary answers from a parameter server. An input is a
 // sequence of frames, each preceded by its length (u16, little-endian). The client joins, takes a
-// step and copies the state; each frame answers its next request. A frame with the number 0xFFFF
-// gets the number of that request. After the last frame, the job is over, and the server is gone.
+// step and copies the state, and each frame answers its next request. If the number of a frame is
+// 0xFFFF, it is replaced with the number of that request. After the last frame, the client is told
+// that the job is over, and the connection ends.
 //   - Nothing crashes, and no byte is written outside the caller's memory.
-//   - A result that is accepted has a possible step and position.
+//   - A result that is accepted has a position that is not negative.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -21,8 +22,8 @@ namespace {
 constexpr uint64_t kOfTheRequest = 0xFFFF;
 constexpr Duration kNextRequest{2ms};
 
-// The server's end of a stream. Waits for a request only for a limited time, so that frames without
-// one are delivered, too.
+// The server's end of a stream. Waits for a request only for a limited time, so that frames for
+// which there is no request are delivered, too.
 class Answers : public rpc::Transport {
  public:
   explicit Answers(std::vector<std::string_view> frames) : frames_(std::move(frames)) {}
@@ -91,7 +92,7 @@ class OneServer : public rpc::Connector {
   bool connected_ = false;
 };
 
-// A frame that ends every wait of the client.
+// A frame that tells the client that the job is over, which ends all its waits.
 const std::string& Finished() {
   static const std::string* const frame = [] {
     auto* made = new std::string;

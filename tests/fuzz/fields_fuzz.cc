@@ -36,7 +36,7 @@ void CheckWord(std::string_view text) {
   }
   const StatusOr<api::Quantity> quantity = api::ParseQuantity(text);
   if (quantity.ok()) {
-    // More digits than this can be printed, but are not read.
+    // Texts with more characters than this can be printed, but are not read.
     constexpr size_t kMostCharacters = 18;
     const std::string printed = ToString(*quantity);
     const StatusOr<api::Quantity> again = api::ParseQuantity(printed);

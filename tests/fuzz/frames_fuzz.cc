@@ -1,8 +1,8 @@
 // Checks the reader of frames for arbitrary bytes.
-//   - Reading never crashes, and does not allocate memory merely because the bytes ask for it.
+//   - Reading never crashes, and does not allocate memory merely because the bytes claim a size.
 //   - The result does not depend on the pieces in which a frame arrives.
 //   - A frame that was accepted is written as the same bytes.
-//   - A socket delivers the same frame, and never more or less of it.
+//   - A socket delivers the same frame, complete and with nothing added.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -41,19 +41,20 @@ std::string Written(rpc::IncomingFrame& frame) {
   return bytes;
 }
 
-// Checks that a socket delivers the first frame of `bytes` only if all of it is there, and in any
-// case nothing that is not.
+// Sends `bytes` through a socket. Checks that a frame that arrives has the payload that was sent,
+// that a failure has the status of a broken or malformed stream, and that a frame arrives if
+// `is_one_frame`.
 void CheckSocket(std::string_view bytes, bool is_one_frame) {
   int ends[2] = {-1, -1};
   ENFORCE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
   rpc::SocketTransport near{wire::UniqueFd(ends[0])};
   wire::UniqueFd far{ends[1]};
   const ssize_t sent = send(far.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (!bytes.empty() && sent != static_cast<ssize_t>(bytes.size())) return;  // does not fit
+  if (!bytes.empty() && sent != static_cast<ssize_t>(bytes.size())) return;  // the bytes do not fit
   far.Close();
   rpc::IncomingFrame frame;
   Status status = near.BeginRead(frame);
-  // Takes a part in place and the rest in memory.
+  // Receives the beginning into memory of its own, and the rest into the frame's.
   std::string begin(std::min<size_t>(frame.remaining(), 7), '\0');
   if (status.ok()) status = frame.Receive(std::as_writable_bytes(std::span(begin)));
   if (status.ok()) status = frame.Load();

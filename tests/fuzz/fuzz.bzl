@@ -17,7 +17,7 @@ def fuzz_target(name, deps):
         alwayslink = True,
     )
 
-    # Links only with --config=sanitize, whose objects have coverage.
+    # Links only with --config=sanitize, which compiles the objects with coverage instrumentation.
     cc_binary(
         name = name + "_fuzz",
         linkopts = ["-fsanitize=fuzzer"],

@@ -1,8 +1,8 @@
 // Checks the first message of a stream (rpc/handshake.h) for arbitrary bytes.
 //   - Reading never crashes.
-//   - The names of a caller that is read are safe for logs, and writing the caller and reading it
-//     again yields the same caller.
-//   - A frame is answered by an identity or by an error, whichever side reads it.
+//   - If a caller can be read, its names are safe for logs, and writing it and reading it again
+//     yields the same caller.
+//   - No frame is accepted both as a request and as the answer to one.
 #include <string>
 #include <string_view>
 
@@ -40,7 +40,7 @@ void CheckCaller(const rpc::Caller& caller) {
   ENFORCE(IsPlain(identity.task_type) && IsPlain(caller.service), "names are short and plain");
   ENFORCE(identity.task_index >= 0, "tasks are counted from 0");
   const StatusOr<std::string> claims = rpc::ClaimsOf(identity);
-  if (!claims.ok()) return;  // longer than a hello may be
+  if (!claims.ok()) return;  // the claims are longer than a hello may be
   const StatusOr<rpc::Caller> again = rpc::ReadClaims(*claims);
   ENFORCE(again.ok() && again->identity == identity, "an identity survives");
 }

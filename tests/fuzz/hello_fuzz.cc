@@ -1,7 +1,7 @@
 // libFuzzer's entry point: bazel build --config=fuzz //tests/fuzz:hello_fuzz, then run it on a copy
-// of corpus/hello. The first byte of an input selects the side that the rest is sent to, a listener
-// (l) or a caller (c), with a key if it is upper-case. The second is the length of the pieces in
-// which the rest arrives.
+// of corpus/hello. The first byte of an input selects the side that receives the rest: a listener
+// (l) or a caller (c). The side has a key if the letter is upper-case. The second byte is the
+// length of the pieces in which the rest arrives.
 #include <cctype>
 #include <cstddef>
 #include <cstdint>

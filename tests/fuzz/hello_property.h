@@ -1,4 +1,4 @@
-// Checks properties that must hold for arbitrary bytes that reach either side of a hello.
+// Checks properties that must hold for either side of a hello, whatever bytes reach it.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@ namespace tfjob::fuzz {
 // Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. The
 // bytes arrive in pieces of `piece` bytes (at least 1), as they may over a network.
 
-// A listener never reads more than one message at a time, sends nothing to a stranger, does not
-// welcome a caller that lacks its key, and sends at most two messages.
+// Checks that a listener never reads more than one message at a time, sends nothing to a stranger,
+// does not welcome a caller that lacks its key, and sends at most two messages.
 void CheckListenerProperties(std::string_view bytes, bool keyed, size_t piece);
-// A caller never reads more than one message at a time, and does not complete its hello with a
-// listener that lacks its key.
+// Checks that a caller never reads more than one message at a time, and does not complete its hello
+// with a listener that lacks its key.
 void CheckCallerProperties(std::string_view bytes, bool keyed, size_t piece);
 
 }  // namespace tfjob::fuzz

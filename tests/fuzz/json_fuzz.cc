@@ -2,9 +2,9 @@
 // the rest is read: as JSON (j) or YAML (y).
 //   - Reading never crashes.
 //   - A value printed as JSON reads as the same value.
-//   - The fast reader, the splitter and the measure agree with the complete reader about a text
-//     that it accepts.
-//   - The complete reader can read the parts that are kept of an odd object.
+//   - If the complete reader accepts a text, the fast reader, the splitter and MeasureJson agree
+//     with it.
+//   - The complete reader can read the parts of an odd object that ReadOddJson keeps.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

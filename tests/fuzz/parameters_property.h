@@ -6,19 +6,20 @@
 namespace tfjob::fuzz {
 
 // Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. The
-// bytes must not cause a crash or a hang, or make the process allocate memory merely because they
-// ask for it.
+// bytes must not cause a crash or a hang, and a size that they claim must not alone make the
+// process allocate memory.
 
-// An assignment that is accepted reads back as it was written, its shards cover every byte of every
-// variable once, and a store made from it rejects all bytes outside of it.
+// Checks that an assignment that is accepted reads back as it was written, that its shards cover
+// every byte of every variable once, and that a store made from it rejects all bytes outside it.
 void CheckAssignmentProperties(std::string_view text);
-// A server that has received these frames from peers of all roles still knows its state. Each frame
-// takes one byte for the sender (its low two bits: 0 chief, 1 worker, 2 ps, 3 evaluator), two for
-// the frame's length (little-endian), and the frame itself in wire format. Consecutive frames of
-// one sender share a connection.
+// Checks that a server that has received these frames from peers of all roles still reports a valid
+// state: a size within its limit and a step that is not negative. Each frame takes one byte for the
+// sender (its low two bits: 0 chief, 1 worker, 2 ps, 3 evaluator), two for the frame's length
+// (little-endian), and the frame itself in wire format. Consecutive frames of one sender share a
+// connection.
 void CheckFrameProperties(std::string_view bytes);
-// A ledger that a store accepts and writes again is accepted by another store, which then writes
-// the same ledger.
+// Checks that a ledger that a store accepts and writes again is accepted by another store, which
+// then writes the same ledger.
 void CheckLedgerProperties(std::string_view text);
 
 }  // namespace tfjob::fuzz

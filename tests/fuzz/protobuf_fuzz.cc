@@ -3,7 +3,8 @@
 //   - Reading never crashes, and every error has a message.
 //   - The events of a watch do not depend on the pieces in which the bytes arrive.
 //   - All texts of an object are UTF-8.
-//   - Whatever one pod contains, the others of its list are delivered, and it does not end a watch.
+//   - Whatever a pod contains, the other pods of its list are delivered, and a watch that contains
+//     it does not end.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -102,7 +103,7 @@ Events ReadEvents(std::string_view bytes, size_t piece_size) {
   return events;
 }
 
-// Reads `pod` between two others of a list, and as an event.
+// Reads `pod` in a list, between two other pods, and as an event.
 void CheckNeighbours(std::string_view pod) {
   const std::string first = Field(1, Field(1, "first"));
   const std::string last = Field(1, Field(1, "last"));

@@ -5,7 +5,7 @@
 //   s  the contribution named by the message, a StagedReport, has arrived at the participant
 //   a  the participant's oldest apply has been carried out
 //   m  the measurement that the participant was asked for is complete
-//   f  both are filled with a state of this epoch; v: their state becomes void
+//   f  both machines are filled with a state of this epoch; v: their state becomes void
 //   j  this worker joins; l: it leaves; h: it asks for the hold; r: it releases the hold
 //   t  the time advances by this many milliseconds
 // Nothing crashes; a message that is understood is written and read as the same message; and within
@@ -44,7 +44,7 @@ class Servers {
     return number;
   }
 
-  // Compares texts, because a sum of squares may be NaN, which equals nothing.
+  // Compares texts, because a sum of squares may be NaN, which is not equal to itself.
   template <typename Message, typename Decode>
   static void CheckSurvives(const Message& message, const Decode& decode) {
     const std::string text = Encode(message);

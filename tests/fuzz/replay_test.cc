@@ -11,7 +11,7 @@ namespace tfjob::fuzz {
 namespace {
 
 // Each input is also tried truncated and with a changed byte, at every kStride-th position, but at
-// no more than kMostPositions.
+// no more than kMostPositions positions.
 constexpr size_t kStride = 7;
 constexpr size_t kMostPositions = 64;
 

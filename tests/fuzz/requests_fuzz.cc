@@ -1,10 +1,11 @@
-// Checks the server of probes and metrics for arbitrary bytes of a connection, which is a buffer
-// here: server.cc and this file read with the same parser and decide with the same function.
-//   - Nothing crashes, and the requests end.
+// Checks how the server for probes and metrics handles arbitrary bytes from a connection. Here, a
+// buffer replaces the connection; the parser and the function that decides the answer are those
+// that server.cc uses.
+//   - Nothing crashes, and the exchange ends.
 //   - Every response is HTTP, with one of the statuses that the server is meant to return.
-//   - The responses do not depend on the pieces in which the bytes arrive, except for the reason of
-//     a refusal. A token that is not a method is detected as soon as it is complete. A head that is
-//     both malformed and too long is refused for the fault that is detected first.
+//   - The responses do not depend on the pieces in which the bytes arrive, except for the reason
+//     given for a refusal. A token that is not a method is detected as soon as it is complete. A
+//     head that is both malformed and too long is refused for the fault that is detected first.
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>

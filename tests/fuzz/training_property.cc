@@ -50,7 +50,7 @@ void CheckData(StatusOr<data::Dataset> loaded) {
     options.columns.push_back(data::FloatColumn(*dataset, array.name));
   }
   const auto pipeline = data::Pipeline::Create(dataset, options);
-  if (!pipeline.ok()) return;  // a number of a CSV file does not fit into float32
+  if (!pipeline.ok()) return;  // a number in a CSV file does not fit into float32
   int64_t seen = 0;
   while (const data::Batch* batch = (*pipeline)->Next()) seen += batch->size();
   ENFORCE(seen == dataset->size(), "every example comes once an epoch");

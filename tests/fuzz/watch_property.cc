@@ -60,7 +60,7 @@ void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event
 void CheckLine(std::string line) {
   line.reserve(line.size() + JsonDocument::kPadding);
   JsonDocument document;
-  // The pod group represents the other kinds of which the operator creates one object per job.
+  // The pod group represents all kinds of objects that the operator creates once per job.
   for (const Kind kind : {Kind::kPod, Kind::kService, Kind::kTFJob, Kind::kNode, Kind::kPodGroup}) {
     const StatusOr<kube::WatchEvent> event = kube::DecodeEvent(kind, document, line, "v1");
     if (!event.ok()) continue;
@@ -76,7 +76,7 @@ std::string Named(std::string_view name, std::string_view spec) {
                 "}}");
 }
 
-// Reads `object` between two others of a page.
+// Reads `object` in a page, between two other objects.
 void CheckNeighbours(std::string_view object) {
   for (const Kind kind : {Kind::kPod, Kind::kTFJob, Kind::kPodGroup}) {
     const auto page =
@@ -91,7 +91,8 @@ void CheckNeighbours(std::string_view object) {
   }
 }
 
-// Reads the bytes as a part of a TFJob's spec, which may be anything that is balanced.
+// Reads the bytes as a part of a TFJob's spec, if SplitJsonArray considers them to be one element.
+// They need not be valid JSON.
 void CheckContent(std::string_view bytes) {
   const auto parts = SplitJsonArray(StrCat("[", bytes, "]"));
   if (!parts.ok() || parts->size() != 1) return;

@@ -12,8 +12,8 @@ namespace tfjob::fuzz {
 //   - the slow decoder accepts what the fast one accepts, except for nodes and for lines with
 //     duplicate keys, and both decode the same pods;
 //   - reading the bytes as a page never crashes;
-//   - whatever one object contains, the others of its page are delivered, and the line of a watch
-//     is an event of that object;
+//   - whatever an object contains, the other objects of its page are delivered, and a line of a
+//     watch that contains it becomes an event about it;
 //   - an error response always has a message, whatever it contains.
 void CheckWatchProperties(std::string_view bytes);
 

@@ -1,6 +1,6 @@
-// Attacks the port of a parameter server while its job trains. Whatever arrives, the job keeps
-// training, memory stays within 64 MiB of that of the undisturbed run, and the log reports once per
-// source what arrived.
+// Attacks the port of a parameter server while its job trains. Whatever arrives, the job must keep
+// training, use at most 64 MiB more memory than without attacks, and log once per source what
+// arrived.
 #include <arpa/inet.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -27,7 +27,7 @@ using wire::Dialled;
 using wire::UniqueFd;
 
 constexpr char kStranger[] = "127.0.0.2";   // the address that most attacks come from
-constexpr char kNeighbour[] = "127.0.0.1";  // that of the tasks, and of peers that dial as they do
+constexpr char kNeighbour[] = "127.0.0.1";  // the tasks' address, which some attackers share
 constexpr int64_t kMegabyte = 1 << 20;
 constexpr int kIdle = 2000;
 
@@ -122,7 +122,7 @@ class HostileTest : public testing::Test {
     EXPECT_NE(log_.find(why), std::string::npos) << log_;
   }
 
-  // Connects from an address other than that of the tasks.
+  // Connects from kStranger, which is not the address of a task.
   UniqueFd Connect() const {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in self = SocketAddress(kStranger, 0);
@@ -164,8 +164,8 @@ class HostileTest : public testing::Test {
 
   // Sends impossible contributions and definitions as a training task.
   void SendForgedFrames(const rpc::Identity& as) const;
-  // Sends a definition as the chief. Returns false if the real chief has reconnected and displaced
-  // this connection before the answer.
+  // Sends a definition as the chief. Returns false if the real chief reconnected and displaced this
+  // connection before the answer arrived.
   bool SendForgedDefinition(const ps::Definition& definition) const;
 
   rpc::Credentials credentials_{.key = Key('a')};

@@ -133,7 +133,7 @@ def values(array):
 
 
 def randomize(model, rng, most):
-    """Gives every weight another value than the usual 0 or 1; variances stay above 0."""
+    """Gives every weight a value other than the usual 0 or 1; variances stay above 0."""
     for weight in model.weights:
         shift = rng.uniform(0, most, weight.shape).astype(np.float32)
         weight.assign(np.asarray(weight) + shift)
@@ -174,7 +174,7 @@ def functional(library):
     rows = L.Softmax(name="masked")(L.Dense(4, name="deep_scores")(scores), mask=mask)
     softmax = library.Model([scores, mask], L.Softmax(axis=[1, 2])(L.Add()([L.Softmax(axis=1)(scores), rows])),
                             name="softmax")
-    # tf.keras 2 computes something else with masks that are neither 0 nor 1.
+    # With masks that are neither 0 nor 1, tf.keras 2 computes other values.
     return [towers, shapes, twice] + ([softmax] if library is keras else [])
 
 
@@ -251,7 +251,7 @@ def recurrent(library):
 
 
 def attention(library):
-    """Returns models with attention, among them a block of a transformer's encoder."""
+    """Returns models with attention, including a block of a transformer's encoder."""
     L = library.layers
     a_in, b = library.Input((5, 8), name="a"), library.Input((7, 6), name="b")
     h = L.MultiHeadAttention(2, 3, name="self")(a_in, a_in)
@@ -316,7 +316,7 @@ def tensorflow_functions():
     L = tf_keras.layers
     x, y = tf_keras.Input((4, 6), name="x"), tf_keras.Input((4, 6), name="y")
     first, second = tf.split(L.Dense(8, name="halves")(x), 2, axis=-1)
-    whole, large = tf.cast(x * 3.0, tf.int32), 2**24  # the sums below differ by 1, which float32 cannot tell
+    whole, large = tf.cast(x * 3.0, tf.int32), 2**24  # the sums below differ by 1, which float32 cannot represent
     offsets = [tf.constant([large + step] * 6) for step in (0, 1)]
     flat = [x + y, x * 2.0, 1 - x, x / (tf.abs(y) + 1), -x, x**2, x @ tf.transpose(y, [0, 2, 1]), first * tf.sigmoid(second),
             x * tf.constant([1.0, 2, 3, 4, 5, 6]), tf.nn.bias_add(x, tf.constant([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])),
@@ -347,7 +347,7 @@ def volumes(library):
     h = L.Conv3DTranspose(2, (4, 1, 2), strides=(3, 1, 1), name="up_valid")(h)
     h = L.ZeroPadding3D(((1, 0), (0, 2), (1, 1)))(L.Cropping3D(((1, 2), (0, 1), (2, 0)))(h))
     h = L.AveragePooling3D(2, strides=2, padding="same")(L.UpSampling3D((1, 2, 1))(L.SpatialDropout3D(0.0)(h)))
-    # Many elements of h are equal but for rounding, so the gradient of a maximum of them is not determined.
+    # Many elements of h differ only by rounding, so the gradient of their maximum is not determined.
     distinct = L.Conv3D(3, 2, name="distinct")(volume)
     ends = [L.GlobalMaxPooling3D()(distinct), L.GlobalAveragePooling3D()(h),
             L.Flatten()(L.MaxPooling3D((2, 3, 2), strides=(1, 2, 1), padding="same")(distinct))]
@@ -355,7 +355,7 @@ def volumes(library):
         plane = L.Reshape((30, 4, 3))(volume)
         ends += [L.Flatten()(L.AdaptiveAveragePooling3D((2, 2, 3))(h)), L.Flatten()(L.AdaptiveMaxPooling3D((3, 2, 2))(distinct)),
                  L.Flatten()(L.AdaptiveAveragePooling2D((4, 3))(plane)), L.Flatten()(L.AdaptiveMaxPooling2D((7, 2))(plane))]
-    # The hard_sigmoid of tf.keras 2, its default, is another function, and not supported.
+    # The default of tf.keras 2 is its own hard_sigmoid, a different function, which is not supported.
     gate = "hard_sigmoid" if library is keras else "sigmoid"
     frames, *states = L.ConvLSTM2D(3, (3, 2), padding="same", return_sequences=True, return_state=True,
                                    recurrent_activation="sigmoid", name="frames")(volume)
@@ -465,7 +465,8 @@ class Models(unittest.TestCase):
     def test_graphs_of_keras_3(self):
         self.check_graphs(keras, steps=True)
 
-    # Not the steps of most: its fused batch normalization has another moving variance.
+    # The steps of most of these models are not compared: the fused batch normalization of tf.keras 2 computes another
+    # moving variance.
     def test_graphs_of_tf_keras_2(self):
         self.check_graphs(tf_keras, steps=False)
 

@@ -168,7 +168,7 @@ model::Loss ToLoss(const Json& json) {
   return loss;
 }
 
-// Runs a graph of a prediction and labels. Returns its fetches.
+// Runs a graph that `compute` builds from a prediction and labels. Returns its fetches.
 StatusOr<std::vector<std::vector<float>>> RunOn(
     const Tensor& prediction, const Tensor& labels,
     const std::function<std::vector<graph::Output>(graph::Builder&, graph::Output, graph::Output)>&
@@ -190,8 +190,8 @@ StatusOr<std::vector<std::vector<float>>> RunOn(
   return fetches;
 }
 
-// {"loss": {name, …}, "prediction": tensor, "labels": tensor} → {"values": one per place,
-// "gradient": that of their mean}
+// {"loss": {name, …}, "prediction": tensor, "labels": tensor} → {"values": one loss per place,
+// "gradient": the gradient of their mean}
 StatusOr<Json> ComputeLoss(const Json& request) {
   ASSIGN_OR_RETURN(const auto results,
                    RunOn(ToTensor(request["prediction"]), ToTensor(request["labels"]),
@@ -207,8 +207,8 @@ StatusOr<Json> ComputeLoss(const Json& request) {
   return Json{{"values", results[0]}, {"gradient", results[1]}};
 }
 
-// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels, mask or nothing
-// more], …]} → the metric's value over all batches
+// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels], or [prediction,
+// labels, mask], …]} → the metric's value over all batches
 StatusOr<Json> ComputeMetric(const Json& request) {
   ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(JsonField(request["metric"])));
   std::vector<double> totals;

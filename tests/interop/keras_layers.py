@@ -3,9 +3,9 @@ keras.layers, and whether the layer table of this project has it.
 
     PYTHON tests/interop/keras_layers.py     rewrites the table
 
-The layer table is known by the rows of docs/training-file.md, which
-tests/contract/training_names_test.cc compares with it. keras_layers_test.py checks that the page is
-current."""
+The layer table is read from the rows of docs/training-file.md, which
+tests/contract/training_names_test.cc compares with the table in the code. keras_layers_test.py
+checks that the page is current."""
 import os
 import re
 import sys
@@ -17,7 +17,7 @@ PAGE = f"{DOCS}/guides/coming-from-keras.md"
 BEGIN, END = "<!-- layers: begin -->\n", "<!-- layers: end -->\n"
 NOT_LAYERS = {"Layer", "Wrapper", "InputSpec"}
 
-# What to do without a layer that is not supported. The first pattern that matches a class counts.
+# Replacements for layers that are not supported. The first pattern that matches a class applies.
 INSTEAD = [
     ("Lambda", "it holds Python code, which is not run; replace it by layers or functions of `keras.ops`"),
     ("JaxLayer|FlaxLayer|TorchModuleWrapper|TFSMLayer", "it holds a program of another library"),

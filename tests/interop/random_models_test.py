@@ -156,8 +156,8 @@ class Case:
 
 
 def differences(ours, exact, single, bound):
-    """Returns the values that differ by more than the bound, and by more than twice as much as Keras'
-    own values in float32. `single` computes those, and is called only if they are needed."""
+    """Returns the values whose error exceeds both the bound and twice the error of Keras' own values
+    in float32. `single` computes the latter, and is called only if they are needed."""
     found, theirs = [], None
     for name, wanted in exact.items():
         got = np.asarray(ours[name], np.float64).reshape(wanted.shape)

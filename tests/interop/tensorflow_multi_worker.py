@@ -5,7 +5,7 @@ summed over the workers, as JSON.
     TF_CONFIG=… python tensorflow_multi_worker.py ARRAYS.npz STEPS BATCH
 
 ARRAYS has the features x, the labels y, and the model's weights w0, w1, … in Keras' order. BATCH is
-the number of examples per step of all workers."""
+the number of examples that all workers together use per step."""
 import json
 import sys
 

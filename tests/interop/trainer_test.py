@@ -112,9 +112,9 @@ class Written(unittest.TestCase):
 
 
 def train_in_tensorflow(features, labels, model_dir):
-    """Trains a model of two layers for four steps with TensorFlow 1's Adam, each on all rows. The
-    Saver saves the model after the third step. Returns the loss after the third step, and {name:
-    variable} after the fourth."""
+    """Trains a model of two layers with TensorFlow 1's Adam for four steps, each of which uses all
+    rows. The Saver saves the model after the third step. Returns the loss after the third step, and
+    {name: variable} after the fourth."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         v1.set_random_seed(5)

@@ -1,5 +1,5 @@
-"""Compares what training does, besides layers and losses, with Keras 3 in double precision. run.sh
-runs it."""
+"""Compares the parts of training other than layers and losses with Keras 3 in double precision.
+run.sh runs it."""
 import json
 import tempfile
 import unittest
@@ -167,7 +167,8 @@ class Training(unittest.TestCase):
             with self.subTest(model=make.__name__):
                 self.check_steps(Case(make), 3, {"kind": "sgd", "learning_rate": 0.1})
 
-    # Constraints also apply in steps that do not update a variable, and after its average is taken.
+    # Constraints also apply in steps that do not update a variable, and after a variable has taken the value of its
+    # average.
     def test_constraints(self):
         for given in ({}, {"momentum": 0.5}, {"gradient_accumulation_steps": 2},
                       {"use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2}):

@@ -21,7 +21,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Definition {
   std::function<double(double)> value;
-  double gradient_at_zero;  // TensorFlow's, where the function has a corner
+  double gradient_at_zero;  // TensorFlow's choice, if the function has a corner there
 };
 
 double Softplus(double x) {
@@ -99,7 +99,8 @@ bool IsElementwise(const std::string& name) {
   return name != "softmax" && name != "log_softmax" && name != "sparsemax";
 }
 
-// Instead of the elements in the support, Keras adds up their cumulative sums.
+// Computes Sparsemax as Keras does: adds up the cumulative sums of the elements in the support, not
+// the elements themselves.
 std::vector<double> KerasSparsemax(const std::vector<double>& x) {
   std::vector<double> sorted = x;
   std::ranges::sort(sorted, std::greater());
@@ -137,7 +138,7 @@ TEST(Activations, SparsemaxIsThatOfKeras) {
 }
 
 TEST(Activations, FollowTheirDefinitions) {
-  // No function has a corner here.
+  // No function has a corner at any of these points.
   const std::vector<double> points = {-20, -2.7, -0.7, -0.3, 0.3, 0.7, 2.7, 20};
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {
@@ -155,7 +156,7 @@ TEST(Activations, FollowTheirDefinitions) {
   }
 }
 
-// Zero is a common input: padding, black pixels, biases before the first step.
+// Zero is a common value: of padding, of black pixels, and of biases before the first step.
 TEST(Activations, HaveTensorFlowsGradientAtZero) {
   const std::vector<std::string> names = ActivationNames();
   for (size_t i = 0; i < names.size(); ++i) {

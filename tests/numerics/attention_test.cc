@@ -29,7 +29,8 @@ Values Waves(double scale, int64_t per_example = kSteps * kSize) {
   return values;
 }
 
-// Reshapes each input to this shape, and passes all of them to the layer.
+// Returns a model that reshapes each input to its shape in `shapes`, and passes all of them to the
+// layer.
 Model Shaped(LayerConfig config, const std::vector<std::vector<int64_t>>& shapes) {
   Model model = Sequential("m", {{.name = "layer", .config = std::move(config)}});
   model.calls.clear();
@@ -189,7 +190,7 @@ TEST(AttentionNumerics, DotSumsAlongOneAxisOfEachInput) {
   for (float cosine : Predict(dot, {{12}, {12}}, {x, x})) EXPECT_NEAR(cosine, 1, 1e-5);
 }
 
-// "abc,cde->abde" of [4,3] and [3,2,5], and a bias over the last axis.
+// Examples have the shape [4,3], and the kernel has the shape [3,2,5]. The bias has the last axis.
 TEST(AttentionNumerics, EinsumDenseFollowsItsEquation) {
   layers::EinsumDense layer;
   layer.equation = "abc,cde->abde";

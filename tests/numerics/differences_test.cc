@@ -37,7 +37,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Returns different numbers between -1 and 1, none of them close to another or to 0.
 Numbers Different(const Shape& shape) {
-  constexpr double kScale = 0.913;  // no sum of differences is 1, where Sparsemax has jumps
+  constexpr double kScale = 0.913;  // so that no sum of differences is 1, where Sparsemax jumps
   Numbers numbers(static_cast<size_t>(shape.num_elements()));
   const auto count = static_cast<int64_t>(numbers.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -123,8 +123,8 @@ void ExpectGradients(const Function& function, const std::vector<Shape>& shapes)
   }
 }
 
-// Differentiates with respect to the inputs, the first of which has examples of this shape, and to
-// the variables.
+// Checks the gradients with respect to the inputs and the variables. `example` is the shape of an
+// example of the first input; `states` are those of the other inputs.
 void ExpectLayerGradients(const LayerConfig& config, const Shape& example,
                           const std::vector<Shape>& states = {}) {
   std::vector<TensorType> in = {{DType::kFloat64, example}};
@@ -269,7 +269,7 @@ TEST(OperationGradients, OfRearrangements) {
   ExpectGradients(Applied(move), {{kExamples, 3, 2}});
 }
 
-// Every value of the result is the element that NumPy's x[:, 1::step] has there.
+// Also checks that the result is equal to NumPy's x[:, 1::step].
 TEST(OperationGradients, OfSlicesWithSteps) {
   for (const int64_t step : {1, 2, 3, 4, 1'000'000'000}) {
     SCOPED_TRACE(step);
@@ -289,7 +289,7 @@ TEST(OperationGradients, OfSlicesWithSteps) {
   }
 }
 
-// Rows of zeros are common: behind a ReLU, and where sequences are padded.
+// Rows of zeros are common: a ReLU yields them, and sequences are padded with them.
 TEST(OperationGradients, OfANormalizedRowOfZerosAreFinite) {
   layers::Operation normalize = MakeUnary("nn", "Normalize");
   normalize.axes = {-1};

@@ -67,7 +67,7 @@ TEST(EmbeddingNumerics, TheGradientHasTheRowsOfTheBatch) {
   for (; row < indices.size(); ++row) EXPECT_EQ(indices[row], -1);
 }
 
-// The mean over a list of words, and a linear function of it: a classifier of texts.
+// Tests a classifier of texts: a linear function of the mean over a list of words.
 TEST(EmbeddingNumerics, FeedsPoolingAndDense) {
   const Values ids = SomeIds(), table = Table();
   const Dense dense{.units = 1,

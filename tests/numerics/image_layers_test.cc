@@ -126,7 +126,7 @@ TEST(ImageLayers, DilatedConvolutionThatKeepsTheSize) {
 }
 
 TEST(ImageLayers, CausalConvolutionSeesNoLaterStep) {
-  Images in = Input();  // as rows of 20 steps
+  Images in = Input();  // the layer sees it as rows of 20 steps
   const Model model = Sequential("m", {{.name = "row", .config = layers::Reshape{{20, 4}}},
                                        {.name = "layer", .config = [] {
                                           layers::Conv1D layer;
@@ -289,8 +289,8 @@ TEST(ImageLayers, AdaptivePooling) {
          });
 }
 
-// An example of 2^40 elements is allowed, but a batch of them is not. Only building the graph shows
-// this.
+// Neither an example nor a batch may have more than 2^40 elements. Here, only the batch is too
+// large, which is noticed only when the graph is built.
 TEST(ImageLayers, ABatchThatIsTooLargeIsAnError) {
   layers::Conv1DTranspose layer;
   layer.filters = 512;

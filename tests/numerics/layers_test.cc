@@ -126,8 +126,8 @@ TEST(LayerNumerics, SoftmaxLeavesOutWhatTheMaskHides) {
   }
 }
 
-// Noise has its mean and variance over many training steps, differs from step to step, and is
-// absent in prediction.
+// Checks that noise has the right mean and variance over many training steps, differs from step to
+// step, and is absent in prediction.
 TEST(LayerNumerics, NoiseHasItsMeanAndItsSpread) {
   const Values ones(kBatch * kColumns, 1.0f);
   const std::pair<LayerConfig, double> kCases[] = {

@@ -17,7 +17,7 @@ namespace {
 using Row = std::vector<double>;
 constexpr int64_t kExamples = 4, kSteps = 2, kClasses = 3;
 
-// Applies `compute` on predictions and labels of these shapes.
+// Applies `compute` to predictions and labels of these shapes.
 std::vector<float> Compute(
     const std::vector<float>& p, const Shape& p_shape, const std::vector<float>& y,
     const Shape& y_shape, bool classes,
@@ -181,7 +181,7 @@ TEST(Losses, FollowTheirFormulas) {
   }
 }
 
-// A length counts as at least 1e-7.
+// A vector shorter than 1e-7 counts as having the length 1e-7.
 TEST(Losses, TheGradientOfCosineSimilarityIsFiniteForAPredictionOfZeros) {
   const auto gradient = Compute(
       {0, 0, 3, 4}, {2, 2}, {3, 4, 4, -3}, {2, 2}, false, [](auto& b, auto prediction, auto y) {
@@ -216,7 +216,7 @@ TEST(Losses, RefuseArgumentsOutOfRange) {
             "loss: label_smoothing: expected a number from 0 to 1, got 1.5");
 }
 
-// Returns the metric's value over batches of half the examples.
+// Returns the metric's value over two batches, each with half of the examples.
 double Measure(Metric metric, const std::vector<float>& p, const std::vector<float>& y,
                int64_t last, bool classes = false) {
   const auto examples = static_cast<int64_t>(p.size()) / last;
@@ -249,7 +249,7 @@ TEST(Metrics, CountElements) {
   EXPECT_DOUBLE_EQ(Measure(Metric::kRecall, p, y, 1), 3.0 / 5);
   EXPECT_NEAR(Measure(Metric::kBinaryAccuracy, p, y, 1), 5.0 / 8, 1e-6);
   EXPECT_NEAR(Measure(Metric::kAccuracy, p, y, 1), 5.0 / 8, 1e-6) << "one output is binary";
-  // 13 of the 15 pairs of a positive and a negative are in the right order.
+  // Of the 15 pairs of a positive and a negative example, 13 are in the right order.
   EXPECT_NEAR(Measure(Metric::kAuc, p, y, 1), 13.0 / 15, 1e-6);
 }
 

@@ -60,7 +60,7 @@ layers::Reshape ToSteps() {
   return {.target_shape = {kSteps, kColumns}};
 }
 
-// A model whose input is flat.
+// Returns a model that applies the layers one after another. Its input is flat.
 Model Chained(std::vector<LayerConfig> configs) {
   std::vector<Layer> chain = {{.name = "steps", .config = ToSteps()}};
   for (LayerConfig& config : configs)
@@ -125,7 +125,8 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Two inputs, merged and averaged. The second is masked by a different value, or not at all.
+// Returns a model that merges and averages two inputs. `second` is the value that masks the second
+// input; nullopt if it has no mask.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;
@@ -163,7 +164,7 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
-// As in Keras 3, such a step is a factor of 1, and is ignored by Minimum.
+// As in Keras 3, Multiply treats such a step as a factor of 1, and Minimum ignores it.
 TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
   const Values x = Sequences(kPad);
   Values product, least;
@@ -192,7 +193,7 @@ TEST(Masks, JoinedStepsKeepTheirMasks) {
       Predict(Merged(layers::Concatenate{.axis = 1}, std::nullopt), {x, Values(x.size(), 1)});
   for (size_t example = 0; example < kBatch; ++example) {
     for (size_t c = 0; c < kColumns; ++c) {
-      double sum = kSteps, count = kSteps;  // the ones of the second input
+      double sum = kSteps, count = kSteps;  // all values of the second input are 1
       for (size_t step = 0; step < kSteps; ++step) {
         if (!Counts(example, step)) continue;
         sum += x[(example * kSteps + step) * kColumns + c];
@@ -237,7 +238,8 @@ TEST(Masks, TheLossIsTheMeanOverTheStepsThatCount) {
   EXPECT_NEAR(run.Get(kLossSum)[0], sum / count * kBatch, 1e-5);
 }
 
-// As in Keras, means of losses respect the mask, but the root of the mean squared error ignores it.
+// As in Keras, metrics that are means of losses respect the mask, but RootMeanSquaredError ignores
+// it.
 TEST(Masks, AMetricThatIsAMeanCountsTheStepsThatCount) {
   const Values x = Sequences(kPad);
   double sum = 0, count = 0;

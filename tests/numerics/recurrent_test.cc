@@ -57,7 +57,7 @@ L Made() {
   return layer;
 }
 
-// The variables of a layer as OneRun makes them.
+// The variables of a layer, with the values that OneRun gives them.
 struct Weights {
   template <typename L>
   explicit Weights(const L& layer, const std::string& name = "layer_2") {
@@ -129,7 +129,8 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
 
 using Cell = std::function<State(const Row& x, const State&)>;
 
-// Runs a cell over the sequences. Steps that do not count keep the state and yield it, or 0.
+// Runs a cell over the sequences. A step that does not count keeps the state. Its output is that
+// state or, if `zero`, 0.
 Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
                  bool zero = false) {
   Values outputs;
@@ -224,7 +225,7 @@ TEST(Recurrent, SkippedStepsMayYieldZeros) {
              OutputsOf(cell, Padded(), true, false, true));
 }
 
-// Dropout affects training, in the same way at all steps, but not prediction.
+// Dropout changes the loss in training, differently in each training step, but no prediction.
 TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   const auto plain = Made<layers::GRU>();
   auto dropping = plain;
@@ -355,8 +356,8 @@ TEST(Wrappers, TimeDistributedBatchNormalizationLearnsFromOneStepAfterAnother) {
   }
 }
 
-// The value at a place is the LSTM's, with a convolution of size 3 in place of each product. Places
-// outside the row are 0.
+// At each place, the value is that of an LSTM in which convolutions of size 3 replace the matrix
+// products. Values outside the row count as 0.
 TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
   constexpr int64_t kLength = 5, kFilters = 2, kSize = 3;
   layers::ConvLSTM1D layer;

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kDepth = 4;
 const Shape kVolume = {kDepth, 5, 3, 4};
 
-// Returns element [depth,height,width,channel] of volume n, and 0 outside of it.
+// Returns element [depth,height,width,channel] of volume n; 0 outside the volume.
 double Voxel(const Values& values, const Shape& shape, int64_t n, std::array<int64_t, 4> at) {
   int64_t index = n;
   for (int axis = 0; axis < 4; ++axis) {
@@ -38,7 +38,7 @@ Values VolumeInput() {
   return values;
 }
 
-// Compares the outputs of a layer of volumes with expected(n, [depth,height,width,channel]).
+// Compares the outputs of a layer over volumes with expected(n, [depth,height,width,channel]).
 void ExpectVolume(LayerConfig config, const Shape& out,
                   const std::function<double(int64_t, std::array<int64_t, 4>)>& expected) {
   const Model model =
@@ -100,7 +100,8 @@ TEST(VolumeLayers, TransposedConvolutionOfVolumes) {
     int64_t size, stride, before, depth;  // of the output
     bool same;
   };
-  // In the last ones, most planes of the kernel touch no plane of the output, or windows have gaps.
+  // In the third case, most kernel planes touch no output plane; in the last two, there are gaps
+  // between windows.
   for (const Case& c : {Case{4, 2, 0, 10, false}, Case{4, 2, 1, 8, true}, Case{11, 1, 5, 4, true},
                         Case{2, 3, 0, 12, false}, Case{2, 3, 0, 12, true}}) {
     layers::Conv3DTranspose layer;
@@ -149,7 +150,7 @@ TEST(VolumeLayers, PoolingOfVolumes) {
   });
 }
 
-// The types fit, but a value in between is too large.
+// The inputs and outputs have valid sizes, but an intermediate value is too large.
 TEST(VolumeLayers, AValueInBetweenThatIsTooLargeIsAnError) {
   layers::Conv3D convolution;
   convolution.filters = 1;

@@ -16,7 +16,7 @@ struct Fault {
   double part = 0;
   Duration delay{0};
   cluster::Task victim;
-  // How long the victim is stopped (SIGSTOP, then SIGCONT). 0: it is killed (SIGKILL).
+  // How long the task is stopped (SIGSTOP, then SIGCONT). If 0, it is killed (SIGKILL) instead.
   Duration stop{0};
 
   bool kill() const { return stop == Duration::zero(); }

@@ -1,7 +1,7 @@
 // Fills the disk under model_dir, a small tmpfs, while the Fashion-MNIST example trains. All steps
 // must be completed without a restart, and the last whole checkpoint must stay unchanged. If space
-// becomes free in time, the job succeeds; otherwise, it does not, and the chief's last words name
-// the step.
+// becomes free in time, the job must succeed; otherwise, it must not, and the chief's error must
+// name the step.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -26,8 +26,9 @@ namespace {
 constexpr cluster::Task kChief{"chief", 0};
 constexpr char kFull[] = "No space left on device";
 
-// Gives this process its own mount namespace, which its children inherit and which ends with them;
-// without root, inside a user namespace. Returns false if the machine does not allow it.
+// Gives this process its own mount namespace, which its children inherit and which ends with them.
+// Without root, also creates a user namespace for it. Returns false if the machine does not allow
+// this.
 bool EnterMountNamespace() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -116,10 +117,10 @@ class FullDiskTest : public testing::Test {
     const size_t begin = output.rfind('\n', found) + 1;  // npos + 1 is 0
     return output.substr(begin, output.find('\n', found) - begin);
   }
-  // Fills the disk in mid-run, and waits until the chief has completed all steps and cannot save.
-  // The disk is filled once a fraction of the steps is completed and there is a whole checkpoint.
-  // If it were filled after a fixed time, a slow machine might have no checkpoint yet, and a fast
-  // one might have completed all steps.
+  // Fills the disk in the middle of the run, and waits until the chief has completed all steps and
+  // cannot save. The disk is filled once a fraction of the steps is completed and there is a whole
+  // checkpoint. If it were filled after a fixed time, a slow machine might have no checkpoint yet,
+  // and a fast one might have completed all steps.
   void TrainToTheEndOnAFullDisk() {
     ASSERT_TRUE(job_->AwaitPart(0.2, 120s)) << job_->Output();
     ASSERT_TRUE(Await(60s, [&] {
@@ -128,7 +129,8 @@ class FullDiskTest : public testing::Test {
     })) << job_->Output();
     pid_ = job_->Await(kChief, 10s).pid;
     FillDisk();
-    // The file that is being written when the disk fills may still have been whole.
+    // The checkpoint that was being written when the disk was filled may still be completed, so
+    // waits until the chief reports a problem.
     ASSERT_TRUE(Await(60s, [&] { return !CheckpointProblem().empty(); })) << job_->Output();
     EXPECT_NE(CheckpointProblem().find(kFull), std::string::npos) << CheckpointProblem();
     before_ = NewestFiles();

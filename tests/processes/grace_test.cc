@@ -1,5 +1,5 @@
-// Asks tasks to end that cannot end on their own, because another task that they need is stopped.
-// They must exit before the end of the grace period, which is shorter than usual.
+// Asks a task to end while it cannot end on its own, because another task that it needs is stopped.
+// The task must exit before the end of the grace period, which is shorter than usual.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -80,7 +80,7 @@ model_dir: )",
   std::unique_ptr<Program> chief_, ps_;
 };
 
-// With the usual period, it would have 25 s.
+// With the usual grace period, the task would have 25 s to end.
 TEST_F(GraceTest, ATaskThatCannotEndIsGoneBeforeItsPeriodIsOver) {
   const Duration took = EndWithout(*ps_, *chief_);
   EXPECT_TRUE(Contains(*chief_, "exiting at once: the task did not end in time"))
@@ -90,7 +90,7 @@ TEST_F(GraceTest, ATaskThatCannotEndIsGoneBeforeItsPeriodIsOver) {
   EXPECT_LT(took, 15s);
 }
 
-// With the usual period, it would serve for 20 s.
+// With the usual grace period, the server would serve for 20 s.
 TEST_F(GraceTest, AServerDoesNotWaitLongerForTheChiefThanItsPeriodAllows) {
   const Duration took = EndWithout(*chief_, *ps_);
   EXPECT_TRUE(Contains(*ps_, "waits until the chief has the state at_most=2s")) << ps_->Output();

@@ -35,7 +35,7 @@ GroupSettings SettingsOf(uint64_t seed) {
   return {.strategy = strategy};
 }
 
-// A job that is disturbed until all of its faults have happened, or it has ended.
+// A job that is disturbed until all of its faults have happened or the job has ended.
 class DisturbedJob {
  public:
   DisturbedJob(uint64_t seed, std::vector<Fault> faults)
@@ -61,7 +61,7 @@ class DisturbedJob {
     return true;
   }
   GroupJob& job() { return job_; }
-  size_t faults() const { return next_; }  // that happened before the end
+  size_t faults() const { return next_; }  // number of faults that happened before the end
   const std::string& story() const { return story_; }
 
  private:
@@ -75,7 +75,7 @@ class DisturbedJob {
     return static_cast<double>(step_) >= fault.part * settings_.max_steps &&
            std::chrono::steady_clock::now() >= last_fault_ + fault.delay;
   }
-  // A task that has ended is beyond the reach of a fault.
+  // Does nothing if the task has ended.
   void Disturb(const Fault& fault) {
     if (job_.of(fault.victim).Ended()) return;
     ++next_;
@@ -87,7 +87,7 @@ class DisturbedJob {
       return;
     }
     job_.of(fault.victim).Signal(SIGKILL);
-    if (job_.of(fault.victim).AwaitEnd(20s) != 128 + SIGKILL) return;  // it has just ended
+    if (job_.of(fault.victim).AwaitEnd(20s) != 128 + SIGKILL) return;  // it had ended just before
     story_ += StrCat("---- before its end, ", cluster::ToString(fault.victim), "\n",
                      job_.of(fault.victim).Output());
     job_.Start(fault.victim, settings_);
@@ -103,9 +103,9 @@ class DisturbedJob {
   const GroupSettings settings_;
   GroupJob job_;
   const std::vector<Fault> faults_;
-  size_t next_ = 0;  // of faults_
+  size_t next_ = 0;  // index of the next fault in faults_
   SteadyTime start_, last_fault_;
-  std::map<cluster::Task, SteadyTime> stopped_;  // and when they go on
+  std::map<cluster::Task, SteadyTime> stopped_;  // when each is continued
   int64_t step_ = 0;                             // the latest that any task has logged
   std::string story_;                            // the output of killed processes
 };

@@ -1,4 +1,5 @@
-// Runs a job of multi_worker_mirrored as processes that a test starts, signals and starts again.
+// Runs a job with the strategy multi_worker_mirrored as processes that a test starts, signals and
+// starts again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,7 +51,8 @@ class GroupJob {
     return testing::TempDir() + "/group_job_" + name;
   }
 
-  // Starts a task, or its replacement, whose output then replaces that of the process before.
+  // Starts a task, or a replacement for it. The output of a replacement overwrites that of the
+  // task's previous process.
   void Start(const cluster::Task& task, const GroupSettings& settings = {}) {
     config_.task = task;
     const std::string path = StrCat(folder_, "/", task.type, task.index);
@@ -68,7 +70,7 @@ class GroupJob {
   Program& of(const cluster::Task& task) { return *programs_.at(task); }
   // Waits until the task has logged a step. Every 100th step is logged.
   bool AwaitSteps(const cluster::Task& task) { return of(task).AwaitOutput(" result=", 60s); }
-  // Returns the last step that the task has logged; 0: none.
+  // Returns the last step that the task has logged; 0 if there is none.
   int64_t LastLogged(const cluster::Task& task) {
     const std::string output = of(task).Output(), key = " step step=";
     const size_t at = output.rfind(key);
@@ -83,7 +85,7 @@ class GroupJob {
     }
     return true;
   }
-  // Ends the task with the signal, and expects this exit status.
+  // Sends the signal to the task, and expects it to exit with status 128 + signal.
   void End(const cluster::Task& task, int signal) {
     of(task).Signal(signal);
     EXPECT_EQ(of(task).AwaitEnd(60s), 128 + signal) << Outputs();
@@ -116,7 +118,8 @@ class GroupJob {
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
-  // Returns the contents of the last checkpoint's files, by the ends of their names.
+  // Returns the contents of the last checkpoint's files, by the part of their names after the
+  // checkpoint's prefix.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     const std::string prefix = io::CheckpointPrefix(folder_ + "/model", LastCheckpoint());
@@ -127,7 +130,7 @@ class GroupJob {
     return files;
   }
   std::vector<float> Weights() const { return Weights(folder_); }
-  // Returns the weights of the last checkpoint of a job.
+  // Returns the weights in the last checkpoint of the job in `folder`.
   static std::vector<float> Weights(const std::string& folder) {
     std::vector<float> weights;
     auto reader =

@@ -1,6 +1,6 @@
-// Disturbs a job of multi_worker_mirrored that runs as processes. Each run must write the
-// checkpoint of an undisturbed run, byte for byte: a step that is lost, repeated, or made without a
-// task would change it.
+// Disturbs a job with the strategy multi_worker_mirrored that runs as processes. Each run must
+// write the checkpoint of an undisturbed run, byte for byte: a step that is lost, repeated, or made
+// without a task would change the checkpoint.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -73,7 +73,7 @@ TEST(GroupProcessTest, WaitsForTheReplacementOfATaskThatWasAskedToEnd) {
   EXPECT_GE(job.FirstStep(kWorker1), 100) << job.Outputs();
 }
 
-// Worker 0 is stopped while worker 1 starts again, so that the job does not end before it has
+// Worker 0 is stopped while worker 1 starts again, so that the job does not end before worker 1 has
 // joined.
 TEST(GroupProcessTest, GoesOnWithoutALostTaskUntilItsReplacementJoins) {
   const GroupSettings shrinks{.strategy = "multi_worker_mirrored, on_failure: shrink"};

@@ -64,12 +64,12 @@ class JobRun {
       : key_file_(std::move(key_file)), program_(path, arguments, {}, output) {}
   StatusOr<progress::Progress> Ask(const TaskProcess& process) const;
 
-  const std::string key_file_;  // has the job's key once a task has begun
+  const std::string key_file_;  // contains the job's key once a task has begun
   Program program_;
 };
 
-// Returns the manifest of an example with `folder`, which is created, in place of the claim for its
-// model.
+// Returns the manifest of an example, in which `folder` replaces the claim for the model. Creates
+// `folder`.
 std::string WithModelFolder(const std::string& manifest, const std::string& example,
                             const std::string& folder);
 

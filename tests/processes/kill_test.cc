@@ -1,8 +1,8 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, in asynchronous and in
 // synchronous mode. The job must end as Succeeded with the expected accuracy, and the step must
 // never decrease unless a server that keeps it (ps 0 or, in synchronous mode, any server) was lost.
-// It may then go back to the step of the last checkpoint. Other tests stop a task for a while, so
-// that it is silent while its connections stay open.
+// In that case, it may go back to the step of the last checkpoint. Other tests stop a task for a
+// while, so that it is silent while its connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -83,7 +83,7 @@ class KillTest : public FaultTest {
     }
   }
 
-  // Waits for half of the steps, and then for a checkpoint.
+  // Waits until half of the steps are done, and then for another checkpoint.
   void AwaitCheckpointInTheMiddle() {
     ASSERT_TRUE(job_->AwaitPart(0.5, 240s)) << job_->Output();
     const int64_t before = LastCheckpoint();
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SynchronousChief", "fashion-mnist-sync.yaml", {"chief", 0}}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
-// The tasks that live keep the state, so no step is lost, whichever task is killed.
+// The tasks that are not killed keep the state, so no step is lost, whichever task is killed.
 class GroupKillTest : public FaultTest {
  protected:
   GroupKillTest() { settings_ = {{"units", 128}, {"save_checkpoints_steps", 1000000}}; }
@@ -158,7 +158,8 @@ TEST_P(GroupKillTest, JobSucceedsAndNoStepIsLost) {
       floor = std::max(floor, step);
     }
     took_part = took_part || of_victim > 0;
-    // The replacement starts with the state of the others: the only checkpoint is that of step 0.
+    // The replacement starts with the state of the other tasks: the only checkpoint is that of step
+    // 0.
     EXPECT_TRUE(of_victim <= 0 || of_victim >= at_kill) << of_victim << "\n" << job_->Output();
     std::this_thread::sleep_for(20ms);
   }

@@ -128,7 +128,8 @@ class JobWithFaults {
     return static_cast<double>(farthest_) >= fault.part * static_cast<double>(kSteps) &&
            std::chrono::steady_clock::now() >= last_fault_ + fault.delay;
   }
-  // Waits for a later call if the victim has no process, because it starts again.
+  // If the victim has no process because it is being restarted, does nothing; a later call then
+  // injects the fault.
   void Disturb(const Fault& fault) {
     const pid_t pid = job_->SignalTask(fault.victim, fault.kill() ? SIGKILL : SIGSTOP);
     if (pid == 0) return;
@@ -151,8 +152,8 @@ class JobWithFaults {
   const std::vector<Fault> faults_;
   std::unique_ptr<JobRun> job_;
   SteadyTime start_, last_fault_;
-  std::map<pid_t, SteadyTime> stopped_;  // when each is continued
-  size_t next_ = 0;                      // of faults_
+  std::map<pid_t, SteadyTime> stopped_;  // when each process is continued
+  size_t next_ = 0;                      // index of the next fault in faults_
   int64_t step_ = 0, farthest_ = 0;
   int times_back_ = 0, servers_lost_ = 0;
   double seconds_ = 0;
@@ -205,8 +206,8 @@ TEST_P(RandomFaultsTest, ASynchronousJobSucceeds) {
   Check(kSynchronous, static_cast<uint64_t>(GetParam()));
 }
 
-// Returns the seeds to run. By default, these kill a task of every role, and stop one for longer
-// than the lease.
+// Returns the seeds to run. The default seeds kill a task of every role, and stop one task for
+// longer than the lease.
 std::vector<int> Seeds() {
   if (const int one = Number("TFJOB_SEED", -1); one >= 0) return {one};
   const int count = Number("TFJOB_SEEDS", 0);

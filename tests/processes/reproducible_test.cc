@@ -1,7 +1,7 @@
 // Runs a synchronous job twice, as processes that start in a random order over three seconds. Both
 // runs must write the same checkpoint, byte for byte, and the same weights as a single task whose
-// batch is the sum of theirs. Without ps tasks, one of the runs exchanges over TCP, and the other
-// through shared memory.
+// batches contain those of all tasks. Without ps tasks, one of the runs exchanges gradients over
+// TCP, and the other through shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ const std::vector<Task> kAllReduce = {{"chief", 0}, {"worker", 0}, {"worker", 1}
 constexpr char kAdam[] = "optimizer: {name: adam, learning_rate: 0.005}";
 constexpr char kClipped[] = "optimizer: {name: sgd, learning_rate: 0.05, global_clipnorm: 0.5}";
 
-// Starts the tasks of all runs, each at its own moment of three seconds.
+// Starts the tasks of all runs, each at a random moment within three seconds.
 void StartAtRandom(std::vector<SynchronousJob*> runs, const std::vector<Task>& tasks,
                    uint64_t seed) {
   struct Begin {

@@ -20,7 +20,7 @@ namespace {
 
 struct ShortExample {
   const char* name;
-  const char* data;  // what make_data.py generates; "": Fashion-MNIST
+  const char* data;  // the data that make_data.py generates; "" for Fashion-MNIST
   int steps;
 };
 
@@ -42,7 +42,7 @@ class ShortExamplesTest : public testing::TestWithParam<ShortExample> {
     ASSERT_EQ(std::system(make.c_str()), 0) << make;
   }
 
-  // Returns the manifest with the steps of the test, each of which is logged.
+  // Returns the manifest with the test's number of steps. Every step is logged.
   static std::string Shortened(const std::string& manifest) {
     std::string text = std::regex_replace(manifest, std::regex("\n    epochs: \\d+"),
                                           StrCat("\n    max_steps: ", GetParam().steps));
@@ -79,7 +79,8 @@ class ShortExamplesTest : public testing::TestWithParam<ShortExample> {
     return losses;
   }
 
-  // Expects that the mean of the last quarter is below that of the first, by more than noise.
+  // Expects that the mean loss of the last quarter of the steps is at least 2 % below that of the
+  // first quarter.
   static void ExpectToFall(const std::string& output) {
     const std::vector<double> losses = Losses(output);
     ASSERT_GE(losses.size(), 4U) << output;

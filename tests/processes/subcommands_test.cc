@@ -1,5 +1,5 @@
-// Runs subcommands of tfjob-trainer: they can be stopped at any time, heed the training file, and
-// reject flags that they would ignore.
+// Runs subcommands of tfjob-trainer: they can be stopped at any time, use the settings of the
+// training file, and reject flags that they would ignore.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

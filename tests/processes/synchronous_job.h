@@ -1,5 +1,5 @@
-// Runs a synchronous job as processes that a test starts one by one. It trains a small net, and two
-// runs of it write the same checkpoint.
+// Runs a synchronous job as processes that a test starts one by one. The job trains a small net.
+// With the same settings, every run writes the same checkpoint.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,8 +62,8 @@ class SynchronousJob {
 
   void Start(const cluster::Task& task) {
     config_.task = task;
-    // The shards are so small that each variable of several rows is on both servers, and the packs
-    // so small that there are several.
+    // The shards are so small that each variable with several rows is on both servers, and the
+    // packs are so small that there are several.
     Launch(StrCat(task.type, task.index), kBatch,
            config_.cluster.size("ps") > 0
                ? "{mode: sync, shard_bytes: 64}"
@@ -71,7 +71,8 @@ class SynchronousJob {
                         "bytes_per_pack: 256, transport: ", transport_, "}"),
            {{"TF_CONFIG", cluster::Print(config_)}, {"TFJOB_UID", "uid"}});
   }
-  // Starts one task that takes the batches of `tasks` training tasks, instead of the job.
+  // Starts a single task instead of the job. Each of its batches contains as many examples as those
+  // of `tasks` training tasks together.
   void StartSingle(int tasks) { Launch("single", kBatch * tasks, "{name: one_device}", {}); }
 
   void AwaitEnd() {

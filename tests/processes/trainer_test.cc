@@ -1,5 +1,5 @@
-// Runs tfjob-trainer as a process. Tests its exit codes, what a run leaves for the next one, and
-// how it handles bad input.
+// Runs tfjob-trainer as a process. Tests its exit codes, the files that a run leaves for the next
+// run, and how it handles bad input.
 #include <gtest/gtest.h>
 #include <signal.h>
 

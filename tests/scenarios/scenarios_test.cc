@@ -99,8 +99,7 @@ TEST(ScenariosTest, ObjectsOfAProtectedJob) {
                       Stage::kObjects, Format::kYaml));
 }
 
-// Fails if a golden file belongs to no example or situation, since it would never be compared
-// with anything.
+// Fails if a golden file belongs to no example or situation, because it would never be compared.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
   std::set<std::string> expected = {"local.objects.json", "local.objects.with-key",
                                     "network-policy.objects"};

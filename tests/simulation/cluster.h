@@ -54,7 +54,7 @@ class Cluster {
   // Starts an operator with empty memory, in place of the previous one. Removes all faults, so that
   // its calls succeed.
   void StartOperator();
-  // Makes every call that the operator makes fail until StartOperator() is called again.
+  // From now until StartOperator() is called again, every call by the operator fails.
   void KillOperator();
   bool alive() const { return alive_; }
   // Returns how many operators have been started so far.
@@ -68,19 +68,19 @@ class Cluster {
   bool has_second_operator() const { return second_ != nullptr; }
   bool had_second_operator() const { return had_second_operator_; }
   bool makes_policies() const { return settings_.has_policies; }
-  // True if there are two operators, and one of them does not see what the other one sees, because
-  // one of their watches is cut now.
+  // True if there are two operators and a watch of either of them is currently cut, so that one may
+  // see changes that the other does not.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
-  // Cuts all watches, or only one: each operator watches each kind of object over a separate
-  // stream. Once there has been a second operator, a watch that is cut for too long makes operators
-  // give up, as in a real cluster: the second one stops, and the first one restarts with empty
-  // memory.
+  // Cuts all watches if `all`, and one otherwise. (Each operator watches each kind of object over a
+  // separate stream.) Once there has been a second operator, a watch that is cut for too long makes
+  // operators give up, as in a real cluster: the second one stops, and the first one restarts with
+  // empty memory.
   void CutWatches(bool all);
   void MendWatches();
 
-  // Deliver one event of a random watch, or let the loop reconcile one job. Return false if there
-  // is nothing to do.
+  // DeliverOne delivers one event of a random watch; StepOne lets the loop reconcile one job. Both
+  // return false if there is nothing to do.
   bool DeliverOne() { return store_.DeliverFromOne(random_()); }
   bool StepOne();
   // Delivers events and reconciles until nothing is left to do. Returns false if the loop never

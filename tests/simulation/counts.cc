@@ -103,7 +103,7 @@ std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t i
     return "";
   const auto& limit = job.spec.run_policy.backoff_limit;
   if (!limit) return "the job failed because of a back-off limit that it does not have";
-  // The restart that exceeds the limit may be that of a container, in place.
+  // The restart that exceeds the limit may be a restart of a container in place.
   const int64_t least = in_place > 0 ? std::max<int64_t>(*limit, 1) : *limit + 1;
   if (restarts >= least) return "";
   return StrCat("the job failed because of its back-off limit of ", *limit, ", after ", restarts,

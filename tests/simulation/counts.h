@@ -1,7 +1,7 @@
-// Checks that failures are counted, and that the back-off limit is applied to the count. Failures
-// that the operator may miss are left out, because it was not running or did not see the pod in
-// time. Failures of jobs with restartScope Job are left out, too, because one restart can answer
-// several of them.
+// Checks that failures are counted, and that the back-off limit is applied to the count. Does not
+// check failures that the operator may miss because it is not running or does not see the pod in
+// time, nor failures of jobs with restartScope Job, because one restart can answer several of
+// those.
 #pragma once
 
 #include <map>
@@ -17,7 +17,8 @@ namespace tfjob::simulation {
 
 class Counts {
  public:
-  // Records that the program of the pod failed on its own. Call this before the server knows.
+  // Records that the program of the pod failed on its own. Call this before the failure is written
+  // to the server.
   void OnFailure(Cluster& cluster, const objects::Pod& pod, int code);
 
   // Checks that each failure is counted in the job's restarts once the operator has had time to do
@@ -30,7 +31,7 @@ class Counts {
     api::ReplicaType type;
     Duration at{0};
   };
-  // True if failures that have not been counted yet may never be counted.
+  // True if the operator may never count the failures that it has not counted yet.
   bool MayBeForgotten(Cluster& cluster, const api::TFJob& job) const;
   void Settle(Duration now);
 
@@ -41,13 +42,14 @@ class Counts {
   std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
 };
 
-// Checks that a job that failed because of its back-off limit has had more restarts than the limit,
-// given that at most `restarts` happened, of which `in_place` were restarts of containers.
+// Checks that a job that failed because of its back-off limit can have had more restarts than the
+// limit allows. At most `restarts` happened, of which `in_place` were restarts of containers in
+// place.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
-// Checks that a job does not keep running beyond its back-off limit, if its cluster is quiet and
-// its containers were never restarted in place. (A suspension counts the restarts of containers
-// without ending the job, which keeps running until its next restart: backoff_limit.h explains
-// why.)
+// Checks that a job does not keep running beyond its back-off limit. Call it only once the cluster
+// is quiet, and only if no container of the job was restarted in place. (A suspension counts the
+// restarts of containers without ending the job, which keeps running until its next restart:
+// backoff_limit.h explains why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation

@@ -58,7 +58,7 @@ std::string NameOf(const policy::Slot& slot) {
   return api::ReplicaName(kJob, slot.type, slot.index);
 }
 
-// Checks that the job has a pod group if it should have one, and only then.
+// Checks that the job has a pod group if and only if it should have one.
 std::string CheckGroup(const api::TFJob& job, Cluster& cluster) {
   // If the job has no members, the operator does not look for a group that was created earlier.
   if (api::TotalReplicas(job) == 0) return "";

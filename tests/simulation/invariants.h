@@ -1,5 +1,5 @@
-// Checks what must hold for a job, its pods and its services, both at every moment and once nothing
-// changes any more.
+// Checks invariants of a job, its pods and its services: some hold at every moment, others once
+// nothing changes any more.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ class Invariants {
   Delays delays;
   Counts counts;
   Protection protection;
-  // True if the user has deleted the job that exists, or has existed.
+  // True if the user has deleted the job since it was last created.
   bool job_was_deleted = false;
 
   // Returns "" if all invariants hold, and otherwise a description of the violation. `is_quiet` is

@@ -1,6 +1,6 @@
-// Simulates what protects the tasks of a job: the operator's keys are rotated while jobs run, and
-// reach each operator at a different time. Checks what must hold for the keys and the
-// NetworkPolicies of jobs.
+// Simulates the keys that protect the tasks of a job: they are rotated while jobs run, and reach
+// each operator at a different time. Checks what must hold for the keys and the NetworkPolicies of
+// jobs.
 #pragma once
 
 #include <array>
@@ -23,26 +23,26 @@ class KeySecret {
   // `clock` must outlive this object.
   KeySecret(uint64_t seed, Clock& clock);
 
-  // Returns the keys as the mount of a new operator shows them, which lags by up to kMostLag. This
-  // object must outlive the function.
+  // Returns a function that reads the keys from the mount of a new operator. The mount lags behind
+  // the Secret by up to kMostLag. This object must outlive the function.
   control::GetKeys Mount();
 
  private:
   static constexpr int kKeys = 4;
-  static constexpr uint64_t kMostLag = 90;  // seconds; less than DecisionOptions::key_patience
+  static constexpr uint64_t kMostLag = 90;  // in seconds; less than DecisionOptions::key_patience
 
   std::mt19937_64 random_;
   Clock& clock_;
   std::array<Duration, kKeys> added_at_;
-  // rings_[n] has the first n keys.
+  // rings_[n] contains the first n keys.
   std::array<std::shared_ptr<const keys::KeyRing>, kKeys + 1> rings_;
 };
 
 class Protection {
  public:
-  // Call after each step. Checks that no pod was created without its job's NetworkPolicy, if jobs
-  // have one, and, unless there have been two operators at any time, that the pods of an attempt
-  // have the same key. Returns "" or a description of the violation.
+  // Call this after each step. Checks that no pod was created while its job had no NetworkPolicy,
+  // if jobs have one, and that all pods of an attempt have the same key. The keys are not checked
+  // if there has ever been a second operator. Returns "" or a description of the violation.
   std::string Check(Cluster& cluster);
 
  private:

@@ -9,7 +9,7 @@
 namespace tfjob::simulation {
 namespace {
 
-// The events of a job: how many there are of each reason.
+// The number of events about a job, by reason.
 using Reports = std::map<std::string, int64_t>;
 
 std::map<std::string, Reports> ReportsByJob(Cluster& cluster) {

@@ -1,4 +1,4 @@
-// Checks the events of a simulation: each cause is reported once.
+// Checks that the events of a simulation report each cause once.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tfjob::simulation {
 
-// Checks that no job has more events about an end, exits and suspensions than the oracle knows
-// causes. If `all` is true, no event can have been lost, and a job that has ended must have an
+// Checks that no job has more events about its end, exits and suspensions than the oracle knows
+// causes for. If `all` is true, no event can have been lost, and a job that has ended must have an
 // event about its end. Returns "" or a description of the violation.
 std::string CheckReports(Cluster& cluster, const Oracle& oracle, bool all);
 

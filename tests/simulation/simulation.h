@@ -13,7 +13,8 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  // Two thirds of the seeds have keys, and in each third, half of the seeds have NetworkPolicies.
+  // Two thirds of the seeds have keys. Half of the seeds, with and without keys, have
+  // NetworkPolicies.
   explicit Simulation(uint64_t seed)
       : random_(seed),
         cluster_({.seed = ~seed,
@@ -73,8 +74,8 @@ class Simulation {
   std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
   bool is_quiet_ = false;            // the operator has seen everything so far
-  bool calls_may_fail_ = false;      // of the operator
-  bool events_may_be_lost_ = false;  // the server refuses some
+  bool calls_may_fail_ = false;      // calls by the operator
+  bool events_may_be_lost_ = false;  // the server refuses some events
 };
 
 }  // namespace tfjob::simulation

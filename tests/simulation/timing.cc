@@ -15,7 +15,7 @@ constexpr Duration kResetAfter = 10min;
 
 // Returns how long the operator waits before it creates the next pod of a slot.
 Duration DelayAfter(size_t pods) {
-  constexpr size_t kDoublings = 9;  // then the delay has reached its maximum
+  constexpr size_t kDoublings = 9;  // after these, the delay has reached its maximum
   if (pods < 2) return Duration::zero();
   return std::min<Duration>(1s * (1 << std::min(pods - 2, kDoublings)), 5min);
 }

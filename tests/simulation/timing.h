@@ -11,8 +11,8 @@
 
 namespace tfjob::simulation {
 
-// Checks that no pod is recreated too early. It considers only what certainly happened, so the
-// delays that it demands are lower bounds.
+// Checks that no pod is recreated too early. Considers only what certainly happened, so the delays
+// that it demands are lower bounds.
 class Delays {
  public:
   // Checks the pods. Call it after each step. `is_quiet` is true if the operator has seen

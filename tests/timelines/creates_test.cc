@@ -340,7 +340,8 @@ TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   EXPECT_EQ(Count(Kind::kNetworkPolicy), 1u);
   EXPECT_EQ(CountCalls(Kind::kPod), 0);
   EXPECT_EQ(Messages("FailedCreateNetworkPolicy").size(), 1u);
-  // Once for the refusal, and once because the rules keep changing.
+  // Expects one event because the server stored other rules, and one because the rules keep
+  // changing.
   const std::vector<std::string> changed = Messages("FailedChangeNetworkPolicy");
   const auto count = [&](const std::string& part) {
     return std::count_if(changed.begin(), changed.end(), [&](const std::string& message) {

@@ -75,8 +75,9 @@ class Player {
   Status ExpectNetworkPolicy(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
-  // Return sorted lists: pods with their phases, such as "worker-0=Running*" (* if terminating),
-  // and names of services, such as "worker-0".
+  // These functions return sorted lists. Pods lists pods with their phases, such as
+  // "worker-0=Running*" (* if terminating); the other lists the names of services, such as
+  // "worker-0".
   StatusOr<std::vector<std::string>> Pods();
   StatusOr<std::vector<std::string>> Services();
   // Returns the operator's calls since the last `mark` step, as "VERB KIND NAME".
@@ -89,12 +90,12 @@ class Player {
   World world_;
   size_t mark_ = 0;
   int starts_ = 0;   // number of calls before the first step
-  int dies_at_ = 0;  // 0 for never
+  int dies_at_ = 0;  // the number of the call; 0 for never
   bool dies_after_ = false;
 };
 
-// Returns the kind of the pod groups of a gang scheduler: "volcano", "scheduler-plugins"
-// or "native".
+// Returns the kind of the pod groups that a gang scheduler uses. `scheduler` is "volcano",
+// "scheduler-plugins" or "native".
 StatusOr<objects::Kind> PodGroupKindOf(const std::string& scheduler);
 
 // Returns "job-worker-0" for "worker-0". Names that do not begin with a replica type stay the same.

@@ -38,7 +38,8 @@ class World {
   const keys::KeyRing& keys() const { return *keys_; }
   // Sets --job-network-policies for the next start of the operator.
   void SetNetworkPolicies(policy::NetworkPolicies setting) { network_policies_ = setting; }
-  // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not.
+  // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not
+  // serve it.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
   // Kills the operator at its `call`th call from now, before the server carries the call out or, if
   // `carried_out`, afterwards. From then on, all its calls fail until the next StartOperator.

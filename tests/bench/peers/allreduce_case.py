@@ -1,4 +1,4 @@
-"""What the peers of the case allreduce share: its flags and its report."""
+"""Provides the flags and the report of the case allreduce for the programs of all peers."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def parse(description, transports):
 
 
 def bus_factor(arguments):
-    """Returns how many of an operation's bytes each rank must send at least, as a fraction."""
+    """Returns the fraction of an operation's bytes that each rank must send at least."""
     ranks = arguments.ranks
     if arguments.operation == "all_reduce":
         return 2 * (ranks - 1) / ranks
@@ -33,7 +33,7 @@ def bus_factor(arguments):
 
 
 def report(arguments, what, bytes_, rounds, seconds, cpu):
-    """Prints the line of one size. `cpu` is the CPU time of all ranks in all rounds."""
+    """Prints the line for one size. `cpu` is the CPU time of all ranks in all rounds."""
     print(json.dumps({
         "case": "allreduce", "what": what, "operation": arguments.operation, "transport": arguments.transport,
         "ranks": arguments.ranks, "bytes": bytes_, "bus_bytes_per_s": bus_factor(arguments) * bytes_ / seconds,

@@ -16,7 +16,7 @@ WARM_UP_STEPS = 20
 LOSS_EXAMPLES = 5000  # number of training examples on which the loss is computed
 
 
-# What //tests/bench:mlp and :cnn use if they are not told otherwise.
+# The defaults of //tests/bench:mlp and :cnn.
 DEFAULTS = {"mlp": {"batch": 128, "optimizer": "sgd", "epochs": 1},
             "cnn": {"batch": 64, "optimizer": "adam", "epochs": 0.16}}
 CNN = "28x28-32c5-p2-64c5-p2-1024-10"

@@ -11,8 +11,7 @@ import fashion_mnist
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WARM_UP_STEPS = 3
-# What //tests/bench:NAME uses if it is not told otherwise: the model's file, the batch and the shape
-# of an example.
+# The defaults of //tests/bench:NAME: the model's file, the batch size and the shape of an example.
 CASES = {"encoder": ("tests/bench/models/encoder.json", 8, (128, 512)),
          "lstm": ("tests/bench/models/lstm.json", 32, (64, 256)),
          "resnet-50": ("deploy/examples/models/resnet-50.json", 8, (224, 224, 3))}
@@ -38,7 +37,7 @@ def noise(options):
 
 
 def measure(peer, options, step):
-    """Runs step() for as long as the flags say, and prints the line. It returns the loss."""
+    """Runs step(), which returns the loss, for as long as the flags say. Prints the line."""
     for _ in range(WARM_UP_STEPS):
         loss = step()
     watch = fashion_mnist.Stopwatch()

@@ -11,7 +11,7 @@ enum { kTurns = 5 };
 
 typedef struct {
   const char* operation;
-  long rounds;  // per turn; 0: as many as take about 0.2 s
+  long rounds;  // rounds per turn; 0 for as many as take about 0.2 s
   int rank, ranks;
 } Options;
 
@@ -51,7 +51,8 @@ static void Run(const Options* options, float* values, int count) {
   }
 }
 
-// Sets `seconds` to the time of one operation, and returns the CPU time of all.
+// Sets `seconds` to the average time that one operation takes on this rank, and returns the CPU
+// time of all operations.
 static double Turn(const Options* options, float* values, int count, long rounds, double* seconds) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime(), cpu = CpuSeconds();

@@ -20,7 +20,7 @@ def glorot(random, shape):
 
 
 def make_mlp(tf, random, options):
-    """Returns the variables, and a function from images [n, 784] to logits."""
+    """Returns the variables, and a function that maps images [n, 784] to logits."""
     widths = [784, *options.hidden, fashion_mnist.CLASSES]
     variables = []
     for rows, cols in zip(widths, widths[1:]):

@@ -11,7 +11,7 @@ IMAGE_MODES = (*MODES, *(mode + "-channels-last" for mode in MODES))
 
 
 def make_mlp(nn, options):
-    """Returns a module from images [n, 784] to logits."""
+    """Returns a module that maps images [n, 784] to logits."""
     widths = [784, *options.hidden]
     layers = []
     for rows, cols in zip(widths, widths[1:]):
@@ -30,7 +30,7 @@ def make_cnn(nn, _):
 
 def train(options, make_model, channels_last):
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(options.threads)
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # or its pool outlives the warm-up
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # otherwise its pool would outlive the warm-up
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     import torch
     from torch import nn

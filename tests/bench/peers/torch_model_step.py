@@ -55,7 +55,7 @@ def make_resnet_50(nn):
 
 def compute(options, make_model):
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(options.threads)
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # or its pool outlives the warm-up
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # otherwise its pool would outlive the warm-up
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     import torch
 

@@ -1,1 +1,2 @@
-"""Contains the cases of faults_test.py. Each file has the cases that disturb one thing."""
+"""Contains the cases of faults_test.py. Each file contains the cases for one kind of
+disturbance."""

@@ -103,8 +103,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_rights_are_taken_and_given_back(self):
-        """Open watches continue. First writes are refused and later, when connections are cut, also
-        watches."""
+        """Open watches continue. At first, only writes are refused; later, when connections are
+        cut, watches are refused, too."""
         folder = self.folder()
         self.allow()
         self.proxy = self.add_proxy(certificate=False)

@@ -98,7 +98,7 @@ class ProcessFaults(FaultsCase):
         self.expect_calm()
 
     def test_two_operators_at_once(self):
-        """Both run without leader election, so each acts as if it were the only one."""
+        """Two operators run without leader election, so each acts as if it were the only one."""
         self.operator()
         self.operator(kubeconfig=self.add_proxy().kubeconfig)
         self.create_bystanders()

@@ -89,8 +89,8 @@ class ServerFaults(FaultsCase):
         self.expect_calm()
 
     def test_etcd_answers_only_the_api_server(self):
-        """Whoever may write to etcd may do anything in the cluster, and any user of this machine
-        can reach its ports."""
+        """etcd must refuse everyone but the API server: whoever can write to etcd can do anything
+        in the cluster, and any user of this machine can reach its ports."""
         pki, first = self.cluster.state / "pki", int((self.cluster.state / "ports").read_text())
 
         def answer(port, certificate):

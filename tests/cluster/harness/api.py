@@ -26,7 +26,7 @@ class ApiError(Exception):
 
 class Api:
     def __init__(self, server, ca, certificate, key):
-        """`server` is https://HOST:PORT; the others are paths of PEM files."""
+        """`server` is https://HOST:PORT; the other arguments are paths of PEM files."""
         url = urllib.parse.urlsplit(server)
         self._host, self._port = url.hostname, url.port
         self._tls = ssl.create_default_context(cafile=ca)
@@ -45,7 +45,7 @@ class Api:
             try:
                 connection.sock.shutdown(socket.SHUT_RDWR)  # wakes the reader
             except (AttributeError, OSError):
-                pass  # it is not connected, or no longer connected
+                pass  # the socket is not connected, or no longer connected
             connection.close()
 
     def __enter__(self):

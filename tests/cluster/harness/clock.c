@@ -1,7 +1,7 @@
-// Preloaded into a program, replaces its clocks with those that a test sets. The file named by
-// TFJOB_TEST_CLOCK contains two doubles: by how many seconds the wall clock is wrong, which may
-// change at any time, and how fast time passes, which may not. Only the wall clock jumps, as on a
-// machine whose clock is set. Sleeps and kernel timers stay real.
+// A library that is preloaded into a program and replaces its clocks with clocks that a test sets.
+// The file named by TFJOB_TEST_CLOCK contains two doubles: the error of the wall clock in seconds,
+// which may change at any time, and the speed at which time passes, which may not. Only the wall
+// clock jumps, as on a machine whose clock is set. Sleeps and kernel timers stay real.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -73,8 +73,8 @@ time_t time(time_t* result) {
   return now.tv_sec;
 }
 
-// Converts `until`, a time of the program's clock, to real time. If the wall clock jumps meanwhile,
-// only its offset from before the jump is known.
+// Converts `until`, a time on the program's clock, to real time. A later jump of the wall clock
+// does not change the result.
 static struct timespec RealTime(clockid_t id, const struct timespec* until) {
   if (control == NULL) return *until;
   const double wanted = (double)until->tv_sec + (double)until->tv_nsec / 1e9;

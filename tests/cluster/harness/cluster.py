@@ -142,7 +142,8 @@ class Component:
             pass
 
     def kill(self):
-        """Kills it without warning, as a power failure would. Returns once it has ended."""
+        """Kills the process without warning, as a power failure would. Returns once it has
+        ended."""
         self.signal(signal.SIGKILL)
         poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
 

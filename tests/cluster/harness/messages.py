@@ -5,7 +5,7 @@ import urllib.parse
 
 
 class Closed(Exception):
-    """Says that a connection has ended or must be closed. `last` is sent before it is closed."""
+    """Raised if a connection has ended or must be closed. `last` is sent before it is closed."""
 
     def __init__(self, last=b""):
         super().__init__()

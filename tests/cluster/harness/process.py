@@ -71,18 +71,18 @@ class Operator:
 
     @property
     def status(self):
-        """Returns its exit status, or None while it is running."""
+        """Returns the operator's exit status, or None while it is running."""
         return self._process.poll()
 
     def said(self, text):
-        """Returns whether its log contains the text."""
+        """Returns whether the operator's log contains the text."""
         return text in pathlib.Path(self._log).read_text(encoding="utf-8", errors="replace")
 
     def ready(self):
         return fetch(self.health, "/readyz") is not None
 
     def wait_ready(self, seconds=30):
-        """Waits until it reports that it is ready. Returns how many seconds that took."""
+        """Waits until the operator reports that it is ready. Returns how many seconds that took."""
         start = time.monotonic()
 
         def ready():
@@ -98,7 +98,8 @@ class Operator:
         self._process.wait()
 
     def stop(self, seconds=30):
-        """Asks it to stop and waits. Returns (exit status, seconds waited)."""
+        """Asks the operator to stop, and waits until it has. Returns (exit status, seconds
+        waited)."""
         start = time.monotonic()
         if self.running():
             self._process.send_signal(signal.SIGTERM)

@@ -65,7 +65,7 @@ class Ask:
 
 @dataclasses.dataclass
 class Gzip:
-    """Compresses the response. Not for watches."""
+    """Compresses the response. Cannot be used for watches."""
 
 
 @dataclasses.dataclass

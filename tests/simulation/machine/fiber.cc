@@ -84,7 +84,7 @@ void Fiber::Main(unsigned high, unsigned low) {
   self->body_ = nullptr;  // destroys the captures, which may use the fiber
   self->done_ = true;
   self->Yield();
-  std::abort();  // resumed after its end
+  std::abort();  // the fiber was resumed after its end
 }
 
 #ifdef TFJOB_ADDRESS_SANITIZER

@@ -1,4 +1,5 @@
-// Implements a function with its own stack. It runs when it is resumed, until it yields.
+// Runs a function on a stack of its own. Each time it is resumed, the function runs until it
+// yields.
 #pragma once
 
 #include <ucontext.h>
@@ -26,7 +27,7 @@ class Fiber {
 
  private:
   static void Main(unsigned high, unsigned low);
-  // These tell AddressSanitizer which stack is in use.
+  // These two functions tell AddressSanitizer which stack is in use.
   void BeforeSwitchTo(const void* stack, size_t bytes, void** kept);
   void AfterSwitch(void* kept, const void** stack, size_t* bytes);
 

@@ -7,7 +7,7 @@
 //   machine.After(3s, [&] { machine.Pause(1, 20s); });
 //   bool ended = machine.RunUntil([&] { return machine.idle(); }, 10min);
 //
-// All of it runs on one thread of the operating system. Code under test must take its threads,
+// Everything runs on one thread of the operating system. Code under test must take its threads,
 // locks, waits and time from runtime/base (see Scheduler).
 #pragma once
 
@@ -31,12 +31,13 @@ namespace tfjob::simulation {
 // While a machine exists, it is the installed scheduler.
 class Machine : public Scheduler {
  public:
-  // A thread is interrupted at a lock with this probability.
+  // `interruption` is the probability that a thread is interrupted when it locks a mutex.
   explicit Machine(uint64_t seed, double interruption = 0.02);
   // All threads must have ended.
   ~Machine() override;
 
-  // Starts a thread of `process`. Threads that it starts belong to the same process.
+  // Starts a thread of `process`. Threads that are started by this thread belong to the same
+  // process.
   void Spawn(int process, std::function<void()> body);
   // Calls `act` after `delay`. `act` must neither wait nor use locks that threads use.
   void After(Duration delay, std::function<void()> act);
@@ -77,9 +78,9 @@ class Machine : public Scheduler {
     int process = 0;
     std::unique_ptr<Fiber> fiber;
     uint64_t number = 0;
-    uint64_t wait = 0;  // number of its current wait; timers of earlier ones do nothing
+    uint64_t wait = 0;  // number of its current wait; timers of earlier waits do nothing
     bool timed_out = false;
-    const CondVar* condition = nullptr;  // for which it waits
+    const CondVar* condition = nullptr;  // null if it waits for none
     Thread* joiner = nullptr;
     bool detached = false;
   };
@@ -94,8 +95,8 @@ class Machine : public Scheduler {
 
   Thread* NewThread(int process, std::function<void()> body);
   bool Chance(double probability);
-  // Called on a thread: lets others run until Ready(thread) has been called and the thread is
-  // chosen.
+  // Called on a thread of the machine. Lets other threads run until Ready has been called for this
+  // thread and Choose has chosen it.
   void Block();
   void Ready(Thread* thread) { ready_.push_back(thread); }
   Thread* Choose();

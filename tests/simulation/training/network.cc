@@ -30,12 +30,12 @@ struct Network::Wire {
     std::string bytes;
     bool last = false;  // the sender has closed its end
   };
-  Place ends[2];                       // the caller, the listener
+  Place ends[2];                       // [0] the caller's, [1] the listener's
   std::deque<Frame> flying[2];         // by sender
   std::deque<std::string> arrived[2];  // by sender
   size_t bytes[2] = {0, 0};            // flying or arrived
   bool closed[2] = {false, false};     // by this end
-  bool ended[2] = {false, false};      // this end knows that the other is closed
+  bool ended[2] = {false, false};      // this end knows that the other end is closed
   bool silent = false;                 // nothing arrives any more
   Mutex mutex;
   CondVar changed;

@@ -24,14 +24,15 @@ struct NetworkRules {
   Duration delay_most{1000};
   double slow = 0.01;  // a frame takes up to slow_most with this probability
   Duration slow_most{200'000};
-  // How many bytes may wait in a stream, per direction. At least the window of a Connection.
+  // The number of bytes that may wait in each direction of a stream; at least the window of a
+  // Connection.
   size_t capacity = size_t{32} << 20;
 };
 
-// Where one end of a stream is: the process, and its host.
+// The place of one end of a stream.
 struct Place {
-  int process = 0;   // of the machine
-  std::string host;  // an address is "host:port"
+  int process = 0;   // its number on the machine
+  std::string host;  // the host's name; addresses have the form "host:port"
 };
 
 // Owned by the simulation. Connect and StopListening wait, so only threads of the machine may call
@@ -41,7 +42,7 @@ class Network {
   Network(Machine& machine, uint64_t seed, NetworkRules rules);
   ~Network();
 
-  // Returns the connector of a process.
+  // Returns the connector for a process.
   std::unique_ptr<rpc::Connector> ConnectorOf(Place self);
   // Accepts streams for `handler` at "HOST:2222", on threads of the process.
   void Listen(const Place& self, const std::string& service, const rpc::Identity& identity,
@@ -67,11 +68,12 @@ class Network {
   using Pair = std::pair<std::string, std::string>;
 
   Duration Delay();
-  // Returns when frames between the hosts can pass. A time that is not in the future means at once.
+  // Returns the time from which frames can pass between the hosts. If it is not in the future, they
+  // can pass now.
   Duration OpenAt(const std::string& a, const std::string& b) const;
   void Dispatch(const std::shared_ptr<Wire>& wire, int from, std::string bytes, bool last);
   void Arrive(const std::shared_ptr<Wire>& wire, int from);
-  // The end at `side` is closed. The other end learns of this later.
+  // Closes the end at `side`. The other end learns of this later.
   void Close(const std::shared_ptr<Wire>& wire, int side);
   StatusOr<rpc::OpenStream> Connect(const Place& self, const std::string& address,
                                     const std::string& service, const rpc::Identity& identity,

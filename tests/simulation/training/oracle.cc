@@ -50,7 +50,7 @@ std::string Oracle::NameOf(int rank) const {
 // ---- what the variables contain
 
 void Oracle::SetGradients(int rank, int64_t batch, std::vector<Tensor>& gradients) const {
-  // In synchronous mode, a step applies the mean.
+  // In synchronous mode, a step applies the mean of `terms` gradients.
   const int terms = plan_.synchronous() ? plan_.definition.replicas_to_aggregate : 1;
   const int64_t width = plan_.trainers * plan_.batches;
   for (Tensor& gradient : gradients) {
@@ -76,7 +76,7 @@ std::vector<Oracle::Row> Oracle::RowsOf(const std::vector<const Tensor*>& values
 }
 
 int64_t Oracle::Used(const Row& row, int rank, int64_t batch) const {
-  // A mean of three is rounded.
+  // The mean of three gradients has a rounding error.
   return std::lround(row.cells[static_cast<size_t>(rank * plan_.batches + batch)]);
 }
 
@@ -225,10 +225,10 @@ void Oracle::CheckAsynchronous(const Row& row, const Positions& drawn, bool last
     CheckAsynchronous(row, rank, drawn[static_cast<size_t>(rank)], last);
 }
 
-// Only ps 0 has positions. If its state is lost, all tasks go back, but the other servers keep what
-// they have. A task that is killed may lose the batch in flight, or leave it on some servers only.
-// The shards of a copy were copied at different moments, so only the last copy must agree with the
-// positions.
+// Only ps 0 stores the positions. If its state is lost, all tasks go back, but the other servers
+// keep what they have. If a task is killed, its batch in flight may be lost, or used by some
+// servers only. The shards of a copy were copied at different moments, so only the last copy must
+// agree with the positions.
 void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool last) {
   const int positions_lost = Losses("ps", 0);
   const int own_losses = Losses(rank);
@@ -248,7 +248,8 @@ void Oracle::CheckAsynchronous(const Row& row, int rank, int64_t position, bool 
     return story_.Violate(
         StrCat("ps 0 lacks ", missing, " batches of ", NameOf(rank), " up to position ", position));
   }
-  // A task that is cut off may come back with the batch in flight.
+  // A task that was cut off may return with a batch in flight, which may then disagree with the
+  // position.
   const bool exact = last && positions_lost == 0 && Losses("ps", row.server) == 0;
   if (exact && odd > own_losses + (plan_.faults.empty() ? 0 : 1)) {
     story_.Violate(StrCat("ps ", row.server, " has not used ", odd, " batches of ", NameOf(rank),

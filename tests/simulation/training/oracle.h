@@ -1,6 +1,6 @@
-// Knows what the variables of a simulated job must contain. Batch k of a training task adds 1 to
-// the element of this task and batch in every row of every variable (if the batch's gradient is
-// used), so the variables show how often each batch was used.
+// Knows what the variables of a simulated job must contain. Every row of every variable has one
+// element per training task and batch. If the gradient of a batch is used, it adds 1 to the batch's
+// element in each row, so the variables show how often each batch was used.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Oracle {
 
  private:
   struct Row {
-    size_t number = 0;  // of all rows
+    size_t number = 0;  // index among the rows of all variables
     int server = 0;
     std::span<const float> cells;
   };

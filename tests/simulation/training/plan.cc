@@ -66,7 +66,7 @@ Fault MakeFault(const Plan& plan, Dice& dice, Duration horizon) {
   Fault fault;
   fault.kind = kKinds[dice.Number(0, std::size(kKinds) - 1)];
   fault.at = dice.Time(0ms, horizon);
-  // Shorter and longer than a lease.
+  // The time may be shorter or longer than a lease.
   fault.time = dice.Chance(0.5) ? dice.Time(1ms, 1s) : dice.Time(1s, plan.liveness.lease * 2);
   const auto last = static_cast<int64_t>(plan.tasks.size()) - 1;
   fault.task = static_cast<size_t>(dice.Number(0, last));

@@ -1,4 +1,4 @@
-// Decides from a seed what a simulated job is like, and what happens to it.
+// Derives from a seed the settings of a simulated job and the faults that happen to it.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace tfjob::simulation {
 
 struct Fault {
   enum class Kind {
-    kKill,       // kill -9; a successor starts after `time`
-    kVanish,     // the node fails: the others hear nothing; a successor starts after `time`
+    kKill,    // kill -9; a successor starts after `time`
+    kVanish,  // the node fails, and the other tasks are not told; a successor starts after `time`
     kTerminate,  // SIGTERM; a successor starts after `time`
     kPause,      // SIGSTOP for `time`
     kHang,       // the next batch takes `time` longer; the process stays connected
@@ -34,7 +34,7 @@ struct TaskPlan {
   std::string type;  // "ps", "chief", "worker"
   int index = 0;
   Duration start{0};
-  Duration compute{0};  // the maximum time of a batch
+  Duration compute{0};  // the maximum time that a batch takes
 };
 
 struct Plan {

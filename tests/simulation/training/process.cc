@@ -6,8 +6,8 @@
 namespace tfjob::simulation {
 namespace {
 
-constexpr Duration kWorkersDeadline{10s};  // as the chief's
-constexpr Duration kShutdownGrace{1s};     // as a ps task's
+constexpr Duration kWorkersDeadline{10s};  // equal to the chief's
+constexpr Duration kShutdownGrace{1s};     // equal to a ps task's
 
 rpc::Identity IdentityOf(const Process& process) {
   return {.job_uid = "uid",
@@ -48,7 +48,7 @@ class Trainer {
   void AwaitWorkers();
   state::Snapshot InitialState() const;
   void OnEvent(const state::PeerEvent& event);
-  // Runs a call of the client, and records when the call began, because its duration is limited.
+  // Calls the client, and records when the call began, because CheckWaits limits its duration.
   // OnLateStep runs within such a call.
   template <typename Call>
   auto Timed(const Call& call) {
@@ -130,7 +130,7 @@ Status Trainer::Join() {
 
 Status Trainer::Run() {
   const Status end = Train();
-  // A predecessor of the chief may have ended the job.
+  // An earlier process of the chief may have ended the job.
   return absl::IsCancelled(end) && !stopping() ? OkStatus() : end;
 }
 
@@ -225,7 +225,7 @@ Status Trainer::Save(bool last) {
 // The step in progress may take longer than servers that are shutting down can wait.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
-  if (!Save(false).ok()) servers_end_ = true;  // retried after the step, which returns the error
+  if (!Save(false).ok()) servers_end_ = true;  // Loop saves again, and returns the error
 }
 
 // Returns false if the variables were rolled back.

@@ -32,21 +32,21 @@ struct World {
   Dice dice;
   Story story;
   Oracle oracle;
-  // Survives the chief. nullopt: none was saved.
+  // The last checkpoint, which outlives the chief; nullopt if none was saved.
   std::optional<state::Snapshot> checkpoint;
   bool run_over = false;  // the chief has saved the last step
   int workers_done = 0;
 };
 
-// One process of a task. It may be killed: it is then cut off from the network, and its further
+// One process of a task. Once it has been killed, it is cut off from the network, and its further
 // actions have no effect.
 struct Process {
-  int number = 0;  // of the machine
+  int number = 0;  // its number on the machine
   const TaskPlan* task = nullptr;
-  int rank = -1;  // of a training task
+  int rank = -1;  // -1 unless it is a training task
   bool killed = false;
-  bool terminating = false;  // was asked to end
-  Duration hang{0};          // by which the next batch takes longer
+  bool terminating = false;  // it was asked to end
+  Duration hang{0};          // how much longer the next batch takes
   std::optional<Duration> waits_since;
   std::weak_ptr<ps::ParameterServer> server;
 
@@ -54,8 +54,8 @@ struct Process {
   Place place() const { return {number, StrCat(task->type, "-", task->index)}; }
 };
 
-// These run a process, on its main thread, and return why it ended: OK if its work is done, and
-// Cancelled if it was asked to end.
+// These functions run a process; each is called on the main thread of its process. They return why
+// the process ended: OK if its work is done, and Cancelled if it was asked to end.
 Status RunServer(World& world, Process& process);
 Status RunTrainer(World& world, Process& process);
 

@@ -24,7 +24,7 @@ TrainingSimulation::TrainingSimulation(uint64_t seed)
 
 TrainingSimulation::~TrainingSimulation() {
   if (machine_->idle()) return;
-  // Threads that will not end cannot be unwound.
+  // Threads that do not end cannot be unwound, so all objects are leaked.
   Scheduler::Install(nullptr);
   (void)machine_.release();
   (void)world_.release();
@@ -71,8 +71,8 @@ void TrainingSimulation::OnEnd(Task& task, Process& process, const Status& end) 
   }
 }
 
-// The servers have been told to exit, unless they could not be reached. The operator deletes those
-// that remain.
+// The servers have been told to exit, unless they could not be reached. Deletes the remaining
+// servers after a while, as the operator does.
 void TrainingSimulation::OnJobEnd() {
   world_->run_over = true;
   machine_->After(kDeleteAfter, [this] {
@@ -107,7 +107,7 @@ void TrainingSimulation::Kill(Task& task, bool silently, Duration restart_after)
   world_->network.Kill(process.number, silently);
   if (auto server = process.server.lock())
     machine_->Spawn(process.number, [server] { server->Stop(); });
-  // The others notice this only when the lease has expired.
+  // The other tasks notice this only when the lease has expired.
   if (silently) faults_end_ = std::max(faults_end_, machine_->elapsed() + plan_.liveness.lease);
   Restart(task, restart_after);
 }
@@ -173,7 +173,8 @@ bool TrainingSimulation::Ended() const {
   return std::ranges::all_of(tasks_, [](const Task& task) { return task.done; });
 }
 
-// Checks that no call of a client takes longer than the plan allows the other tasks to take.
+// Checks that no call by a client takes longer than the plan's time limits for the other tasks
+// allow.
 void TrainingSimulation::CheckWaits() {
   const Duration most =
       plan_.liveness.lease + plan_.step_lease_least + plan_.definition.start_timeout + kSlack;

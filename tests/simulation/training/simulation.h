@@ -15,12 +15,13 @@ namespace tfjob::simulation {
 class TrainingSimulation {
  public:
   explicit TrainingSimulation(uint64_t seed);
-  // A job that does not end leaves its objects behind.
+  // If the job has not ended, its objects are leaked.
   ~TrainingSimulation();
 
-  // Returns "", or what went wrong and the events before it.
+  // Runs the job. Returns "" or, if something went wrong, a description of that and of the events
+  // before it.
   std::string Run();
-  // Two runs of a seed must have the same fingerprint.
+  // Two runs with the same seed must have the same fingerprint.
   uint64_t fingerprint() const { return machine_->fingerprint(); }
   // All events, for a replay.
   std::string Story() const { return world_->story.Last(1 << 20); }
@@ -29,7 +30,7 @@ class TrainingSimulation {
   struct Task {
     TaskPlan plan;
     int rank = -1;
-    Process* process = nullptr;  // null: none runs
+    Process* process = nullptr;  // null if none runs
     bool done = false;
   };
 

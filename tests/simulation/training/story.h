@@ -16,9 +16,10 @@ class Story {
   // Records a violation. Only the first one is kept.
   void Violate(const std::string& what);
 
-  // "" if everything was as it should be.
+  // The violation; "" if there was none.
   const std::string& violation() const { return violation_; }
-  // Returns the last events before the violation or, if there is none, the last ones.
+  // Returns the last `count` events before the violation or, if there was none, the last `count`
+  // events.
   std::string Last(size_t count) const;
 
  private:
