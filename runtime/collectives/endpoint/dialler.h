@@ -1,5 +1,5 @@
-// Opens the data connections of a task's generations: those to the members of higher rank.
-// Private to this package.
+// Opens the data connections that a task dials for its generations: those to members of higher
+// rank. Private to this package.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ class Dialler {
   };
   struct Attempt {
     bool running = false;
-    std::chrono::steady_clock::time_point next;  // when it may be repeated
+    std::chrono::steady_clock::time_point next;  // when the next attempt may begin
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(state_->mutex);

@@ -29,7 +29,7 @@ class LeaderLink : public rpc::ConnectionHandler {
 
   const std::shared_ptr<Endpoint::State> state_;
   const std::unique_ptr<rpc::Connector> connector_;
-  const std::string name_;  // of the leader: "chief 0"
+  const std::string name_;  // the leader's name: "chief 0"
   bool stopping_ ABSL_GUARDED_BY(state_->mutex) = false;
   Thread thread_;
 };

@@ -23,9 +23,9 @@ class GroupMember {
  public:
   enum class Phase {
     kIdle,        // takes part in no generation, and does not ask to
-    kJoining,     // has asked the leader to join, or will as soon as it is connected
-    kConnecting,  // connects with the other members of formation()
-    kReady,       // is connected with all of them; the leader waits for the others
+    kJoining,     // has asked the leader to join, or will ask once it is connected
+    kConnecting,  // connects to the other members of formation()
+    kReady,       // is connected to all of them; the leader waits for other members
     kGoing,       // the generation has begun
     kEnded,       // see end()
   };
@@ -64,7 +64,7 @@ class GroupMember {
   // Tells the leader why the generation cannot continue. The leader withdraws the generation, for
   // the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
-  // Does the same, and leaves the generation at once.
+  // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
   // Reports what this task has been waiting for in an operation of its generation.
   void Report(const WaitReport& report);
@@ -81,7 +81,7 @@ class GroupMember {
   int rank() const { return rank_; }
   // The ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // Why the task ends. Cancelled: the job has ended.
+  // Why the task ends; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
@@ -91,7 +91,7 @@ class GroupMember {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
   }
-  // The member of the generation that the others wait for; the text is "" if there is none.
+  // Names the member of the generation that the others wait for. The text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
   // Names the tasks without which this one cannot continue, and says what they have to do. The text
   // is "" if the task does not wait.
@@ -132,18 +132,18 @@ class GroupMember {
   bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
   Farewell farewell_ = Farewell::kNone;
   bool farewell_heard_ = false;
-  Status failure_;  // of the run, if farewell_ is kFails
+  Status failure_;  // the run's failure, if farewell_ is kFails
   Status why_disconnected_;
   Joining joining_;
   int64_t requests_ = 0;  // the number of JoinRequests
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;
-  std::map<std::string, int64_t> incarnations_;  // the latest, by task
-  std::vector<KnownProcess> replaced_;           // the latest, in their order
+  std::map<std::string, int64_t> incarnations_;  // the latest of each task
+  std::vector<KnownProcess> replaced_;           // the latest, oldest first
   bool told_known_ = false;                      // in this session
   std::vector<bool> sockets_;                    // by rank
-  Status socket_failure_;                        // of the last failed attempt
+  Status socket_failure_;                        // the last attempt's error
   AwaitedNotice awaited_;                        // from the leader
   StuckNotice stuck_;
   Status end_;
