@@ -248,7 +248,8 @@ AwaitedNotice GroupMember::Awaited() const {
   AwaitedNotice notice = awaited_;
   const bool all = phase_ == Phase::kReady;
   if (notice.text.empty() && !all) {
-    // All tasks that the leader needs have joined; this one waits for the end of their step.
+    // All tasks that the leader needs have joined; this task waits until they have finished their
+    // step.
     return {.peers = leader_.task,
             .address = leader_.address,
             .text = StrCat("waits for the group, which trains without this task: ",

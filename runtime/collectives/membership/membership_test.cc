@@ -260,7 +260,7 @@ TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
   member.OnMessage(FarewellReceipt{.departs = true});
   EXPECT_TRUE(member.farewell_heard());
-  // The task has also taken its last step, and the leader must learn that, too.
+  // The task has now also taken its last step, and must tell the leader that, too.
   member.Leave();
   EXPECT_FALSE(member.farewell_heard());
   EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{LeaveNotice()});
