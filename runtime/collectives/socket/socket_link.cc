@@ -48,7 +48,7 @@ StatusOr<bool> SocketLink::SendNotice() {
                              MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count > 0) notice_sent_ += static_cast<size_t>(count);
   if (count < 0 && IsEnd(errno)) {
-    notice_sent_ = notice_size_;  // a peer that has gone needs no notice
+    notice_sent_ = notice_size_;  // the peer is gone, but frames from it may still be unread
     return false;
   }
   return Sent(count);

@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cpu {
 
 // Makes all later calls of oneDNN on this thread use this thread only, whatever OMP_NUM_THREADS
-// says. Call it before each use of oneDNN: only the first call per thread does anything.
+// says. Call it before each use of oneDNN: only the first call per thread has an effect.
 void KeepOneDnnOnThisThread();
 
 }  // namespace tfjob::kernels::cpu
