@@ -21,7 +21,7 @@ int64_t IdAt(const Tensor& ids, int64_t i) {
   return static_cast<int64_t>(ValueAt(ids, i));
 }
 
-// Returns the sum for each id, added in the order of the positions.
+// Returns for each id the sum of its rows, added in the order of the positions.
 std::map<int64_t, std::vector<double>> SumsOf(const Tensor& ids, const Tensor& values) {
   const int64_t cols = values.shape().dim(1);
   std::map<int64_t, std::vector<double>> sums;
