@@ -1,5 +1,5 @@
-// Builds the new graph while a pass walks the old one, and keeps track of which new value replaces
-// which old one.
+// Builds the new graph while a pass walks the old graph, and keeps track of which new value
+// replaces which old value.
 #pragma once
 
 #include <map>
