@@ -1,7 +1,7 @@
 // Reads JSON quickly, for callers that receive many texts. Parses a text into simdjson's flat form
 // and reads values from it without building a DOM. The accessors are the same as JsonField's
-// (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs it
-// parses the text again with ParseJson.
+// (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs the
+// path parses the text again with ParseJson.
 //
 //   JsonDocument document;  // keeps its buffers from one text to the next
 //   ASSIGN_OR_RETURN(const JsonView root, document.Parse(text));
@@ -42,7 +42,7 @@ class JsonView {
   std::string_view Text() const;
 
   // Return all members, in the text's order, or all elements. Return an empty list if the value is
-  // absent, InvalidArgument if it has a different type.
+  // absent, and InvalidArgument if it has a different type.
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 

@@ -8,8 +8,8 @@
 
 namespace tfjob {
 
-// A flag that one thread sets and another awaits, alone or together with a stop request. Stays set
-// until it is cleared. Thread-safe.
+// A flag that one thread sets and another thread awaits, alone or together with a stop request.
+// Stays set until it is cleared. Thread-safe.
 class Event {
  public:
   Event();

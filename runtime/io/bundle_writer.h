@@ -40,8 +40,8 @@ class BundleWriter {
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);
-  // Begins a tensor whose dense values follow in any number of pieces, which Append writes. They
-  // must be complete before the next Begin, Add or Finish. Errors as for Add.
+  // Begins a tensor whose dense values follow in any number of pieces, which Append writes. All of
+  // them must be written before the next Begin, Add or Finish. Returns the same errors as Add.
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);
 

@@ -49,8 +49,8 @@ class SafetensorsReader {
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // Returns NotFound, with a message that names the tensor, if there is none, and Unimplemented for
-  // a type that is not supported.
+  // Returns NotFound, with a message that names the tensor, if there is no such tensor, and
+  // Unimplemented if its type is not supported.
   StatusOr<Tensor> Read(const std::string& name) const;
 
  private:
