@@ -13,7 +13,7 @@ namespace tfjob::data {
 
 struct Column {
   std::string name;   // the name of the tensor in a batch
-  std::string array;  // of the dataset
+  std::string array;  // the name of the array in the dataset
   DType dtype = DType::kFloat32;
   // The shape of one example in a batch. The array's examples have the same number of elements, but
   // may have another shape ([] instead of [1]).

@@ -84,7 +84,7 @@ struct SyntheticOptions {
   struct Source {
     std::string name;
     DType dtype = DType::kFloat32;
-    Shape shape;  // of one example
+    Shape shape;  // the shape of one example
     double low = 0, high = 1;
   };
   std::vector<Source> arrays;

@@ -44,7 +44,7 @@ struct PipelineOptions {
   // worker with this batch size would see if it had the same order of the epoch.
   int64_t global_batch = 0;
   bool drop_remainder = false;
-  int64_t prefetch = 8;  // batches prepared ahead; 0: made on demand on the caller's thread
+  int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
 };
@@ -107,7 +107,7 @@ class Pipeline {
   // `workers` parts. Requires global_batch. The last batch becomes invalid. Allocates memory and
   // prepares new batches, unless this is already the current part.
   void TakePart(int64_t worker, int64_t workers);
-  int64_t batches_per_epoch() const;  // of this worker
+  int64_t batches_per_epoch() const;  // counts this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is
   // empty. All other batches have batch_size examples, or this worker's part of global_batch.
   int64_t remainder() const;

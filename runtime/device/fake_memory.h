@@ -31,7 +31,7 @@ struct Block {
   std::string name;
   bool freed = false;
   int readers = 0, writers = 0;     // operations for which the host has not waited
-  std::unique_ptr<Buffer> content;  // of device memory
+  std::unique_ptr<Buffer> content;  // set only for device memory
 };
 
 // Not thread-safe.

@@ -334,7 +334,7 @@ class ScanKernel final : public Kernel {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     std::byte* workspace = nullptr;
-    kernels::Stream stream;  // of one thread
+    kernels::Stream stream;  // has one thread
   };
 
   // Returns the size in bytes of the invariants that each loop reads completely.

@@ -86,8 +86,8 @@ class ScanBuilder {
   Builder& outer_;
   int64_t steps_;
   Builder body_;
-  std::vector<Output> states_, sequences_, invariants_;  // of the outer graph
-  std::vector<Output> next_, stacked_;                   // of the body
+  std::vector<Output> states_, sequences_, invariants_;  // values of the outer graph
+  std::vector<Output> next_, stacked_;                   // values of the body
   std::vector<int64_t> reversed_sequences_, reversed_outputs_;
 };
 

@@ -59,7 +59,7 @@ class BundleWriter {
   const std::string temporary_data_;
   const std::string temporary_index_;
   std::unique_ptr<OutputFile> data_;
-  int64_t size_ = 0;                            // of the data file
+  int64_t size_ = 0;                            // the size of the data file
   std::map<std::string, std::string> entries_;  // name → serialised BundleEntryProto
   // The tensor being written: its name, its entry, the checksum so far, and the bytes to come.
   std::string name_;

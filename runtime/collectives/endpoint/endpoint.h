@@ -45,7 +45,7 @@ using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>
     int rank, std::vector<wire::UniqueFd> sockets, const Interrupt& interrupt)>;
 
 struct EndpointOptions {
-  rpc::Identity identity;        // of this task
+  rpc::Identity identity;        // this task's identity
   std::vector<GroupTask> tasks;  // all tasks that train; the first one leads
   rpc::Credentials credentials;
   CommunicatorFactory make_communicator;

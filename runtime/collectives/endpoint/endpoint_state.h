@@ -62,7 +62,7 @@ struct Endpoint::State {
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
-  DataChannel channel ABSL_GUARDED_BY(mutex);                         // of the member's generation
+  DataChannel channel ABSL_GUARDED_BY(mutex);                         // the generation's channel
   std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);         // by rank; moved at the start
   std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);  // null until the start
   Status why_left ABSL_GUARDED_BY(mutex);   // why the latest generation ended here

@@ -13,7 +13,7 @@ namespace tfjob::collectives {
 // Describes which rank an operation is waiting for.
 struct RankWait {
   int64_t operation = 0;
-  std::string name;  // of the operation
+  std::string name;  // the operation's name
   int on = -1;       // a rank
   Duration waited{0};
 };

@@ -35,7 +35,7 @@ struct Member {
 struct Generation {
   int64_t number = 0;  // increases with every generation of a job's attempt
   std::vector<Member> members;
-  int rank = 0;  // of this task
+  int rank = 0;  // this task's rank
   std::unique_ptr<Communicator> communicator;
   // The lowest rank among those with the newest state. If its step is -1, no task has a state. All
   // tasks with a different state (HasStateOf) take over the state of this rank.

@@ -159,11 +159,11 @@ class Leader {
   Phase phase_ = Phase::kGathering;
   bool has_begun_ = false;     // a generation has begun
   Member source_;              // the source of the latest generation that has begun
-  int64_t number_ = 0;         // of the latest generation
+  int64_t number_ = 0;         // the number of the latest generation
   int64_t heard_ = 0;          // the highest number that any member knows of
   std::vector<size_t> ranks_;  // the seats of the generation, by rank
   Duration formed_{0};
-  Member formed_source_;  // of the latest generation
+  Member formed_source_;  // the source of the latest generation
   std::optional<EndOrder> end_;
   AwaitedNotice awaited_;
   StuckNotice stuck_;

@@ -19,7 +19,7 @@ TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
   ASSERT_EQ(leader.Connect(1s, 1, 12, 3), OkStatus());
   EXPECT_EQ(leader.Take().closed, std::vector<SessionId>{2});
   EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
-  leader.OnMessage(1s, 2, JoinRequest());  // of a closed session
+  leader.OnMessage(1s, 2, JoinRequest());  // from a closed session
   EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
   EXPECT_EQ(leader.Connect(2s, 1, 11, 4).code(), StatusCode::kPermissionDenied);
 }

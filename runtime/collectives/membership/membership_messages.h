@@ -66,7 +66,7 @@ struct DepartNotice {  // the member belongs to no generation, and its process e
   bool operator==(const DepartNotice&) const = default;
 };
 struct RunFailureReport {  // the run has failed; the leader ends the job
-  std::string words;       // of state::RunFailure
+  std::string words;       // the text of state::RunFailure
   bool operator==(const RunFailureReport&) const = default;
 };
 using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, LeaveNotice,
@@ -111,7 +111,7 @@ struct FarewellReceipt {  // answers a DepartNotice if `departs`, otherwise a Le
 };
 struct EndOrder {  // the job has ended
   bool failed = false;
-  std::string words;  // of state::RunFailure
+  std::string words;  // the text of state::RunFailure
   bool operator==(const EndOrder&) const = default;
 };
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,

@@ -227,7 +227,7 @@ TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   member.Disconnected(Unavailable("lost"));
   EXPECT_EQ(member.TakeLeft()->generation, 3);
   member.Connected();
-  member.OnMessage(order);  // of the lost leader
+  member.OnMessage(order);  // from the lost leader
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
   member.OnMessage(GoOrder{3});
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);

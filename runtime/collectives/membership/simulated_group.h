@@ -41,7 +41,7 @@ struct Process {
   int task = 0;
   bool trains = false;  // joins again when its generation ends
   Duration paused_until{0};
-  std::unique_ptr<Leader> leader;  // of task 0 only
+  std::unique_ptr<Leader> leader;  // set only for task 0
   std::unique_ptr<GroupMember> member;
   std::unique_ptr<SocketIntake> intake;
   std::shared_ptr<Stream> stream;  // the stream to the leader; null: none
@@ -409,7 +409,7 @@ class SimulatedGroup : protected SimulatedTime {
   Duration lose_sockets_until_{0};
   std::set<std::pair<DataChannel, int64_t>> gone_;  // generation and process
   LeaderRules rules_;
-  std::vector<std::unique_ptr<Process>> replaced_;  // alive, although others have taken their places
+  std::vector<std::unique_ptr<Process>> replaced_;  // alive; others took their places
   bool woke_up_ = false;                            // a replaced process has reached a leader
   std::set<DataChannel> told_to_go_, withdrawn_;
   bool failed_ = false, finished_ = false;

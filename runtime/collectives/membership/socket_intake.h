@@ -68,7 +68,7 @@ class SocketIntake {
 
   const std::vector<std::string> tasks_;
   const std::string self_;
-  DataChannel channel_;                       // of the latest generation
+  DataChannel channel_;                       // the latest generation's channel
   std::map<std::string, Expected> expected_;  // by task: the members of lower rank
   std::map<std::string, Kept> kept_;          // by task
 };

@@ -55,11 +55,11 @@ std::string_view Name(Algorithm algorithm);  // "exchange"
 // Describes an operation. All ranks must pass the same description.
 struct Call {
   Operation operation = Operation::kBarrier;
-  int64_t bytes = 0;            // the size of the span or, for kAllocate, of the memory
-  int64_t element_bytes = 1;    // slices are counted in elements
-  DType dtype = DType::kUInt8;  // of reductions
-  Reduction reduction = Reduction::kSum;  // of reductions
-  int root = 0;                           // of Broadcast and Reduce
+  int64_t bytes = 0;                      // the size of the span or, for kAllocate, of the memory
+  int64_t element_bytes = 1;              // slices are counted in elements
+  DType dtype = DType::kUInt8;            // for reductions
+  Reduction reduction = Reduction::kSum;  // for reductions
+  int root = 0;                           // for Broadcast and Reduce
   auto operator<=>(const Call&) const = default;
 };
 std::string ToString(const Call& call);  // "AllReduce(1000 bytes of float32, sum)"

@@ -20,7 +20,7 @@ using Nonce = std::array<std::byte, 16>;
 
 // The segment begins with a nonce of each rank. The memory of the operations follows.
 size_t NonceBytes(int ranks) {
-  constexpr size_t kAlignment = 128;  // of the operations' memory
+  constexpr size_t kAlignment = 128;  // alignment of the operations' memory
   return (static_cast<size_t>(ranks) * sizeof(Nonce) + kAlignment - 1) / kAlignment * kAlignment;
 }
 

@@ -60,10 +60,10 @@ struct SegmentMessage {
 
   uint64_t magic = kMagic;
   uint32_t kind = 0;
-  uint32_t rank = 0;                  // of the sender
+  uint32_t rank = 0;                  // the sender's rank
   uint32_t ranks = 0;                 // in the group
   uint32_t number = 0;                // the allocation's number, from 1
-  uint64_t bytes = 0;                 // of the segment
+  uint64_t bytes = 0;                 // the size of the segment
   std::array<std::byte, 16> nonce{};  // kGreeting: what the sender writes to the segment
 };
 static_assert(sizeof(SegmentMessage) == 48);

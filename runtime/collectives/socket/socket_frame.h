@@ -30,7 +30,7 @@ struct FrameHeader {
   uint64_t fingerprint = 0;
   uint32_t number = 0;  // counts the frames on a link in an operation, from 0
   int64_t offset = 0;   // where the payload begins in the operation's values
-  int64_t length = 0;   // of the payload
+  int64_t length = 0;   // the length of the payload
 };
 
 inline constexpr size_t kFrameHeaderBytes = 64;

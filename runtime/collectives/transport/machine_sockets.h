@@ -44,7 +44,7 @@ struct MachineOffer {
   MachineNumber number;  // the number with which the receiver proves itself
 };
 struct MachineProof {
-  uint32_t rank = 0;     // of the sender
+  uint32_t rank = 0;     // the sender's rank
   MachineNumber number;  // the number in the receiver's offer to the sender
 };
 

@@ -50,7 +50,7 @@ InferResult InferBatchNormGrad(InferenceContext& context) {
   RETURN_IF_ERROR(CheckEpsilon(context));
   const TensorType channels = context.inputs[2];
   std::vector<TensorType> outputs = {x, channels, channels};
-  if (context.inputs.size() > 6) outputs.push_back(x);  // of the side input
+  if (context.inputs.size() > 6) outputs.push_back(x);  // the side input's gradient
   return outputs;
 }
 

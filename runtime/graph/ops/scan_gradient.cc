@@ -217,7 +217,7 @@ class ScanDifferentiator {
   // the loop.
   struct Part {
     enum Kind { kProduct, kRows, kAccumulated } kind;
-    std::vector<int> outputs;  // of the backward Scan
+    std::vector<int> outputs;  // outputs of the backward Scan
     std::vector<Stacked> operands;
     const Node* node = nullptr;
     int state = 0;
@@ -341,7 +341,7 @@ class ScanDifferentiator {
   std::set<int> needed_;                    // the backward nodes
   std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by their value
   std::map<Output, Output> now_;            // values of `both_` → values of the backward body
-  std::map<std::pair<Output, bool>, int> outputs_;  // of the backward Scan
+  std::map<std::pair<Output, bool>, int> outputs_;  // the backward Scan's outputs
   std::vector<int> states_;                         // for each backward state, its forward state
   int extra_ = 0;                                   // states that accumulate
 };

@@ -113,7 +113,7 @@ TEST(FuseTranspose, KeepsWhatIsUsedElsewhereAndOtherPermutations) {
 
 struct PadCase {
   std::string_view name;
-  std::vector<std::vector<int64_t>> before, after;  // of each Pad
+  std::vector<std::vector<int64_t>> before, after;  // one entry per Pad
   Ops expected;
   Shape result = {4, 6};
 };

@@ -14,7 +14,7 @@ constexpr int64_t kChannels = 256;
 
 struct Pooling {
   Window window;
-  Operand image, pooled;  // of one dtype
+  Operand image, pooled;  // both have the same dtype
 
   int64_t images() const { return image.shape.dim(0); }
   int64_t channels() const { return image.shape.dim(3); }

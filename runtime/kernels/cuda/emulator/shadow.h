@@ -37,7 +37,7 @@ int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 struct Traffic {
   std::string where;  // "update.cu:57"
   bool shared = false;
-  uint64_t requests = 0;  // of a warp
+  uint64_t requests = 0;  // requests by a warp
   uint64_t units = 0;     // sectors of 32 bytes; for shared memory, passes over the banks
   uint64_t ideal = 0;     // the fewest units in which the same bytes can be moved
 };

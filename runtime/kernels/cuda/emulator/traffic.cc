@@ -24,7 +24,7 @@ struct Request {
 };
 struct Place {
   bool shared = false;
-  std::array<uint16_t, kLanes> accesses{};  // of each lane
+  std::array<uint16_t, kLanes> accesses{};  // the number of accesses per lane
   std::vector<Request> requests;
 };
 std::array<std::unordered_map<const void*, Place>, kWarps> places;  // by warp
