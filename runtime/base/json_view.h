@@ -38,7 +38,7 @@ class JsonView {
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
   StatusOr<bool> Bool() const;
-  // Returns a view into the document; "" if the value is not a string.
+  // Returns a view into the document, or "" if the value is not a string.
   std::string_view Text() const;
 
   // Return all members, in the text's order, or all elements. Return an empty list if the value is

@@ -70,7 +70,8 @@ bool ParseFloat(const std::string& text, Json& value) {
   return true;
 }
 
-// Converts a scalar to a JSON value. The tag "!" marks a quoted scalar, "?" a plain one.
+// Converts a scalar to a JSON value. The tag "!" marks a quoted scalar, and "?" marks a plain
+// scalar.
 Json Scalar(const std::string& tag, const std::string& text) {
   if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return nullptr;

@@ -4,8 +4,8 @@
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
 // arguments. Spans are aligned to their elements. Sums have one definition, the pairwise tree over
-// the ranks in rank order (reduction.h): all ranks get the same bits, whatever the algorithm, the
-// transport, the size of the spans, or the order in which ranks arrive.
+// the ranks in rank order (reduction.h): all ranks get the same bits. The algorithm, the transport,
+// the size of the spans and the order in which ranks arrive do not affect them.
 //
 // One thread at a time may call the operations, and they block it. Abort and CurrentWait may be
 // called on any thread. After the first error, every further operation returns that error; the

@@ -10,8 +10,8 @@
 namespace tfjob::collectives {
 
 // Runs every operation with spans of about the given numbers of elements, and compares the results
-// bit for bit with those of plain loops. All ranks must call it with the same counts, each for its
-// own communicator. Returns the first difference or error, or "".
+// bit for bit with the results of plain loops. All ranks must call it with the same counts, each
+// for its own communicator. Returns the first difference or error, or "".
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
 
 // Returns four hashes, for float32, float64, int32 and int64. Each is the hash of a sum over all

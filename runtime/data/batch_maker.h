@@ -44,7 +44,7 @@ class Pipeline::Maker {
   }
   int64_t batches_per_epoch() const { return batches_; }
   int64_t remainder() const { return rest_.size; }
-  // Returns the position after this one.
+  // Returns the next position.
   Position After(Position position) const;
 
  private:

@@ -52,9 +52,9 @@ struct IdxOptions {
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
 
-// Loads rows of decimal numbers. The file may be plain or gzipped. Every row must have as many
-// columns as the first one. All columns except the label's are features. An example's features have
-// the shape [columns - 1] and are in the order of the file. Labels are float64.
+// Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
+// number of columns. All columns except the label's are features. An example's features have the
+// shape [columns - 1] and are in the order of the file. Labels are float64.
 struct CsvOptions {
   std::string file;
   bool header = true;

@@ -80,13 +80,14 @@ class DeviceRuntime {
   virtual Status Synchronize() = 0;
 
   // Copy between any host memory and device memory. Wait for all operations that were submitted
-  // before, and return when the copy is complete. For rare copies, such as those of a checkpoint.
+  // before, and return when the copy is complete. For rare copies, such as the copies for a
+  // checkpoint.
   virtual Status Read(void* to, const void* from, size_t bytes) = 0;
   virtual Status Write(void* to, const void* from, size_t bytes) = 0;
 
   // Between these calls, operations that are submitted to the stream do not run; they become the
-  // sequence. Meanwhile the stream must not record or wait for an event, and no thread may allocate
-  // memory or synchronise with the device. Return Unimplemented on an immediate device.
+  // sequence. In this time, the stream must not record or wait for an event, and no thread may
+  // allocate memory or synchronise with the device. Return Unimplemented on an immediate device.
   virtual Status BeginCapture(Stream& stream) = 0;
   virtual StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) = 0;
   // Submits the operations of a sequence again, with the same addresses.

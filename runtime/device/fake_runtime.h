@@ -3,7 +3,7 @@
 // allow, which is drawn from a seed: the same calls with the same seed run in the same order. It
 // needs no hardware, and holds programs to the rules of device_runtime.h. The process ends with a
 // message if
-//   - the host touches device memory, or pinned memory that an operation may use;
+//   - the host accesses device memory, or pinned memory that an operation may use;
 //   - an operation uses ordinary host memory, freed memory, or bytes outside its memory;
 //   - two operations use the same memory, at least one writes it, and no stream or event orders
 //     them;

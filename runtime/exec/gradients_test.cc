@@ -313,7 +313,7 @@ std::vector<Case> NormCases() {
   cases.push_back({"FusedBatchNorm", shapes, [](Builder& b, const Inputs& in) {
                      return Relu(b, FusedBatchNorm(b, in[0], in[1], in[2], 0.1).y);
                    }});
-  // Two residual blocks, the first of which also normalises its shortcut.
+  // Two residual blocks. The first also normalises its shortcut.
   cases.push_back({"FusedBatchNorm", {{2, 4, 3}}, [](Builder& b, const Inputs& in) {
                      const Output shortcut = Normal(b, Exp(b, in[0]));
                      const Output hidden = Relu(b, Normal(b, in[0]));

@@ -93,8 +93,8 @@ class Ticket {
   Status Wait();
   // Like Wait(), but calls on_ready(i) on the calling thread as soon as an announced fetch has been
   // computed, where i is the fetch's position in fetches(). Fetches are announced in the order of
-  // the schedule. The value is final, and valid like those of other fetches. `on_ready` must not
-  // run the program.
+  // the schedule. The value is final, and stays valid for as long as other fetches. `on_ready` must
+  // not run the program.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
  private:

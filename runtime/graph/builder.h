@@ -10,8 +10,8 @@
 //   ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
 //
 // The builder keeps the first error, and Finish returns it. Later calls that depend on the output
-// of a failed call do nothing and return invalid Outputs. The message names the node, the op, the
-// shapes that it received and what it expected. Only one thread may use a builder.
+// of a failed call do nothing and return invalid Outputs. The error message names the node, the op
+// and the shapes that it received, and says what was expected. Only one thread may use a builder.
 #pragma once
 
 #include <map>
@@ -87,8 +87,8 @@ class NameScope {
   std::string outer_;
 };
 
-// While an object of this class exists, new nodes carry its device constraint, merged with that of
-// the outer scope. If both specify the same part, the inner scope wins.
+// While an object of this class exists, new nodes carry its device constraint, merged with the
+// constraint of the outer scope. If both specify the same part, the inner scope wins.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

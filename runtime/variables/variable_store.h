@@ -71,8 +71,8 @@ class Variable {
   // that are transferred in chunks. Return InvalidArgument if the part extends beyond the value.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
-  // Copy the value to a new tensor, or from one. FromTensor returns InvalidArgument if the tensor's
-  // dtype or shape differs from the variable's.
+  // Copy the value to a new tensor, or from a tensor. FromTensor returns InvalidArgument if the
+  // tensor's dtype or shape differs from the variable's.
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 

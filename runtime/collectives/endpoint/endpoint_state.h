@@ -22,7 +22,7 @@ namespace tfjob::collectives {
 // The messages on a stream of the service "group".
 enum GroupFrame : uint16_t { kToLeader = 1, kToMember = 2 };
 
-// Returns the text of a message, or DataLoss if the frame is too long for one.
+// Returns the text of a message, or DataLoss if the frame is too long for a message.
 StatusOr<std::string> TextOf(rpc::IncomingFrame& frame);
 
 struct Endpoint::State {

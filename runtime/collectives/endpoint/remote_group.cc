@@ -196,7 +196,7 @@ void RemoteGroup::StateIsShared() {
   state_->state_is_shared = state_->communicator != nullptr;
 }
 
-// Waits for the leader's receipt, because the others would wait for a task that has gone without an
+// Waits for the leader's receipt, because the others would wait for a task that ends without an
 // announcement.
 Status RemoteGroup::Leave() {
   const auto deadline = SteadyNow() + kFarewell;

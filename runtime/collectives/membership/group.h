@@ -30,8 +30,8 @@ struct Member {
 };
 
 // The tasks that train together, by rank: the leader first, then the others in the order of
-// TF_CONFIG. A group may continue without tasks that it has lost, so the number of members may
-// differ from that of the last generation.
+// TF_CONFIG. A group may continue without tasks that it has lost, so it may have more or fewer
+// members than the last generation.
 struct Generation {
   int64_t number = 0;  // increases with every generation of a job's attempt
   std::vector<Member> members;

@@ -186,7 +186,7 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   const auto found = std::ranges::find_if(
       seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
   if (found == seats_.end()) return;
-  // A member that knew of a newer leader would not have connected to this one.
+  // A member that knew of a newer leader would not have connected to this leader.
   if (found == seats_.begin() && process.incarnation == found->member.incarnation) return;
   if (!process.replaced) {
     found->rivals.insert(process.incarnation);

@@ -146,7 +146,7 @@ class Leader {
     return seat.join && !(may_shrink && now < seat.paused_until);
   }
   // Returns whether a task that has joined has the state with which the last generation began, or a
-  // newer one.
+  // newer state.
   bool HasLatestState() const;
   // Returns whether the next generation waits for this task.
   bool IsAwaited(Duration now, const Seat& seat, bool may_shrink) const;

@@ -84,7 +84,7 @@ void GroupMember::Disconnected(const Status& why) {
   awaited_ = {};
   if (!lost) return;
   // The next leader may form a generation without this task's knowledge, so the task cannot stay in
-  // this one.
+  // its generation.
   LeaveGeneration(
       Unavailable(Describe(leader_), ", which leads the group, was lost: ", Message(why)));
 }

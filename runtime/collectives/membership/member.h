@@ -36,8 +36,8 @@ class GroupMember {
 
   // ---- what the task wants
 
-  // Leaves the generation, if the task is in one, and joins the next one. Has no effect after the
-  // end.
+  // Leaves the generation, if the task is in one, and joins the next generation. Has no effect
+  // after the end.
   void Join(const Joining& joining);
   // Announces that the task takes no further steps.
   void Leave();
@@ -66,7 +66,7 @@ class GroupMember {
   void ReportFailure(int64_t generation, const Status& why);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
-  // Reports what this task has been waiting for in an operation of its generation.
+  // Reports which rank this task has been waiting for in an operation of its generation.
   void Report(const WaitReport& report);
 
   // ---- state
@@ -86,14 +86,14 @@ class GroupMember {
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
-  // Returns whether this task knows that another process has taken the place of this one.
+  // Returns whether this task knows that another process has taken the place of this process.
   bool WasReplaced(const std::string& task, int64_t incarnation) const {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
   }
   // Names the member of the generation that the others wait for. The text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
-  // Names the tasks without which this one cannot continue, and says what they have to do. The text
+  // Names the tasks without which this task cannot continue, and says what they must do. The text
   // is "" if the task does not wait.
   AwaitedNotice Awaited() const;
 
@@ -101,8 +101,8 @@ class GroupMember {
 
   // Returns the messages to the leader. They are lost unless there is a session.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
-  // Returns the generation that this task has left since the last call, and why; nullopt if there
-  // is none. The caller must abort its communicator and close its sockets.
+  // Returns the generation that this task has left since the last call, and the reason, or nullopt
+  // if there is none. The caller must abort its communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
     Status why;

@@ -188,7 +188,7 @@ class SimulatedGroup : protected SimulatedTime {
     Pump(process);
   }
 
-  // Carries out what the state machines of a process request.
+  // Carries out the requests of a process's state machines.
   void Pump(Process& process) {
     GroupMember& member = *process.member;
     if (const auto left = member.TakeLeft()) {

@@ -2,8 +2,9 @@
 // before the leader's order to form the generation, because another member may receive this order
 // earlier.
 //
-// Members of lower rank dial those of higher rank. A caller's rank follows from its identity, which
-// it has proven, so no caller can take another member's place. At most one socket is kept per task.
+// Members of lower rank dial members of higher rank. A caller's rank follows from its identity,
+// which it has proven, so no caller can take another member's place. At most one socket is kept per
+// task.
 //
 // Pure, except that it owns sockets. Not thread-safe.
 #pragma once

@@ -114,7 +114,7 @@ struct Plan {
   std::span<const int> AfterOf(const Step& step) const;
 };
 
-// Returns the algorithms that can execute the call, at least one.
+// Returns the algorithms that can execute the call. There is at least one.
 std::vector<Algorithm> Candidates(const Call& call, int ranks);
 // Returns the candidate with the lowest predicted time.
 Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs);

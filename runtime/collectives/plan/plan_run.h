@@ -15,8 +15,8 @@ class PlanRun {
  public:
   PlanRun() = default;
   explicit PlanRun(Plan plan);
-  // Replaces the plan with that of MakeVariableGather. Allocates only if this gather is larger than
-  // all earlier ones.
+  // Replaces the plan with the one that MakeVariableGather makes. Allocates only if this gather is
+  // larger than all earlier gathers.
   void PlanVariableGather(std::span<const size_t> sizes, int rank);
 
   const Plan& plan() const { return plan_; }

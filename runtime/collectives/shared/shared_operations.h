@@ -36,7 +36,7 @@ class SharedOperations final : public Communicator {
   ~SharedOperations() override;
 
   // Waits until all ranks have called it. Does not count as an operation. Returns DeadlineExceeded
-  // at the deadline, if there is one, or the error of `interrupt`.
+  // at the deadline, if there is one. If `interrupt` returns an error, returns that error.
   Status AwaitAll(std::optional<Duration> deadline = std::nullopt,
                   const Interrupt& interrupt = nullptr);
 
@@ -117,7 +117,7 @@ class SharedOperations final : public Communicator {
   Status Enter(const Call& call);
   Status CheckArguments(const Call& call) const;
   Status Fail(const Status& why);
-  // Posts the call and compares it with those of the others.
+  // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
   // Decides from the notices of all ranks, so that all ranks decide the same.

@@ -64,7 +64,7 @@ struct SegmentMessage {
   uint32_t ranks = 0;                 // in the group
   uint32_t number = 0;                // the allocation's number, from 1
   uint64_t bytes = 0;                 // the size of the segment
-  std::array<std::byte, 16> nonce{};  // kGreeting: what the sender writes to the segment
+  std::array<std::byte, 16> nonce{};  // kGreeting: the number that the sender writes to the segment
 };
 static_assert(sizeof(SegmentMessage) == 48);
 

@@ -1,5 +1,5 @@
 // Defines the memory through which the ranks of one machine exchange spans. Threads of one process
-// can access all of each other's memory; processes can access only what they have mapped.
+// can access all of each other's memory; processes can access only memory that they have mapped.
 #pragma once
 
 #include <cstddef>

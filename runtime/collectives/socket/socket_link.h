@@ -44,7 +44,7 @@ class SocketLink {
   void Next();
   // Ends the frame without storing its payload or, if a part has been received, the rest of it.
   void Skip();
-  // Reads those bytes of the header that have arrived or, if the payload has a place, those of the
+  // Reads the bytes that have arrived: of the header or, if the payload has a place, of the
   // payload. Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
   StatusOr<bool> Receive();
   bool readable() const { return readable_; }

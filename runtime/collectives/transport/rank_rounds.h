@@ -49,7 +49,7 @@ class RankRounds {
     Status status;
   };
   // The verdict is OK if `own` is OK on all ranks; otherwise, it is the error of the lowest rank
-  // that has one. All ranks get the same verdict.
+  // that has an error. All ranks get the same verdict.
   StatusOr<Verdict> Agree(const Status& own, Duration patience);
 
  private:

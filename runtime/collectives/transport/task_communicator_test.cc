@@ -273,7 +273,7 @@ TEST(TaskCommunicator, SharedMemoryThatIsForcedAndOnlyLateMayComeInAnotherAttemp
                         "prove itself in time"));
 }
 
-// Whatever a rank waits for, an interrupt ends the wait at once.
+// An interrupt ends every wait at once, regardless of what the rank waits for.
 TEST(TaskCommunicator, AnInterruptEndsEveryWait) {
   for (int stage = 0; stage < 4; ++stage) {
     std::atomic<bool> interrupted = false;

@@ -178,7 +178,7 @@ Result AllocateMemory(MemoryKind kind, size_t bytes, uint64_t* address) {
 }
 
 Result FreeMemory(uint64_t address, MemoryKind kind) {
-  std::pair<Memory, size_t> freed;  // goes after the lock
+  std::pair<Memory, size_t> freed;  // freed after the lock is released
   MutexLock lock(machine->mutex);
   const auto found = machine->memory.find(address);
   if (found == machine->memory.end()) return kInvalidValue;

@@ -140,7 +140,7 @@ bool RefuseSecondDerivative(GradientContext& c) {
   return true;
 }
 
-// c = a b: d_a = dc bᵀ, d_b = aᵀ dc; if an operand is transposed, so is its gradient
+// c = a b: d_a = dc bᵀ, d_b = aᵀ dc; the gradient of a transposed operand is transposed
 Gradient MatMulGradient(GradientContext& c) {
   const bool ta = c.node.attributes.Get("transpose_a", false);
   const bool tb = c.node.attributes.Get("transpose_b", false);

@@ -47,7 +47,8 @@ TEST(Gather, CopiesRowsOfAnyType) {
   }
 }
 
-// Runs Gather on a table of three rows, and returns what the stream then reports.
+// Runs Gather on a table of three rows, and returns the message of the stream's error, or "" if
+// there is none.
 std::string GatherError(const Tensor& ids, const Attributes& attributes = {}) {
   const Tensor table(D::kFloat32, {3, 2});
   Tensor out(D::kFloat32, {ids.num_elements(), 2});

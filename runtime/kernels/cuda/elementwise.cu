@@ -1,4 +1,4 @@
-// Computes elementwise ops: single ones, and programs of several.
+// Computes single elementwise ops, and programs of several ops.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 

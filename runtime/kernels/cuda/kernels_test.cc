@@ -211,8 +211,8 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
       StatusCode::kInvalidArgument);
 }
 
-// Consecutive lanes access consecutive addresses: no request touches more sectors than its bytes
-// need, if the rows are dense and aligned.
+// Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
+// accesses more sectors than its bytes need.
 TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
   const Shape shape({64, 256});

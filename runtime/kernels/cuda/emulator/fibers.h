@@ -17,7 +17,7 @@ void LeaveFiber();
 // `main` must call this first.
 void EnterFiber();
 
-// Returns the number of the stack that contains the address; -1 if none does.
+// Returns the number of the stack that contains the address, or -1 if no stack does.
 int StackOf(uintptr_t address);
 
 }  // namespace tfjob::kernels::cuda
