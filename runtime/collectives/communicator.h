@@ -65,8 +65,8 @@ class Communicator {
     virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
   };
   // An operation of all ranks, which must allocate equal sizes. The memory is filled with zeros,
-  // and may outlive the communicator. All operations also accept spans in other memory, but on some
-  // transports they then copy them.
+  // and may outlive the communicator. All operations also accept spans in other memory, but some
+  // transports then copy the values.
   virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
 
   // Replaces `values` with the reduction of all ranks' values.

@@ -54,7 +54,8 @@ T TreeOf(Reduction reduction, int first, int last, int64_t i) {
                TreeOf<T>(reduction, first + half, last, i));
 }
 
-// Says where the ranks' spans are: in memory from Allocate, elsewhere, or on some ranks each.
+// Says where the ranks' spans are: in memory from Allocate, elsewhere, or (kMixed) in one or the
+// other, depending on the rank.
 enum class Home { kAllocated, kElsewhere, kMixed };
 
 // A span of one rank with its values.

@@ -62,9 +62,11 @@ struct Endpoint::State {
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
-  DataChannel channel ABSL_GUARDED_BY(mutex);                         // the generation's channel
-  std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);         // by rank; moved at the start
-  std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);  // null until the start
+  // The generation's channel, its sockets by rank (moved out when it begins) and its communicator
+  // (null until it begins).
+  DataChannel channel ABSL_GUARDED_BY(mutex);
+  std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
   Status why_left ABSL_GUARDED_BY(mutex);   // why the latest generation ended here
   int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
   // The time at which the watcher last reported a wait.

@@ -88,8 +88,8 @@ struct EncodeToMember {
   }
 };
 
-// Returns whether the text at `at` is a complete mention of the rank: "rank 1" is not, if it is
-// part of "rank 12" or "crank 1".
+// Returns whether the mention of a rank at `at` is complete. A mention of "rank 1" that is part of
+// "rank 12" or "crank 1" is not.
 bool MentionsAt(const std::string& text, size_t at, const std::string& mention) {
   const size_t end = at + mention.size();
   const bool begins = at == 0 || !absl::ascii_isalnum(static_cast<unsigned char>(text[at - 1]));

@@ -127,7 +127,7 @@ class Board {
   const int ranks_;
   const Sharing sharing_;
   bool spin_;
-  int32_t skip_ = 0;             // the number of next waits that do not spin
+  int32_t skip_ = 0;             // how many of the next waits do not spin
   int32_t in_vain_ = 0;          // the last value of skip_
   uint32_t round_ = UINT32_MAX;  // Begin counts from 0
   int64_t spun_ = 0;

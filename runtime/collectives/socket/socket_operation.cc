@@ -12,8 +12,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// The limit on reads from a closed connection to find the reason that the peer sent before it
-// closed it.
+// The limit on reads from a connection that the peer has closed, to find the reason that it sent
+// before.
 constexpr int kMostLastReads = 10'000;
 
 }  // namespace

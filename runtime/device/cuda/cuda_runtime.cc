@@ -20,8 +20,8 @@ class CudaStream final : public Stream {
  public:
   CudaStream(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, StreamHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
-  // Waits because operands must not be freed before the stream's operations have run. For the
-  // handle itself, the driver would wait.
+  // Waits because operands must not be freed before the stream's operations have run. The driver
+  // itself would delay only the release of the handle.
   ~CudaStream() override {
     driver.StreamSynchronize(handle);
     driver.StreamDestroy(handle);

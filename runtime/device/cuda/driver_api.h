@@ -101,8 +101,8 @@ inline constexpr int kOldestCuda = 13000;
 inline constexpr int kOldestCompute = 80;
 
 // The first call opens and initialises this machine's driver; later calls return the same result.
-// If there is no driver, it is too old (the message names both versions) or it finds no GPU,
-// returns FailedPrecondition with a message that says what to do. Thread-safe.
+// If there is no driver, or if the driver is too old (the message names both versions) or finds no
+// GPU, returns FailedPrecondition with a message that says what to do. Thread-safe.
 StatusOr<const DriverApi*> OpenDriver();
 
 // Does the same with the given library, but does not keep the result. `visible` is the value of

@@ -111,7 +111,7 @@ TEST_F(Shadow, ReportsReadsOfWhatNothingHasWritten) {
 }
 
 // In one order, a thread reads a word before it is first written; in others, it reads an older or
-// newer value. The report must come in each order.
+// newer value. Each order must lead to the report.
 TEST_F(Shadow, ReportsAMissingBarrier) {
   ExpectReport("TestWithoutBarrier", "race: read of shared memory+");
 }

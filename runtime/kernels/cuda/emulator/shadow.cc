@@ -12,8 +12,8 @@
 #include "runtime/kernels/cuda/emulator/fibers.h"
 #include "runtime/kernels/cuda/emulator/traffic.h"
 
-// The linker defines these symbols: the first byte of the program, and the begin and end of its
-// static variables.
+// The linker defines these symbols: the first byte of the program, and the beginning and the end of
+// its static variables.
 extern "C" char __executable_start, __data_start, _end;
 
 namespace tfjob::kernels::cuda::shadow {
