@@ -88,8 +88,8 @@ class Communicator {
   // becomes undefined.
   virtual Status Reduce(std::span<std::byte> values, DType dtype, Reduction reduction,
                         int root) = 0;
-  // Sends slice r of `values` to rank r, and replaces it with this rank's slice of rank r. The
-  // number of elements must be a multiple of size().
+  // Sends slice r of `values` to rank r, and replaces it with the slice that rank r sends to this
+  // rank. The number of elements must be a multiple of size().
   virtual Status AllToAll(std::span<std::byte> values, size_t element_bytes) = 0;
   // Returns after every rank has called it.
   virtual Status Barrier() = 0;

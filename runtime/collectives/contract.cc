@@ -83,7 +83,7 @@ class Values {
   std::span<std::byte> bytes() { return std::as_writable_bytes(span_); }
   int64_t size() const { return static_cast<int64_t>(span_.size()); }
 
-  // Compares each element in [begin, end) with expected(its index).
+  // Compares each element i in [begin, end) with expected(i).
   template <typename F>
   std::string Compare(const Status& status, const std::string& what, int64_t begin, int64_t end,
                       F expected) const {

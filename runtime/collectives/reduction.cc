@@ -8,8 +8,8 @@
 
 #include "runtime/base/check.h"
 
-// A loop's target may also be one of its sources, but never overlaps one at an offset. Without this
-// promise, the compiler would check for overlaps and run such a loop without vectors.
+// A loop's target may be one of its sources, but does not overlap a source in any other way.
+// Without this promise, the compiler would check for overlaps and run such a loop without vectors.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -40,8 +40,8 @@ struct PipelineOptions {
   // If above 0, the pipelines of all workers make each batch together, and batch_size is ignored.
   // Batch k of an epoch consists of the rows [k global_batch, (k + 1) global_batch) of the epoch's
   // order (the last batch may have fewer rows), and this pipeline takes its part of them (PartOf).
-  // All workers have the same number of batches. Together, they see the batches that a single
-  // worker with this batch size would see if it had the same order of the epoch.
+  // All workers have the same number of batches. Together, they see the same batches, in the same
+  // order, as a single worker with this batch size.
   int64_t global_batch = 0;
   bool drop_remainder = false;
   int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread

@@ -52,7 +52,7 @@ class FakeMemory {
   // freed; `user` names the operation in its message.
   Block& Get(const void* address, size_t bytes, const std::string& user);
 
-  // Adds an operation (`count` 1) to those that use the block, or removes it (-1).
+  // Adds an operation (`count` 1) to the operations that use the block, or removes one (-1).
   static void Use(Block& block, bool writes, int count);
 
  private:

@@ -36,9 +36,9 @@ struct InferenceContext {
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// The gradient of input `input`, which is a matrix. Row indices[i] of the gradient is values[i]; a
-// row that is listed several times is the sum. `indices` is int32[n] or int64[n], `values` has n
-// rows.
+// The gradient of input `input`, which is a matrix. Row indices[i] of the gradient is values[i]; if
+// an index is listed several times, its row is the sum of these values. `indices` is int32[n] or
+// int64[n], and `values` has n rows.
 struct IndexedSlices {
   int input = 0;
   Output indices;

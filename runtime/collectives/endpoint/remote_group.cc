@@ -211,7 +211,7 @@ Status RemoteGroup::Leave() {
   return OkStatus();
 }
 
-// Need not succeed, because the end of the session tells the leader the same.
+// Returns OK even if the leader does not answer, because the end of the session tells it the same.
 Status RemoteGroup::Depart() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);

@@ -36,8 +36,8 @@ class GroupMember {
 
   // ---- what the task wants
 
-  // Leaves the generation, if the task is in one, and joins the next generation. Has no effect
-  // after the end.
+  // Leaves the generation, if the task is in one, and joins the next generation. Has no effect in
+  // the phase kEnded.
   void Join(const Joining& joining);
   // Announces that the task takes no further steps.
   void Leave();

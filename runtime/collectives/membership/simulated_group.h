@@ -141,7 +141,7 @@ class SimulatedGroup : protected SimulatedTime {
     After(after, [this, task] { Start(task); });
   }
 
-  // The others consider a process lost if it is silent for as long as the lease.
+  // The others consider a process lost if it is silent for the length of the lease.
   void Pause(Process& process, Duration time) {
     process.paused_until = std::max(process.paused_until, now_ + time);
     if (time < kLease) return;

@@ -1,4 +1,4 @@
-// The algorithms that only move values.
+// Implements the algorithms that only move values.
 #include <bit>
 #include <vector>
 

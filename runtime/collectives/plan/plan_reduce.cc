@@ -1,4 +1,4 @@
-// The algorithms that reduce. Each operand list is in the order of the tree.
+// Implements the algorithms that reduce. Each operand list is in the order of the tree.
 #include <bit>
 #include <vector>
 

@@ -21,8 +21,8 @@ class PlanRun {
 
   const Plan& plan() const { return plan_; }
 
-  // Begins an execution. The spans have the plan's sizes and outlive it. `scratch` is aligned to
-  // 64.
+  // Begins an execution. The spans have the plan's sizes and outlive it. `scratch` is aligned to 64
+  // bytes.
   void Start(std::span<std::byte> values, std::span<std::byte> scratch);
 
   // A send or a receive that is not complete. `number` counts the frames of its link and direction

@@ -35,8 +35,7 @@ enum class Sharing : uint8_t { kThreads, kProcesses };
 bool MaySpin(int ranks);
 
 // Holds the notice that a rank posts in a round. Only the rank itself writes it, except for the
-// flags of `rounds`.
-// All of it is plain memory that starts as zero, so that it can be mapped.
+// flags in `rounds`. A notice is plain memory that starts as zeros, so that it can be mapped.
 struct alignas(128) Notice {
   static constexpr size_t kValueBytes = 88;
 

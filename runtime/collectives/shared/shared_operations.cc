@@ -158,7 +158,7 @@ Status SharedOperations::AwaitAll(std::optional<Duration> deadline, const Interr
 }
 
 Status SharedOperations::MeetFor(const Call& call, const Place& place) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;  // Meet orders all of it
+  constexpr auto kRelaxed = std::memory_order_relaxed;  // Meet orders all accesses
   Notice& own = board_.Own();
   own.call.store(Pack(call), kRelaxed);
   own.bytes.store(call.bytes, kRelaxed);

@@ -99,7 +99,7 @@ class SharedOperations final : public Communicator {
     PieceFunction get;
     absl::FunctionRef<void()> in_place;
   };
-  // How an operation continues after its first round.
+  // Says how an operation continues after its first round.
   enum class Route : uint8_t {
     kInPlace,
     kPieces,      // the first piece is in the slots

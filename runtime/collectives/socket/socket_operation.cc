@@ -368,9 +368,9 @@ void SocketOperations::PreparePoll() {
   polled_.back() = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
 }
 
-// Returns the rank that is furthest behind among those whose frames could be received now: the
-// others, which have begun this operation, wait for it, too. If no frame could be received, returns
-// the first rank to which a frame must still be sent.
+// Returns the rank that is furthest behind among the ranks whose frames could be received now: the
+// other ranks, which have begun this operation, also wait for it. If no frame could be received,
+// returns the first rank to which a frame must still be sent.
 int SocketOperations::RankToWaitFor() const {
   int latest = -1;
   const auto heard = [this](int rank) {

@@ -39,7 +39,7 @@ class SocketOperations {
   // See Communicator.
   void Abort(const Status& why);
   Waiting CurrentWait() const;
-  // Tells the ranks that this one has left, for the destructor.
+  // Tells the other ranks that this rank has left. Called when the communicator is destroyed.
   void Leave();
 
  private:

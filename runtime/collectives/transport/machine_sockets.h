@@ -33,8 +33,8 @@ struct MachineSockets {
   std::vector<wire::UniqueFd> sockets;
 };
 
-// All ranks must call it. Waits for each step of the others for at most `patience`. If it returns
-// an error, which comes from RankRounds, the ranks have not agreed.
+// All ranks must call it. Waits at most `patience` for each step of the others. If it returns an
+// error, which comes from RankRounds, the ranks have not agreed.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
 // The messages that ranks send over data sockets, and callers over unix sockets.

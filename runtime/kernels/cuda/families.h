@@ -32,8 +32,7 @@ inline unsigned Blocks(int64_t count, int64_t size) {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
-// Returns Unimplemented for tensors whose elements cannot be numbered with 32 bits, as the kernels
-// do.
+// Returns Unimplemented for tensors with more elements than the kernels can number with 32 bits.
 Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);
