@@ -23,12 +23,13 @@ using std::chrono_literals::operator""us;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""h;
 
-// Formats whole seconds, as metav1.Time: "2026-11-21T09:30:00Z". Returns "" for an unset time.
+// Formats whole seconds in the form of metav1.Time: "2026-11-21T09:30:00Z". Returns "" for an unset
+// time.
 std::string FormatTime(Time time);
-// Formats microseconds, as metav1.MicroTime: "2026-11-21T09:30:00.123456Z".
+// Formats microseconds in the form of metav1.MicroTime: "2026-11-21T09:30:00.123456Z".
 std::string FormatMicroTime(Time time);
-// Parses both forms. Accepts any number of fractional digits, and UTC offsets.
-// Returns InvalidArgument for anything else, and for times (in UTC) outside the years 0 to 9999.
+// Parses both forms. Accepts any number of fractional digits, and UTC offsets. Returns
+// InvalidArgument for other texts, and for times (in UTC) outside the years 0 to 9999.
 StatusOr<Time> ParseTime(std::string_view text);
 // Truncates the time to whole seconds, the precision of the times that an API server returns.
 Time TruncateToSeconds(Time time);

@@ -8,9 +8,9 @@
 namespace tfjob {
 
 // Returns the candidate nearest to `word`, or "" if none is close enough to be what the user meant.
-// A candidate is close enough if it differs from `word` by inserting, omitting or changing
-// characters or swapping neighbours, with at most one edit per three characters of `word` (at least
-// one). Case is ignored.
+// A candidate is close enough if few edits turn it into `word`: insertions, omissions or changes of
+// a character, or swaps of neighbours. One edit per three characters of `word` is allowed, and
+// always at least one. Case is ignored.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
 // Returns the end of an error message: `; did you mean "batch_size"?`, or, if no candidate is close

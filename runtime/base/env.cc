@@ -14,7 +14,7 @@ extern char** environ;
 namespace tfjob {
 namespace {
 
-// Returns the cgroup's CPU quota in processors; 0 if there is none.
+// Returns the cgroup's CPU quota in processors, or 0 if there is no quota.
 double CgroupQuota() {
   std::string quota;
   double period = 0;
@@ -29,7 +29,7 @@ double CgroupQuota() {
   return 0;
 }
 
-// Returns the cgroup's memory limit in bytes; nullopt if there is none.
+// Returns the cgroup's memory limit in bytes, or nullopt if there is no limit.
 std::optional<int64_t> CgroupMemory() {
   for (const char* path :
        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {

@@ -1,4 +1,4 @@
-// Reads the process's environment. No other file does.
+// Reads the process's environment. No other file reads it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tfjob {
 
-// Returns the variable's value; nullopt if it is not set. A variable that is set to "" counts
-// as set.
+// Returns the variable's value, or nullopt if it is not set. A variable that is set to "" counts as
+// set.
 std::optional<std::string> GetEnv(const char* name);
 // Returns the variable's value like GetEnv, and erases it: overwrites its memory, which
 // /proc/<pid>/environ shows, and removes it, so that children do not inherit it. Not thread-safe:

@@ -14,7 +14,8 @@ namespace tfjob {
 StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
-// After a crash, the path contains either the old or the new content, never part of the new one.
+// After a crash, the path contains either the old or the new content, never a part of the new
+// content.
 Status WriteFileAtomically(const std::string& path, std::string_view content,
                            FileSystem& files = RealFileSystem());
 // Like the above, for content that `write` appends to the file, piece by piece.

@@ -30,7 +30,7 @@ class FileSystem {
   virtual StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;
   // Replaces `to` if it exists.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
-  // Removes a file. Does nothing if it does not exist.
+  // Removes a file. Does nothing if the file does not exist.
   virtual Status Remove(const std::string& path) = 0;
   // Makes the creations, renames and removals in a folder survive a crash of the machine (fsync).
   virtual Status SyncDirectory(const std::string& path) = 0;

@@ -75,7 +75,7 @@ class JsonField {
   StatusOr<bool> BoolOr(bool otherwise) const;
 
   // Return all members (sorted by key) or all elements. Return an empty list if the value is
-  // absent, InvalidArgument if it has a different type.
+  // absent, and InvalidArgument if it has a different type.
   StatusOr<std::vector<std::pair<std::string, JsonField>>> Members() const;
   StatusOr<std::vector<JsonField>> Elements() const;
 

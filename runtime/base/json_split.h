@@ -1,5 +1,5 @@
-// Finds the parts of a JSON text without parsing them: the members of an object, the elements of a
-// list. Meant for texts that contain the values of many owners, where one value that cannot be
+// Finds the parts of a JSON text without parsing them: the members of an object, or the elements of
+// a list. Meant for texts that contain the values of many owners, where one value that cannot be
 // parsed must not make the others unreadable.
 //
 //   ASSIGN_OR_RETURN(const auto members, SplitJsonObject(R"({"a":[1,2],"b":"x"})"));
@@ -35,7 +35,7 @@ std::string_view FindJsonMember(const std::vector<JsonMember>& members, std::str
 std::string_view FindJsonMember(std::string_view text, std::string_view key);
 
 struct JsonSize {
-  size_t depth = 0;   // of nested containers; 0 for a scalar
+  size_t depth = 0;   // depth of nested containers; 0 for a scalar
   size_t values = 0;  // an upper bound on the number of values: objects, lists and scalars
 };
 // Measures a text, which may also be malformed.

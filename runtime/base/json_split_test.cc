@@ -38,7 +38,7 @@ TEST(JsonSplit, FindsTheElementsOfAList) {
   EXPECT_TRUE(SplitJsonArray("[]")->empty());
 }
 
-// The parts are not parsed, so a part that no parser accepts does not hide the others.
+// The parts are not parsed, so a part that no parser accepts does not hide the other parts.
 TEST(JsonSplit, PassesOverPartsThatCannotBeParsed) {
   const std::string deep = Repeated("[", 9000) + Repeated("]", 9000);
   EXPECT_EQ(Members("{\"a\":\"\xff\xfe\",\"b\":1e999,\"c\":" + deep + ",\"d\":1}"),

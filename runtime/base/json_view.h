@@ -1,7 +1,7 @@
 // Reads JSON quickly, for callers that receive many texts. Parses a text into simdjson's flat form
 // and reads values from it without building a DOM. The accessors are the same as JsonField's
-// (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs it
-// parses the text again with ParseJson.
+// (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs the
+// path parses the text again with ParseJson.
 //
 //   JsonDocument document;  // keeps its buffers from one text to the next
 //   ASSIGN_OR_RETURN(const JsonView root, document.Parse(text));
@@ -38,11 +38,11 @@ class JsonView {
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
   StatusOr<bool> Bool() const;
-  // Returns a view into the document; "" if the value is not a string.
+  // Returns a view into the document, or "" if the value is not a string.
   std::string_view Text() const;
 
   // Return all members, in the text's order, or all elements. Return an empty list if the value is
-  // absent, InvalidArgument if it has a different type.
+  // absent, and InvalidArgument if it has a different type.
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 

@@ -1,5 +1,5 @@
 // Reads messages in protobuf's wire format without a schema and without copying. Trusts no byte of
-// them. https://protobuf.dev/programming-guides/encoding/
+// a message. https://protobuf.dev/programming-guides/encoding/
 //
 //   ProtobufReader reader(message);
 //   while (reader.Next()) {
@@ -27,18 +27,17 @@ class ProtobufReader {
 
   // Advances to the next field. Returns false at the end of the message and after an error.
   bool Next();
-  // OK, or InvalidArgument: the message is malformed, a field had another type than the caller
-  // asked for, or Fail() was called with an error. The first error is kept.
+  // Returns OK; InvalidArgument if the message is malformed or a field has a different type than
+  // the caller asked for; or the error with which Fail was called. The first error is kept.
   const Status& status() const { return status_; }
-  // Ends the reading with this error, such as that of a message inside the message. OK changes
-  // nothing.
+  // Ends the reading with this error, such as the error of a nested message. OK changes nothing.
   void Fail(Status error);
 
   // The number of the current field.
   uint32_t field() const { return field_; }
 
   // Return the value of the current field: the bytes of a string or of a message, or a number.
-  // After an error, "" or 0.
+  // After an error, return "" or 0.
   std::string_view Bytes();
   // In the text, each byte that is not part of UTF-8 is replaced by U+FFFD, as Go's JSON encoder
   // does.

@@ -87,7 +87,8 @@ TEST(ProtobufReader, RefusesOtherTypesThanAskedFor) {
 }
 
 TEST(ProtobufReader, ReplacesBytesThatAreNotUtf8) {
-  // A lone continuation, a cut sequence, a surrogate; valid text around them is kept.
+  // The text contains a lone continuation byte, a truncated sequence and a surrogate. Valid text
+  // around them is kept.
   const std::string message =
       "\x0a\x0e"
       "a\x80"

@@ -15,7 +15,7 @@ class Mutex;
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Called by Mutex, CondVar, Thread and RealClock, on the simulated threads.
+// Mutex, CondVar, Thread and RealClock call it on the simulated threads.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;

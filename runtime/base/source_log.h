@@ -1,4 +1,4 @@
-// Limits how much a task logs because of strangers: one event per source address every ten minutes.
+// Limits how many log lines strangers can cause: one event per source address every ten minutes.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class SourceLog {
   static constexpr size_t kMaxSources = 256;
   static constexpr Duration kSilence = 10min;
 
-  // Counts an event. If it should be logged, returns the number of events of this source that were
-  // not logged since the last logged one; otherwise returns nullopt.
+  // Counts an event. If it should be logged, returns the number of events from this source that
+  // were not logged since the last logged event; otherwise, returns nullopt.
   std::optional<uint64_t> Note(const std::string& source, Duration now);
 
  private:

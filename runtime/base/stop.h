@@ -8,8 +8,8 @@
 
 namespace tfjob {
 
-// A flag that one thread sets and another awaits, alone or together with a stop request. Stays set
-// until it is cleared. Thread-safe.
+// A flag that one thread sets and another thread awaits, alone or together with a stop request.
+// Stays set until it is cleared. Thread-safe.
 class Event {
  public:
   Event();
@@ -40,7 +40,7 @@ class StopSource {
   void Request(int signal_number);
 
   bool requested() const { return signal() != 0; }
-  // Returns the signal number of the first request; 0 if there has been none.
+  // Returns the signal number of the first request, or 0 if there has been no request.
   int signal() const { return signal_.load(std::memory_order_acquire); }
   // Waits until a stop is requested or `timeout` has passed. Returns requested().
   bool WaitFor(Duration timeout) const;

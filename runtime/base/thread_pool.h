@@ -29,8 +29,8 @@ class ThreadPool {
   void Schedule(std::function<void()> closure);
 
   // Splits [0, count) into at most threads() + 1 ranges of at least `grain` indices each and calls
-  // body(begin, end) for each range, on the pool's threads and the caller's. Returns when all calls
-  // are done. Does not allocate. Must not be called from a closure of the same pool.
+  // body(begin, end) for each range, on the pool's threads and the caller's thread. Returns when
+  // all calls are done. Does not allocate. Must not be called from a closure of the same pool.
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:

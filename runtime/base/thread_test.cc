@@ -1,4 +1,4 @@
-// Tests the promises of mutex.h and thread_pool.h about waiting and about running closures.
+// Tests what mutex.h and thread_pool.h promise about waits and closures.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

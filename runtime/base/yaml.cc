@@ -16,9 +16,10 @@ namespace tfjob {
 namespace {
 
 // Aliases can make a small text expand to a huge value ("billion laughs"). Anchors can do the same,
-// because each keeps a copy of its value: nested anchors keep a copy at every level. The number of
-// values plus the bytes of text in a document, including these copies, must not exceed this number
-// plus four times the size of the whole text. A text without anchors never reaches this limit.
+// because each anchor keeps a copy of its value: nested anchors keep a copy at every level. The
+// number of values plus the bytes of text in a document, including these copies, must not exceed
+// this number plus four times the size of the whole text. A text without anchors never reaches this
+// limit.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
@@ -69,7 +70,8 @@ bool ParseFloat(const std::string& text, Json& value) {
   return true;
 }
 
-// Converts a scalar to a JSON value. The tag "!" marks a quoted scalar, "?" a plain one.
+// Converts a scalar to a JSON value. The tag "!" marks a quoted scalar, and "?" marks a plain
+// scalar.
 Json Scalar(const std::string& tag, const std::string& text) {
   if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
@@ -239,7 +241,7 @@ class YamlBuilder : public YAML::EventHandler {
   Json root_;
   std::vector<Container> open_;
   std::map<YAML::anchor_t, Sized> anchors_;
-  size_t kept_cost_ = 0;  // of the values in anchors_
+  size_t kept_cost_ = 0;  // total cost of the values in anchors_
 };
 
 void Emit(const Json& value, YAML::Emitter& out);

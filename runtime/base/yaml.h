@@ -10,7 +10,7 @@
 
 namespace tfjob {
 
-// Parses every document of the text and omits empty ones. JSON is valid YAML. Error messages
+// Parses the documents of the text. Omits empty documents. JSON is valid YAML. Error messages
 // contain `what`, the line and, except for invalid UTF-8, the column. Among the errors are invalid
 // UTF-8, duplicate keys, keys that are null or not scalars, an alias inside the value to which it
 // refers, anchors and aliases that expand to too much data, and nesting deeper than 200 levels.

@@ -4,8 +4,8 @@
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
 // arguments. Spans are aligned to their elements. Sums have one definition, the pairwise tree over
-// the ranks in rank order (reduction.h): all ranks get the same bits, whatever the algorithm, the
-// transport, the size of the spans, or the order in which ranks arrive.
+// the ranks in rank order (reduction.h): all ranks get the same bits. The algorithm, the transport,
+// the size of the spans and the order in which ranks arrive do not affect them.
 //
 // One thread at a time may call the operations, and they block it. Abort and CurrentWait may be
 // called on any thread. After the first error, every further operation returns that error; the
@@ -41,16 +41,16 @@ Slice SliceOf(int64_t count, int rank, int ranks);
 
 // Describes what an operation is waiting for. See Communicator::CurrentWait.
 struct Waiting {
-  int64_t operation = 0;  // number of the operation in this communicator, from 1; 0: none yet
+  int64_t operation = 0;  // the operation's number in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
-  int on = -1;            // the rank that it waits for; -1: it does not wait
+  int on = -1;            // the rank that it waits for; -1: none
   Duration since{0};      // when that wait began, on the clock RealClock().Monotonic()
 };
 
 class Communicator {
  public:
-  // Ends the communicator. Operations of other ranks that still need this rank fail with Cancelled,
-  // or with the first error of this rank. No other thread may use the communicator.
+  // Ends the communicator. Operations on other ranks that still need this rank fail with Cancelled,
+  // or with this rank's first error. No other thread may use the communicator.
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
@@ -58,15 +58,15 @@ class Communicator {
   // Names the transport for logs and --print=collectives: "tcp", "shared memory", "threads".
   virtual std::string_view transport() const = 0;
 
-  // Memory of one allocation in which this communicator exchanges spans without copying them.
+  // One allocation of memory in which this communicator exchanges spans without copying them.
   class Memory {
    public:
     virtual ~Memory() = default;
     virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
   };
-  // An operation of all ranks, which must allocate equal sizes. The memory is filled with zeros. It
-  // may outlive the communicator. All operations also accept spans in other memory, but if the
-  // transport needs it, they then copy.
+  // An operation of all ranks, which must allocate equal sizes. The memory is filled with zeros,
+  // and may outlive the communicator. All operations also accept spans in other memory, but some
+  // transports then copy the values.
   virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
 
   // Replaces `values` with the reduction of all ranks' values.
@@ -74,32 +74,32 @@ class Communicator {
   // Replaces this rank's slice (SliceOf) with the reduction of all ranks' values. The other slices
   // become undefined.
   virtual Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
-  // Replaces every other slice with the values that it has on the rank to which it belongs. Slices
-  // are counted in elements of `element_bytes`.
+  // Replaces each slice (SliceOf) with the values that it has on the rank it belongs to. An element
+  // has `element_bytes` bytes.
   virtual Status AllGather(std::span<std::byte> values, size_t element_bytes) = 0;
   // Sets `all` to the concatenated bytes of all ranks, and `sizes` to the number of bytes of each.
   // Ranks may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank
   // if `all` would exceed `most_bytes`. Reuses the capacity of both vectors.
   virtual Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
                                    std::vector<std::byte>& all, std::vector<size_t>& sizes) = 0;
-  // Replaces the values with those of `root`.
+  // Replaces the values with the values of `root`.
   virtual Status Broadcast(std::span<std::byte> values, int root) = 0;
-  // On `root`, replaces `values` with the reduction of all ranks' values. On other ranks, they
-  // become undefined.
+  // On `root`, replaces `values` with the reduction of all ranks' values. On other ranks, `values`
+  // becomes undefined.
   virtual Status Reduce(std::span<std::byte> values, DType dtype, Reduction reduction,
                         int root) = 0;
-  // Sends slice r of `values` to rank r, and replaces it with this rank's slice of rank r. The
-  // number of elements must be a multiple of size().
+  // Sends slice r of `values` to rank r, and replaces it with the slice that rank r sends to this
+  // rank. The number of elements must be a multiple of size().
   virtual Status AllToAll(std::span<std::byte> values, size_t element_bytes) = 0;
   // Returns after every rank has called it.
   virtual Status Barrier() = 0;
 
-  // Makes the operation in progress and all later ones fail with `why`, an error, on this rank and
-  // on all others. The others fail with the same error, unless it does not reach them: over
-  // sockets, a rank that aborts while it sends a frame can only close its connections, so the
-  // others get Unavailable. An operation that has begun may still succeed on a rank that no longer
-  // needs any other. If several ranks abort, each rank fails with the first error that reaches it.
-  // Does nothing after an error.
+  // Makes the operation in progress and all later operations fail with `why`, an error, on this
+  // rank and on all others. If the error cannot reach the other ranks, their operations fail with
+  // Unavailable: over sockets, a rank that aborts while it sends a frame can only close its
+  // connections. An operation that has begun may still succeed on a rank that no longer needs any
+  // other rank. If several ranks abort, each rank fails with the first error that reaches it. Does
+  // nothing after an error.
   virtual void Abort(const Status& why) = 0;
   // Returns which rank the operation in progress waits for, and since when it has received nothing
   // from that rank. Between two waits, `on` is −1 for a moment.

@@ -18,8 +18,8 @@ uint64_t Random(uint64_t seed) {  // SplitMix64
   return seed ^ (seed >> 31);
 }
 
-// Returns element i of a rank. The values differ so much in size that sums in another order have
-// other bits.
+// Returns element i of a rank. The magnitudes of the values differ so much that a sum in another
+// order has different bits.
 template <typename T>
 T ValueOf(int rank, int64_t i) {
   const uint64_t random = Random(static_cast<uint64_t>(rank) << 32 ^ static_cast<uint64_t>(i));
@@ -44,7 +44,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// A second implementation of the rule of reduction.h.
+// A second implementation of the rule in reduction.h.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -54,7 +54,8 @@ T TreeOf(Reduction reduction, int first, int last, int64_t i) {
                TreeOf<T>(reduction, first + half, last, i));
 }
 
-// Where the ranks' spans are.
+// Says where the ranks' spans are: in memory from Allocate, elsewhere, or (kMixed) in one or the
+// other, depending on the rank.
 enum class Home { kAllocated, kElsewhere, kMixed };
 
 // A span of one rank with its values.
@@ -82,7 +83,7 @@ class Values {
   std::span<std::byte> bytes() { return std::as_writable_bytes(span_); }
   int64_t size() const { return static_cast<int64_t>(span_.size()); }
 
-  // Compares [begin, end) with what `expected` returns for each index.
+  // Compares each element i in [begin, end) with expected(i).
   template <typename F>
   std::string Compare(const Status& status, const std::string& what, int64_t begin, int64_t end,
                       F expected) const {
@@ -163,7 +164,7 @@ std::string CheckMoves(Communicator& communicator, int64_t count, Home home) {
 
 std::string CheckGatherVariable(Communicator& communicator, int64_t count) {
   const int ranks = communicator.size();
-  // Rank 0 has all of the bytes, rank 1 none, rank 2 a half, …
+  // Rank 0 has the full number of bytes, rank 1 has none, rank 2 has half of it, …
   const auto size_of = [&](int rank) {
     return static_cast<size_t>(rank % 2 == 1 ? 0 : count / (rank + 1));
   };
@@ -210,7 +211,7 @@ std::string FirstDifference(Communicator& communicator, const std::vector<int64_
       for (const Reduction reduction :
            {Reduction::kSum, Reduction::kMinimum, Reduction::kMaximum}) {
         RETURN_IF_DIFFERENT(CheckReductions<float>(communicator, count, reduction, home));
-        if (count > 2000) break;  // the other loops differ only in the kernels
+        if (count > 2000) break;  // the other types differ only in their kernels
         RETURN_IF_DIFFERENT(CheckReductions<double>(communicator, count, reduction, home));
         RETURN_IF_DIFFERENT(CheckReductions<int32_t>(communicator, count, reduction, home));
         RETURN_IF_DIFFERENT(CheckReductions<int64_t>(communicator, count, reduction, home));
@@ -227,7 +228,7 @@ std::string FirstDifference(Communicator& communicator, const std::vector<int64_
 
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts) {
   const std::string difference = FirstDifference(communicator, counts);
-  // The other ranks may have found no difference, and may be waiting for this one.
+  // The other ranks may have found no difference, and may be waiting for this rank.
   if (!difference.empty())
     communicator.Abort(Internal("rank ", communicator.rank(), ": ", difference));
   return difference;

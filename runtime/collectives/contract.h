@@ -10,16 +10,16 @@
 namespace tfjob::collectives {
 
 // Runs every operation with spans of about the given numbers of elements, and compares the results
-// with plain loops, bit for bit. All ranks must call it with the same counts, each for its own
-// communicator. Returns the first difference or error, or "".
+// bit for bit with the results of plain loops. All ranks must call it with the same counts, each
+// for its own communicator. Returns the first difference or error, or "".
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
 
-// Returns a hash of the sum of values of very different sizes over all ranks, one for each of
-// float32, float64, int32 and int64. All ranks must call it. The hashes depend only on the number
-// of ranks.
+// Returns four hashes, for float32, float64, int32 and int64. Each is the hash of a sum over all
+// ranks, of values with very different magnitudes. All ranks must call it. The hashes depend only
+// on the number of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
 // The hashes that HashesOfSums returned for three ranks in the first version. If they change, new
-// versions no longer repeat the runs of released ones.
+// versions no longer reproduce the runs of released versions.
 inline const std::vector<uint64_t> kHashesOfThreeRanks{14972658825862893739u, 9362735683941651414u,
                                                        4175902642088202431u, 10005582208951552861u};
 

@@ -8,8 +8,8 @@
 
 #include "runtime/base/check.h"
 
-// The target of a loop may be one of its sources, element for element. Without this promise, the
-// compiler would check for overlaps and run such a loop without vectors.
+// A loop's target may be one of its sources, but does not overlap a source in any other way.
+// Without this promise, the compiler would check for overlaps and run such a loop without vectors.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -47,7 +47,7 @@ struct Maximum {
   }
 };
 
-// Evaluates the tree over the elements from `begin` on of the ranks' values.
+// Evaluates the tree over the ranks' values, from element `begin` on.
 template <typename T, typename F>
 class Tree {
  public:

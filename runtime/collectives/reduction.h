@@ -24,14 +24,14 @@ std::string_view Name(Reduction reduction);  // "sum"
 // Returns whether values of this type can be reduced.
 bool CanReduce(DType dtype);
 
-// target[i] = combine(left[i], right[i]). `target` may be `left` or `right`. All have equal sizes
-// and are aligned to their elements. Sums of integers wrap around. The minimum or maximum of NaN
-// and a number is NaN.
+// target[i] = combine(left[i], right[i]). `target` may be `left` or `right`. All spans have equal
+// sizes and are aligned to their elements. Sums of integers wrap around. The minimum or maximum of
+// NaN and a number is NaN.
 void Combine(DType dtype, Reduction reduction, std::span<std::byte> target,
              std::span<const std::byte> left, std::span<const std::byte> right);
 
-// Reduces the values of several ranks, in one pass over memory: target = tree(values[0], …,
-// values[n - 1]). `target` may be one of the values. n is at least 1.
+// Sets target = tree(values[0], …, values[n - 1]), the values of n ranks, in one pass over memory.
+// `target` may be one of the values. n is at least 1.
 void CombineAll(DType dtype, Reduction reduction, std::span<std::byte> target,
                 std::span<const std::span<const std::byte>> values);
 

@@ -12,8 +12,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// A second implementation of the rule, as plain as possible: the tree over one element of each
-// rank.
+// A second, very plain implementation of the rule: the tree over one element of each rank.
 template <typename T, typename F>
 T TreeOf(const std::vector<std::vector<T>>& ranks, size_t first, size_t last, size_t at,
          F combine) {
@@ -24,7 +23,7 @@ T TreeOf(const std::vector<std::vector<T>>& ranks, size_t first, size_t last, si
                  TreeOf(ranks, first + half, last, at, combine));
 }
 
-// Values of very different sizes, so that sums in another order have other bits.
+// Values of very different magnitudes, so that a sum in another order has different bits.
 template <typename T>
 std::vector<std::vector<T>> Values(size_t ranks, size_t count) {
   PhiloxStream random(PhiloxKey(ranks * 1000 + count, "values"));

@@ -17,8 +17,8 @@ struct ColumnValues {
   int64_t width = 0;  // elements per row of `values`
 };
 
-// Memory for one batch. Full batches and the smaller one at the end of an epoch have separate
-// tensors, so that filling allocates nothing.
+// Memory for one batch. Full batches and the smaller batch at the end of an epoch have separate
+// tensors, so that Fill allocates nothing.
 struct BatchSlot {
   Batch full;
   Batch rest;
@@ -36,15 +36,15 @@ class Pipeline::Maker {
 
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
-  // With global_batch: from now on, takes the part of `worker` of `workers`. Slots that were made
-  // before no longer fit.
+  // From now on, takes part number `worker` of `workers` parts of each global batch. Requires
+  // global_batch. Slots that were made before no longer fit.
   void TakePart(int64_t worker, int64_t workers);
   bool Takes(int64_t worker, int64_t workers) const {
     return worker == worker_ && workers == workers_;
   }
   int64_t batches_per_epoch() const { return batches_; }
   int64_t remainder() const { return rest_.size; }
-  // Returns the position after this one.
+  // Returns the next position.
   Position After(Position position) const;
 
  private:
@@ -54,8 +54,8 @@ class Pipeline::Maker {
   Batch NewBatch(int64_t size) const;
   void Shuffle(int64_t epoch);
   bool together() const { return options_.global_batch > 0; }
-  // Returns the position in the dataset of example `index` of the current epoch: of this worker's
-  // share or, with global_batch, of all workers.
+  // Returns the position in the dataset of example number `index` of the current epoch, counted in
+  // this worker's share or, with global_batch, over all workers.
   int64_t Row(int64_t index) const;
   // Fills the tensor of a column with the examples `first`, `first` + 1, …
   void Copy(const ColumnValues& source, int64_t first, Tensor& tensor) const;
@@ -65,9 +65,9 @@ class Pipeline::Maker {
   int64_t worker_, workers_;
   Part full_;          // this worker's part of a full batch, which has step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
-  int64_t step_;       // rows from the start of a batch to that of the next
+  int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch, from which full batches and the last one are made
-  int64_t remainder_;  // the number of these in the last, smaller batch; 0: none
+  int64_t remainder_;  // the number of examples in the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;
   std::vector<ColumnValues> columns_;

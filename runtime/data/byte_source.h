@@ -25,8 +25,8 @@ class ByteSource {
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   // Returns the whole text of the file. Returns InvalidArgument if a compressed file unpacks to
-  // more than a hundred times its size and more than kFreeBytes: the file does not state the length
-  // of its text in advance.
+  // more than a hundred times its size and more than kFreeBytes. This limit is necessary because
+  // the file does not state the length of its text in advance.
   StatusOr<std::string> ReadText();
 
   const std::string& path() const { return path_; }

@@ -10,7 +10,7 @@ namespace {
 
 // An element of a tensor of any type. Integers are exact.
 struct Number {
-  bool whole = true;  // `integer` has the value; otherwise `real`
+  bool whole = true;  // if true, `integer` has the value; otherwise, `real` has it
   int64_t integer = 0;
   double real = 0;
 
@@ -171,7 +171,8 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at one of the places of all examples, determined as in Keras.
+  // Returns the class at place number `place`, counted over all examples. Determines it as Keras
+  // does.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {
       const double value = std::nearbyint(NumberAt(values_, place).value());

@@ -1,5 +1,5 @@
-// Describes how the values of one array of a dataset become one tensor of a batch, and converts
-// them.
+// Describes how the values of one of a dataset's arrays become one tensor of a batch, and converts
+// the values.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,32 @@
 namespace tfjob::data {
 
 struct Column {
-  std::string name;   // of the tensor in a batch
-  std::string array;  // of the dataset
+  std::string name;   // the name of the tensor in a batch
+  std::string array;  // the name of the array in the dataset
   DType dtype = DType::kFloat32;
-  // The shape of one example in a batch. The array's examples have as many elements, but may have
-  // another shape ([] for [1]).
+  // The shape of one example in a batch. The array's examples have the same number of elements, but
+  // may have another shape ([] instead of [1]).
   Shape shape = {};
   float scale = 1;  // factor, only for float32
-  // Above 0: the values are class numbers, each in [0, classes). The tensor contains the numbers
-  // or, if one_hot is set, one row per number: zeros, with a one at the position of the class. In
-  // this case, the last dimension of the shape is `classes`, and the array's examples have one
+  // If above 0, the values are class numbers, each in [0, classes). The tensor contains the numbers
+  // or, if one_hot is set, one row per number: zeros, with a 1 at the position of the class. With
+  // one_hot, the last dimension of the shape is `classes`, and the array's examples have one
   // element per row.
   int64_t classes = 0;
   bool one_hot = false;
-  // If not empty: instead of the class numbers, the tensor contains the weights of the classes; 1
-  // for a class without an entry. For each element of the shape, the array has either a class
-  // number or a row of scores, whose largest element gives the class.
+  // If not empty, the tensor contains the weights of the classes instead of the class numbers. The
+  // weight of a class without an entry is 1. For each element of the shape, the array has either a
+  // class number or a row of scores, whose largest element gives the class.
   std::map<int64_t, double> class_weights = {};
 };
 
-// Returns the column of an array that enters a batch as float32, in its own shape.
+// Returns a column that converts an array to float32, in the array's own shape.
 Column FloatColumn(const Dataset& dataset, const std::string& array, float scale = 1);
 // Returns a FloatColumn for every array.
 std::vector<Column> FloatColumns(const Dataset& dataset);
-// Returns the column of class numbers: int64, one per example.
+// Returns a column of class numbers: int64, one per example.
 Column ClassColumn(const std::string& array, int64_t classes);
-// Returns the column of one-hot rows: float32 [classes], one per example.
+// Returns a column of one-hot rows: float32 [classes], one per example.
 Column OneHotColumn(const std::string& array, int64_t classes);
 
 // Returns all values of a column, converted, but not yet multiplied by `scale`. Bytes that become

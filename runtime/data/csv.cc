@@ -71,7 +71,7 @@ StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::str
 struct Rows {
   size_t columns = 0, label = 0;
   std::vector<float> features;
-  std::vector<double> exact_features;  // used instead, if the options specify so
+  std::vector<double> exact_features;  // used instead if the features are kFloat64
   std::vector<double> labels;
 };
 

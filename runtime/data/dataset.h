@@ -16,7 +16,7 @@ namespace tfjob::data {
 // One value per example, of any type and shape.
 struct Array {
   std::string name;
-  std::string file;  // where the values come from, for errors
+  std::string file;  // where the values come from, for error messages
   Tensor values;     // [n, …]
 
   // Returns the shape of one example.
@@ -38,7 +38,7 @@ struct Dataset {
   int64_t size() const { return arrays[0].values.shape().dim(0); }
   // Returns null if there is no such array.
   const Array* Find(std::string_view name) const;
-  // Returns "labels.gz: row 7", for errors about example `index` of an array.
+  // Returns "labels.gz: row 7", for error messages about example `index` of an array.
   std::string Place(const Array& array, int64_t index) const;
 };
 
@@ -52,9 +52,9 @@ struct IdxOptions {
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
 
-// Loads rows of decimal numbers. The file may be plain or gzipped. Every row must have as many
-// columns as the first one. All columns except the label's are features. An example's features have
-// the shape [columns - 1] and are in the order of the file. Labels are float64.
+// Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
+// number of columns. All columns except the label's are features. An example's features have the
+// shape [columns - 1] and are in the order of the file. Labels are float64.
 struct CsvOptions {
   std::string file;
   bool header = true;
@@ -69,7 +69,7 @@ StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 // each array counts the examples; all arrays must have the same number of examples.
 struct NpzOptions {
   struct Source {
-    std::string name;   // of the array in the dataset
+    std::string name;   // the array's name in the dataset
     std::string array;  // its name in the archive, or the path of a file that ends in ".npy"
   };
   std::string file;  // the archive; may be empty if no array is in it
@@ -84,7 +84,7 @@ struct SyntheticOptions {
   struct Source {
     std::string name;
     DType dtype = DType::kFloat32;
-    Shape shape;  // of one example
+    Shape shape;  // the shape of one example
     double low = 0, high = 1;
   };
   std::vector<Source> arrays;

@@ -8,7 +8,7 @@
 namespace tfjob::data {
 namespace {
 
-// Reads each array only once, however often it is used.
+// Reads each array only once, even if it is used several times.
 class NpzArrays {
  public:
   explicit NpzArrays(const std::string& file) : file_(file) {}

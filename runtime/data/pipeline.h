@@ -37,14 +37,14 @@ struct PipelineOptions {
   // pipelines of all workers see every example once per epoch.
   int64_t worker = 0;
   int64_t workers = 1;
-  // If above 0, the pipelines of all workers instead make one batch together, and batch_size is
-  // ignored: batch k of an epoch consists of the rows [k global_batch, (k + 1) global_batch) of the
-  // epoch's order, fewer in the last one, and this pipeline takes its part of them (PartOf). All
-  // workers have the same number of batches. Together, they see the batches that one worker with
-  // this batch size would see, with the same order of the epoch.
+  // If above 0, the pipelines of all workers make each batch together, and batch_size is ignored.
+  // Batch k of an epoch consists of the rows [k global_batch, (k + 1) global_batch) of the epoch's
+  // order (the last batch may have fewer rows), and this pipeline takes its part of them (PartOf).
+  // All workers have the same number of batches. Together, they see the same batches, in the same
+  // order, as a single worker with this batch size.
   int64_t global_batch = 0;
   bool drop_remainder = false;
-  int64_t prefetch = 8;  // batches prepared ahead; 0: each is made on demand on the caller's thread
+  int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
 };
@@ -55,8 +55,8 @@ struct Part {
   int64_t size = 0;
   bool operator==(const Part&) const = default;
 };
-// Splits `rows` rows into consecutive parts, one per worker. The sizes differ by one at most, and
-// the first workers have the larger ones. A part may be empty.
+// Splits `rows` rows into consecutive parts, one per worker. Their sizes differ by at most one, and
+// the first workers have the larger parts. A part may be empty.
 Part PartOf(int64_t rows, int64_t worker, int64_t workers);
 
 struct NamedTensor {
@@ -103,11 +103,11 @@ class Pipeline {
   // last batch becomes invalid. Allocates memory and prepares new batches, unless this is already
   // the current position.
   void Seek(int64_t drawn);
-  // Takes another part of every global batch, from the next one on: that of `worker` of `workers`.
-  // Requires global_batch. The last batch becomes invalid. Allocates memory and prepares new
-  // batches, unless this is already the current part.
+  // From the next batch on, takes another part of every global batch: part number `worker` of
+  // `workers` parts. Requires global_batch. The last batch becomes invalid. Allocates memory and
+  // prepares new batches, unless this is already the current part.
   void TakePart(int64_t worker, int64_t workers);
-  int64_t batches_per_epoch() const;  // of this worker
+  int64_t batches_per_epoch() const;  // counts this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is
   // empty. All other batches have batch_size examples, or this worker's part of global_batch.
   int64_t remainder() const;

@@ -357,7 +357,7 @@ TEST(Pipeline, APartOfAGlobalBatchMayBeEmpty) {
   EXPECT_EQ(pipeline->Next()->size(), 1);
   EXPECT_EQ(pipeline->Next()->size(), 0);
   EXPECT_EQ(pipeline->Next(), nullptr);
-  pipeline = Make(Rows(2), options);  // no worker but the first two ever has examples
+  pipeline = Make(Rows(2), options);  // only the first two workers have examples
   EXPECT_EQ(pipeline->Next()->size(), 0);
 }
 

@@ -7,7 +7,7 @@
 namespace tfjob::data {
 namespace {
 
-// 16 GiB: a larger array is a mistake in the training file.
+// 16 GiB of float32. A larger array must be a mistake in the training file.
 constexpr int64_t kMostSyntheticElements = int64_t{1} << 32;
 
 template <typename T>

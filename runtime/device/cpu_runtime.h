@@ -1,5 +1,5 @@
-// Makes the host's processors a device. All kinds of memory are host memory, and every operation
-// runs at once, on the thread that submits it.
+// Makes the host's processors available as a device. All kinds of memory are host memory, and every
+// operation runs at once, on the thread that submits it.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tfjob::device {
 
-// Returns the same object every time. It exists as long as the process.
+// Returns the same object every time. It exists until the process ends.
 std::shared_ptr<DeviceRuntime> CpuRuntime();
 
 }  // namespace tfjob::device

@@ -2,12 +2,12 @@
 // operations. An operation is a copy or a kernel. Kernels are not part of this interface: a kernel
 // submits its work to the stream that it is given (kernels/kernel.h).
 //
-// The operations of one stream run in the order in which they were submitted, at any later time.
-// Operations of different streams run in any order, unless an event orders them: an operation that
-// is submitted to a stream after Wait(stream, event) runs after everything that the event covers.
-// An event covers the operations that were submitted to its stream before Record, and what those
-// had to wait for. The host knows that operations have run once it has synchronised with an event
-// that covers them.
+// The operations of one stream run in the order in which they were submitted, but at any later
+// time. Operations of different streams run in any order, unless an event orders them: an operation
+// that is submitted to a stream after Wait(stream, event) runs after everything that the event
+// covers. An event covers the operations that were submitted to its stream before Record, and all
+// operations that those had to wait for. The host knows that operations have run once it has
+// synchronised with an event that covers them.
 //
 // Threads: an object of these classes may be used by one thread at a time, and a DeviceRuntime by
 // any number of threads.
@@ -66,11 +66,11 @@ class DeviceRuntime {
   virtual StatusOr<std::unique_ptr<Stream>> NewStream() = 0;
   virtual StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 
-  // Copies between pinned and device memory, or within either. The ranges must not overlap.
+  // Copies between pinned and device memory, or within one of them. The ranges must not overlap.
   virtual void Copy(void* to, const void* from, size_t bytes, Stream& stream) = 0;
 
-  // Makes the event cover what the stream contains now. An event that was never recorded covers
-  // no operation.
+  // Makes the event cover all operations that have been submitted to the stream. An event that was
+  // never recorded covers no operation.
   virtual void Record(Event& event, Stream& stream) = 0;
   virtual void Wait(Stream& stream, const Event& event) = 0;
 
@@ -79,14 +79,14 @@ class DeviceRuntime {
   virtual Status Synchronize(const Event& event) = 0;
   virtual Status Synchronize() = 0;
 
-  // Copy between any memory of the host and device memory. Wait for all operations that were
-  // submitted before, and return when the copy is complete. For rare copies, such as those of a
+  // Copy between any host memory and device memory. Wait for all operations that were submitted
+  // before, and return when the copy is complete. For rare copies, such as the copies for a
   // checkpoint.
   virtual Status Read(void* to, const void* from, size_t bytes) = 0;
   virtual Status Write(void* to, const void* from, size_t bytes) = 0;
 
-  // Between these calls, operations that are submitted to the stream do not run, but become the
-  // sequence. Meanwhile the stream must not record or wait for an event, and no thread may
+  // Between these calls, operations that are submitted to the stream do not run; they become the
+  // sequence. In this time, the stream must not record or wait for an event, and no thread may
   // allocate memory or synchronise with the device. Return Unimplemented on an immediate device.
   virtual Status BeginCapture(Stream& stream) = 0;
   virtual StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) = 0;

@@ -22,8 +22,8 @@ size_t Pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// All memories of the process. The handler of faults reads the list without the lock: the process
-// is about to end.
+// The list of all memories in the process. The fault handler reads it without the lock, because the
+// process is about to end.
 Mutex list_mutex;
 std::atomic<FakeMemory*> first_memory{nullptr};
 
@@ -119,7 +119,7 @@ StatusOr<void*> FakeMemory::Allocate(MemoryKind kind, size_t bytes, Buffer::Cont
                              limit_, " bytes, of which ", used_, " are in use");
   }
   Block block{.bytes = bytes, .mapped = Pages(bytes + 1), .kind = kind, .name = std::string(name)};
-  // The page after the memory stays locked, so that it lies between blocks.
+  // The page after the memory stays inaccessible, so that there is a gap between blocks.
   void* const address = mmap(nullptr, block.mapped + kPage, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) return MapFailed(name);

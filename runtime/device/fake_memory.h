@@ -1,7 +1,7 @@
-// Memory of the fake device. The address of device memory is one that the host cannot access, not
-// even while an operation runs, because its content is stored elsewhere. The host's address of
-// pinned memory is a second view of its content, which is locked while operations use it. Addresses
-// are never reused.
+// Implements the fake device's memory. The host cannot access the addresses of device memory, not
+// even while an operation runs, because the content is stored elsewhere. At the addresses of pinned
+// memory, the host has a second view of the content, which is locked while operations use it.
+// Addresses are never reused.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace tfjob::device {
 
-// Prints the message and aborts the process: the caller breaks the rules of the device.
+// Prints the message and aborts the process. Called if the rules of the device are broken.
 [[noreturn]] void Defect(const std::string& message);
 
 // Prints to stderr which block the host has accessed at `address`. Prints nothing if the address is
@@ -23,7 +23,7 @@ namespace tfjob::device {
 void OnFakeFault(const void* address);
 
 struct Block {
-  std::byte* address = nullptr;  // as the host and operands know it
+  std::byte* address = nullptr;  // the address that the host and operands use
   std::byte* storage = nullptr;  // where operations access the content
   size_t bytes = 0;
   size_t mapped = 0;  // bytes after `address`
@@ -31,7 +31,7 @@ struct Block {
   std::string name;
   bool freed = false;
   int readers = 0, writers = 0;     // operations for which the host has not waited
-  std::unique_ptr<Buffer> content;  // of device memory
+  std::unique_ptr<Buffer> content;  // set only for device memory
 };
 
 // Not thread-safe.
@@ -52,7 +52,7 @@ class FakeMemory {
   // freed; `user` names the operation in its message.
   Block& Get(const void* address, size_t bytes, const std::string& user);
 
-  // Adds an operation (`count` 1) to those that use the block, or removes it (-1).
+  // Adds an operation (`count` 1) to the operations that use the block, or removes one (-1).
   static void Use(Block& block, bool writes, int count);
 
  private:
@@ -63,7 +63,7 @@ class FakeMemory {
   const size_t limit_;
   size_t used_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by address
-  FakeMemory* next_ = nullptr;                // in the list of all, for the handler of faults
+  FakeMemory* next_ = nullptr;                // the next of all objects, for the fault handler
 };
 
 }  // namespace tfjob::device

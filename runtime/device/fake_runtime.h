@@ -1,16 +1,18 @@
-// Implements a device that the host cannot look into, for tests and for developers. It runs its
-// operations on the host's processors, but late, and in any order that streams and events allow,
-// which is drawn from a seed: the same calls with the same seed run in the same order. It needs no
-// hardware, and holds programs to the rules of device_runtime.h. The process ends with a message if
-//   - the host touches device memory, or pinned memory that an operation may use;
-//   - an operation uses memory of the host, or memory that has been freed, or bytes beyond it;
+// Implements a device whose own memory the host cannot access, for tests and for developers. It
+// runs its operations on the host's processors, but late, and in any order that streams and events
+// allow, which is drawn from a seed: the same calls with the same seed run in the same order. It
+// needs no hardware, and holds programs to the rules of device_runtime.h. The process ends with a
+// message if
+//   - the host accesses device memory, or pinned memory that an operation may use;
+//   - an operation uses ordinary host memory, freed memory, or bytes outside its memory;
 //   - two operations use the same memory, at least one writes it, and no stream or event orders
 //     them;
 //   - memory is freed while an operation may use it;
-//   - a stream that captures a sequence records an event, waits for one or replays a sequence, or
-//     memory is allocated or the device synchronised meanwhile.
+//   - while a stream captures a sequence, it records an event, waits for an event or replays a
+//     sequence, or any thread allocates memory or synchronises with the device.
 //
-// Operations run on a thread that submits an operation or synchronises. Only one runs at a time.
+// An operation runs on any thread that submits an operation or synchronises. Only one operation
+// runs at a time.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +81,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
  private:
   friend class FakeStream;
 
-  // How many operations of each stream, by the stream's number, have run or must have run.
+  // For each stream, by its number, the number of operations that have run or must have run.
   using Clock = std::vector<uint64_t>;
   // An operation for which the host has not waited.
   struct Submitted {
@@ -109,12 +111,12 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   Mutex mutex_;
   uint64_t random_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<FakeMemory> memory_ ABSL_PT_GUARDED_BY(mutex_);
-  std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // by stream; not yet run
-  std::vector<Submitted> unknown_ ABSL_GUARDED_BY(mutex_);  // the host does not know that they ran
+  std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // not yet run, by stream
+  std::vector<Submitted> unknown_ ABSL_GUARDED_BY(mutex_);  // have run, but the host does not know
   std::vector<size_t> free_streams_ ABSL_GUARDED_BY(mutex_);
   Clock submitted_ ABSL_GUARDED_BY(mutex_);
   Clock done_ ABSL_GUARDED_BY(mutex_);
-  Clock host_ ABSL_GUARDED_BY(mutex_);  // what the host has waited for
+  Clock host_ ABSL_GUARDED_BY(mutex_);  // the operations for which the host has waited
   int capturing_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -30,7 +30,7 @@ class FakeRuntimeTest : public testing::Test {
                       }},
                      stream);
   }
-  // Submits an operation that notes its name when it runs.
+  // Submits an operation that records its name when it runs.
   void Note(const std::string& name, Stream& stream) {
     runtime_->Submit({name, {}, [this, name](std::span<void* const>) { notes_ += name; }}, stream);
   }
@@ -178,7 +178,7 @@ TEST_F(FakeRuntimeDeathTest, TheHostCannotTouchPinnedMemoryThatIsInUse) {
   const Memory memory = Allocate(MemoryKind::kDevice, "memory");
   const Memory pinned = Allocate(MemoryKind::kPinned, "images");
   runtime_->Copy(memory.get(), pinned.get(), kBytes, *stream_);
-  EXPECT_EQ(Ints(pinned)[0], 0);  // may be read by both
+  EXPECT_EQ(Ints(pinned)[0], 0);  // the host and the operation may both read it
   const char* message = "the host touches pinned memory of images, which an operation may use";
   EXPECT_DEATH(Ints(pinned)[0] = 1, message);
   runtime_->Copy(pinned.get(), memory.get(), kBytes, *stream_);
@@ -193,7 +193,7 @@ TEST_F(FakeRuntimeDeathTest, OperationsOnTheSameMemoryMustBeOrdered) {
   Add(memory, 1, *stream_, "first");
   const char* message = "reads memory, which first writes, and no stream or event orders the two";
   EXPECT_DEATH(runtime_->Copy(copy.get(), memory.get(), kBytes, *other_), message);
-  // It may have run, but the host does not know.
+  // The operation "first" may have run by now, but the host does not know.
   for (int i = 0; i < 100; ++i) Note("x", *stream_);
   EXPECT_DEATH(runtime_->Copy(copy.get(), memory.get(), kBytes, *other_), message);
   runtime_->Record(*event_, *stream_);

@@ -57,7 +57,8 @@ class Compiler {
   Status AllocateArena() {
     s_->memory = PlanMemory(s_->plan.buffers);
     const size_t bytes = s_->memory.arena_bytes + s_->workspace_bytes;
-    // Before the first run, fetches are zeros. The host reads them here, or elsewhere (RunSlot).
+    // Before the first run, fetches must be zeros. The host reads an immediate device's fetches in
+    // this memory, and those of other devices in a RunSlot.
     const auto contents =
         s_->runtime->immediate() ? Buffer::Contents::kZero : Buffer::Contents::kUndefined;
     auto arena = s_->runtime->Allocate(device::MemoryKind::kDevice, bytes, contents, "the program");
@@ -102,7 +103,7 @@ class Compiler {
     return nullptr;
   }
 
-  // Returns the number of steps after which no further step can refuse its values.
+  // Returns the number of steps after which no step can reject values.
   int StepsUntilChecked() const {
     const std::vector<PlannedStep>& steps = s_->plan.steps;
     for (size_t i = steps.size(); i-- > 0;) {
@@ -111,8 +112,9 @@ class Compiler {
     return 0;
   }
 
-  // Ends a segment where an announced fetch is ready, but not before all values are checked: a task
-  // must not send a part of a step that fails. The last segment ends with the program.
+  // Ends a segment wherever an announced fetch is ready, but not before all values have been
+  // checked: a task must not send a part of a step that fails. The last segment ends with the
+  // program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
     const int checked = StepsUntilChecked();

@@ -1,4 +1,4 @@
-// Places a plan's constants where the kernels of a device can read them.
+// Places a plan's constants in memory that a device's kernels can read.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace tfjob::exec {
 
-// Returns the memory of each constant: its own if the device is immediate, otherwise a copy.
+// Returns the memory of each constant: the constant's own memory if the device is immediate,
+// otherwise a copy.
 StatusOr<std::vector<device::Memory>> PlaceConstants(const std::vector<Tensor>& constants,
                                                      device::DeviceRuntime& runtime);
 

@@ -12,7 +12,7 @@ StatusOr<Device> CudaDevice(ThreadPool* pool) {
 
 StatusOr<Device> CudaDevice(const device::cuda::DriverApi& driver, ThreadPool*) {
   const auto images = kernels::cuda::Images();
-  if (images.empty()) {  // so the GPU is not touched
+  if (images.empty()) {  // returns before the GPU is used
     return Unimplemented(
         "this machine has a GPU, but this program was built without CUDA kernels, which "
         "--config=cuda adds");

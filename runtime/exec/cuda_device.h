@@ -1,4 +1,4 @@
-// Looks for a GPU of NVIDIA that this program can compute on (docs/gpu.md).
+// Looks for an NVIDIA GPU that this program can use (docs/gpu.md).
 #pragma once
 
 #include "runtime/base/status.h"
@@ -8,14 +8,14 @@
 
 namespace tfjob::exec {
 
-// Returns the GPU. Returns an error that says what to do if there is none, or it does not suit
-// (FailedPrecondition), or this program has no kernels for it (Unimplemented).
+// Returns the GPU. Returns FailedPrecondition if there is no GPU or it is not suitable, and
+// Unimplemented if this program has no kernels for it. The message says what to do.
 //
 // Today, this fails on every machine: the table of kernels is not complete enough for a training
-// step. The message then says so.
+// step. In that case, the message says so.
 StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 
-// The same with the driver's functions.
+// Does the same with the given functions of the driver.
 StatusOr<Device> CudaDevice(const device::cuda::DriverApi& driver, ThreadPool* pool);
 
 }  // namespace tfjob::exec

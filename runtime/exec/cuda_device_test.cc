@@ -8,7 +8,7 @@
 namespace tfjob::exec {
 namespace {
 
-// A build without kernels does not touch the GPU.
+// A build without kernels does not use the GPU.
 TEST(CudaDevice, SaysWhatIsMissing) {
   const auto& driver = device::cuda::FakeDriver({.gpus = {{.name = "H100"}}});
   const Status status = CudaDevice(driver, nullptr).status();
@@ -22,7 +22,7 @@ TEST(CudaDevice, SaysWhatIsMissing) {
                       "which --config=cuda adds");
 }
 
-// "cuda" and "auto" ask the real driver, so all that is known is that no GPU is used yet.
+// "cuda" and "auto" ask the real driver, so the test can only know that no GPU is used yet.
 TEST(DeviceByName, AutomaticallyTakesTheCpuAndTellsWhy) {
   const Status no_gpu = DeviceByName("cuda").status();
   EXPECT_FALSE(no_gpu.ok());

@@ -15,7 +15,7 @@ constexpr int64_t kCacheLine = 64;
 // (64 sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
-// The table exists as long as the process.
+// Returns the table, which exists until the process ends.
 std::shared_ptr<const kernels::KernelTable> HostKernels() {
   static const auto* const kTable = new auto(std::make_shared<const kernels::KernelTable>(
       kernels::CpuKernels().With(optimizer::CpuKernels())));

@@ -26,15 +26,15 @@ struct Device {
   std::shared_ptr<device::DeviceRuntime> runtime;
   // Returns the stride, in elements, that the rows of a tensor or variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
-  std::string reason;  // why "auto" chose this device; empty if it was named
+  std::string reason;  // why "auto" chose this device; "" if it was chosen by name
 };
 
 Device CpuDevice(ThreadPool* pool = nullptr);
 
-// Returns the device of this name: "cpu"; "cuda", a GPU of NVIDIA (cuda_device.h); "auto", a GPU if
+// Returns the device with this name: "cpu"; "cuda", an NVIDIA GPU (cuda_device.h); "auto", a GPU if
 // there is one that this program can use, and otherwise the CPU; or, for developers, "fake" or
-// "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other words, and
-// the reason if "cuda" cannot be used.
+// "fake:SEED" (fake_device.h), where SEED is a number. Returns InvalidArgument for other names. If
+// "cuda" cannot be used, returns the error of CudaDevice.
 StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool = nullptr);
 
 // Returns the row stride for CPUs, in elements. It is the size of the last dimension. If the rows

@@ -65,7 +65,7 @@ std::vector<float> Floats(const Program& program, const char* fetch) {
   return {values.begin(), values.end()};
 }
 
-// sum += x, and y = 2x + sum before the addition.
+// Computes sum += x, and y = 2x + the sum before the addition.
 Builder Adding() {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {2});
@@ -140,7 +140,7 @@ TEST(Runs, AreRefusedOutOfOrder) {
   }
 }
 
-// The fake device would end the process if memory were freed that operations may use.
+// The fake device ends the process if memory is freed while operations may use it.
 TEST(Runs, MayBeInProgressWhenTheProgramIsDestroyed) {
   for (const Device& device : Devices()) {
     DeviceTest test(device);

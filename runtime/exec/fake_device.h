@@ -1,5 +1,5 @@
-// Defines the fake device (device/fake_runtime.h): the kernels for CPUs, run late, on memory that
-// the host cannot touch. It computes the same numbers as the CPU, more slowly.
+// Defines the fake device (device/fake_runtime.h). It runs the kernels for CPUs, but late, and on
+// memory that the host cannot access. It computes the same numbers as the CPU, but more slowly.
 #pragma once
 
 #include <cstdint>

@@ -147,7 +147,7 @@ std::vector<Case> LinearCases() {
            [ta, tb](Builder& b, const Inputs& in) { return MatMul(b, in[0], in[1], ta, tb); }});
     }
   }
-  // Leading axes that together count as rows.
+  // Leading axes together count as rows.
   for (const bool tb : {false, true}) {
     cases.push_back(
         {"MatMul", {{2, 3, 4}, tb ? Shape{5, 4} : Shape{4, 5}}, [tb](Builder& b, const Inputs& in) {
@@ -193,7 +193,7 @@ std::vector<Case> BatchCases() {
         cases.push_back({"BatchMatMulV2", {matrices(x, ax, 2, 3), matrices(y, ay, 3, 4)}, build});
     }
   }
-  // The products of attention, with [batch, steps, heads, size]. The passes drop the
+  // The products in attention, on tensors [batch, steps, heads, size]. The passes remove the
   // transpositions.
   cases.push_back({"BatchMatMulV2",
                    {{2, 3, 2, 2}, {2, 4, 2, 2}, {2, 4, 2, 3}},
@@ -256,7 +256,7 @@ std::vector<Case> RowCases() {
                        return Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2, 2}, {2, 0, 2, 3})));
                      }});
   }
-  // Two parts of one table, all rows of which another op uses.
+  // Two ops gather rows of one table, and another op uses all of its rows.
   cases.push_back({"Gather", {{4, 3}}, [](Builder& b, const Inputs& in) {
                      const Output rows =
                          Gather(b, in[0], Const(b, Tensor::Of<int32_t>({2}, {2, 0})));
@@ -293,7 +293,7 @@ std::vector<Case> ImageCases() {
   return cases;
 }
 
-// Returns x, normalised over its last axis, with fixed factors.
+// Returns x normalised over its last axis, with fixed factors.
 Output Normal(Builder& b, Output x) {
   const Output gamma = Const(b, Tensor::Of<double>({3}, {0.5, 1.5, -1}));
   const Output beta = Const(b, Tensor::Of<double>({3}, {0.25, -0.5, 0.75}));
@@ -313,7 +313,7 @@ std::vector<Case> NormCases() {
   cases.push_back({"FusedBatchNorm", shapes, [](Builder& b, const Inputs& in) {
                      return Relu(b, FusedBatchNorm(b, in[0], in[1], in[2], 0.1).y);
                    }});
-  // Two residual blocks, the first of which also normalises its shortcut.
+  // Two residual blocks. The first also normalises its shortcut.
   cases.push_back({"FusedBatchNorm", {{2, 4, 3}}, [](Builder& b, const Inputs& in) {
                      const Output shortcut = Normal(b, Exp(b, in[0]));
                      const Output hidden = Relu(b, Normal(b, in[0]));
@@ -323,8 +323,8 @@ std::vector<Case> NormCases() {
   return cases;
 }
 
-// A loop of three steps: h' = tanh(x + h·w + bias), with everything that a step may do with its
-// parts. The inputs are the first h, x, w and bias.
+// A loop of three steps, h' = tanh(x + h·w + bias), that uses states, sequences, invariants and
+// outputs in all possible ways. The inputs are the first h, x, w and bias.
 Output Loop(Builder& b, const Inputs& in, bool reversed) {
   graph::ScanBuilder scan(b, 3);
   Builder& body = scan.body();
@@ -348,7 +348,7 @@ std::vector<Case> LoopCases() {
                        return Loop(b, in, reversed);
                      }});
   }
-  // A loop within a loop, of which only the last state is used.
+  // A loop within a loop. Only the last state is used.
   cases.push_back({"Scan", {{2, 2}, {4, 2, 2}, {3, 2, 2}}, [](Builder& b, const Inputs& in) {
                      graph::ScanBuilder scan(b, 4);
                      const Output h = scan.State(in[0]), x = scan.Sequence(in[1]);

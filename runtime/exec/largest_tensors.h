@@ -1,4 +1,4 @@
-// Lists the tensors that take the most memory of a program, for messages.
+// Lists the tensors that take the most memory in a program, for error messages.
 #pragma once
 
 #include <string>

@@ -188,7 +188,7 @@ TEST(Passes, KeepTheValuesOfRandomGraphs) {
   EXPECT_LT(nodes_after * 2, nodes_before);
 }
 
-// Each of these steps has two numbers, more than any other op.
+// A clip has two literals, more than any other op.
 TEST(Passes, FuseAsManyClipsAsStepsFit) {
   Builder b;
   Output y = Placeholder(b, "x", kF64, {4, 4});

@@ -74,8 +74,8 @@ class Planner {
                         layout == feeds_.end() ? OfHost(type.dtype, type.shape) : layout->second};
   }
 
-  // Returns the operand of a dense value that the host provides. Only an immediate device uses it
-  // in place.
+  // Returns the operand for a dense value that the host provides. Only an immediate device uses the
+  // value in place.
   Operand OfHost(DType dtype, const Shape& shape) const {
     Operand operand = Operand::Dense(dtype, shape);
     if (device_.runtime->immediate()) operand.memory = device::MemoryKind::kHost;
@@ -125,7 +125,7 @@ class Planner {
     return OkStatus();
   }
 
-  // ApplyOptimizer(gradient, step), or ApplyOptimizerRows(indices, values, step).
+  // Plans ApplyOptimizer(gradient, step) or ApplyOptimizerRows(indices, values, step).
   Status PlanApply(int id) {
     const Node& node = graph_.node(id);
     ASSIGN_OR_RETURN(Value variable, VariableOf(node));
@@ -218,8 +218,8 @@ class Planner {
 
   // Returns whether node `id` may write an output with the layout `operand` over its input number
   // `input`. The input must be in the arena, have the same layout, and be neither fetched nor used
-  // by a later node. The node must not also read this memory in another layout, and must not yet
-  // have placed another output there.
+  // by a later node. The node must not also read this memory in another layout, and must not have
+  // already placed another output there.
   bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
     if (input >= static_cast<int>(inputs.size())) return false;
     const Value& value = inputs[static_cast<size_t>(input)];
@@ -317,7 +317,7 @@ class Planner {
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
-  std::map<Output, int> ready_;        // by source: computed after this many steps
+  std::map<Output, int> ready_;        // by source: the number of steps after which it is computed
   std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output placed in place
   int position_ = 0;
   Plan plan_;

@@ -2,7 +2,7 @@
 // stored, and which kernels run in which order. Values share memory if no data has to move:
 //   - A value that is read from a variable stays in the variable's memory, unless the value is
 //     fetched or the variable is written before the value's last use.
-//   - Identity and Reshape use their input's memory, unless the input of a Reshape has padded rows.
+//   - Identity and Reshape use their input's memory, unless a Reshape's input has padded rows.
 //   - A kernel that may work in place overwrites an input that is not needed afterwards.
 // The states and the outputs of a Scan are dense.
 #pragma once
@@ -41,7 +41,7 @@ struct PlannedStep {
 struct PlannedFetch {
   std::string name;
   Value value;    // dense
-  int ready = 0;  // the number of steps after which it is computed
+  int ready = 0;  // the number of steps after which the value is computed
 };
 
 struct Plan {
@@ -58,7 +58,7 @@ struct Plan {
 // memory otherwise; all other values are in device memory. `feeds` are the layouts of the feeds, by
 // name; others are dense. Creates the optimizer slots that the store lacks. Returns
 // FailedPrecondition if a variable is missing from the store or belongs to another device, and
-// InvalidArgument if a variable's dtype or shape differs from what the graph expects.
+// InvalidArgument if a variable does not have the dtype and shape that the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device,
                         const std::map<std::string, kernels::Operand>& feeds = {});

@@ -66,8 +66,8 @@ struct CompileOptions {
   // The fetches by name, in the order in which the program numbers them. If empty, the program has
   // all fetches of the graph.
   std::vector<std::string> fetches;
-  // The fetches, such as gradients, that Run announces as soon as they are computed. The schedule
-  // is split into segments at these points.
+  // The fetches, such as gradients, that Run or Wait announces as soon as they are computed. The
+  // schedule is split into segments at these points.
   std::vector<std::string> announced;
   // If set, the passes of graph/passes.h and FuseSgd run first.
   bool optimize = true;
@@ -88,13 +88,13 @@ inline constexpr size_t kMaxRuns = 2;
 // for, in the order in which the runs were started; until then, its run is in progress.
 class Ticket {
  public:
-  // Returns when the run has ended, with its error (Program::Run). The fetches then have its
-  // values. Returns FailedPrecondition if this is not the oldest run in progress.
+  // Waits until the run has ended, and returns its error (Program::Run). The fetches then have the
+  // run's values. Returns FailedPrecondition if this is not the oldest run in progress.
   Status Wait();
   // Like Wait(), but calls on_ready(i) on the calling thread as soon as an announced fetch has been
   // computed, where i is the fetch's position in fetches(). Fetches are announced in the order of
-  // the schedule. The value is final, and valid like those of other fetches. `on_ready` must not
-  // run the program.
+  // the schedule. The value is final, and stays valid for as long as other fetches. `on_ready` must
+  // not run the program.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
  private:
@@ -126,23 +126,24 @@ class Program {
   // the program writes. A copy of a variable that is in progress (Variable::BeginCopy) is finished
   // just before the program first writes that variable.
   //
-  // Returns the error of the first op that cannot use the values of its inputs (Gather: the index
-  // of a row that the table does not have), and runs no op after it. Moving statistics that were
-  // assigned before it stay assigned, but no optimizer has run.
+  // Returns the error of the first op that rejects the values of its inputs (for example, Gather
+  // with an index beyond the table's rows), and runs no op after that one. Moving statistics
+  // assigned earlier in the run stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
-  // The same with Ticket::Wait(on_ready).
+  // Does the same with Ticket::Wait(on_ready).
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
   // Starts a run and returns without waiting for it. The device executes the run at some time
   // before its ticket's Wait returns; on a CPU, the thread that waits executes it. Runs follow each
-  // other in the order in which they were started. Returns InvalidArgument like Run, and
-  // FailedPrecondition if kMaxRuns are in progress. The variables that it uses must not be accessed
-  // until it has ended.
+  // other in the order in which they were started. Returns InvalidArgument as Run does, and
+  // FailedPrecondition if kMaxRuns runs are in progress. The variables that the program uses must
+  // not be accessed until the run has ended.
   StatusOr<Ticket> Start(std::span<const Feed> feeds);
 
-  // Returns the dense value of a fetch in the last run that was waited for. It is valid
-  // until the next Run or Wait, or the second Start. Before the first run, computed values are
-  // zeros. The address stays the same if no run starts while another is in progress.
+  // Returns the dense value of a fetch in the last run that was waited for. The value is valid
+  // until the next Run or Wait, or until Start has been called twice. Before the first run,
+  // computed values are zeros. The address stays the same if no run starts while another is in
+  // progress.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {

@@ -25,8 +25,8 @@ struct Step {
   std::vector<variables::Variable*> written;
 };
 
-// A kernel input that points into a feed: the caller's or, if the device is not immediate, a
-// slot's.
+// A kernel input that points into a feed: the caller's feed or, if the device is not immediate, the
+// feed in a slot.
 struct FedInput {
   int step;
   int input;
@@ -69,13 +69,13 @@ struct Program::State {
   std::array<RunInProgress, kMaxRuns> in_progress;
   size_t runs = 0;
   int64_t started = 0;  // runs so far
-  size_t slot = 0;      // of the run whose fetches are read
+  size_t slot = 0;      // the slot of the run whose fetches are read
 
-  // On an immediate device: the callers' feeds, and the stream on which Wait runs the kernels.
+  // Used on an immediate device: the callers' feeds, and the stream on which Wait runs the kernels.
   std::array<std::vector<Feed>, kMaxRuns> bound;
   kernels::Stream stream;
 
-  // On other devices.
+  // Used on other devices.
   std::unique_ptr<device::Stream> compute, copies;
   std::array<std::unique_ptr<RunSlot>, kMaxRuns> slots;
 };

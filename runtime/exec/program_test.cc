@@ -242,7 +242,7 @@ TEST(Program, MakesNoGradientOfAPlainSgdStepUponAMatrix) {
   EXPECT_NE(text.find("w2/Apply: ApplyOptimizer"), std::string::npos) << text;
 }
 
-// The result must be right even if the product reads the variable to which it is added.
+// The result must be correct even if the product reads the variable to which it is added.
 TEST(Program, AccumulatesAProductOfTheVariableItself) {
   VariableStore store;
   const Tensor initial = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
@@ -451,7 +451,7 @@ TEST(Program, WorksInPlaceOnlyOnWhatNobodyNeedsLater) {
   ASSERT_TRUE(program->Run(std::array{Feed::Of(value)}).ok());
   EXPECT_EQ(Floats(*program, "n"), (std::vector<float>{-1, -1}));
   EXPECT_EQ(Floats(*program, "y"), (std::vector<float>{2, 2}));
-  EXPECT_EQ(value.data<float>()[0], 0);  // the result is never put into the caller's memory
+  EXPECT_EQ(value.data<float>()[0], 0);  // the result is never written to the caller's memory
   EXPECT_EQ(program->arena_bytes(), 3 * 64u);
 }
 

@@ -23,7 +23,7 @@ RunSlot::RunSlot(Program::State& state, ThreadPool* pool)
     : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {}
 
 RunSlot::~RunSlot() {
-  // Waiting for an event that covers no operation takes no time. Errors are for the run's Wait.
+  // If the event covers no operation, this returns at once. Errors are left to the run's Wait.
   if (!ended_.empty()) static_cast<void>(runtime_.Synchronize(*ended_.back()));
 }
 

@@ -1,6 +1,6 @@
-// Contains what one run of a program needs on a device that is not immediate: memory for its feeds
-// and fetches, and the program's segments as captured sequences, which read and write that memory.
-// A program has one slot for each run that may be in progress.
+// Contains the resources for one run of a program on a device that is not immediate: memory for its
+// feeds and fetches, and the program's segments as captured sequences, which read and write that
+// memory. A program has one slot for each run that may be in progress.
 //
 // The feeds go through pinned memory to the device on a separate stream, so that they are copied
 // while an earlier run computes. The fetches come back in pinned memory.
@@ -32,8 +32,8 @@ class RunSlot {
   // Copies the feeds, which must fit the program, and submits a run. No run of this slot may be in
   // progress.
   void Start(std::span<const Feed> feeds);
-  // Returns when the run has ended; calls on_ready(i) as soon as fetch i, which is announced, is
-  // ready. Returns the run's error.
+  // Waits until the run has ended, and returns its error. Calls on_ready(i) as soon as announced
+  // fetch i is ready.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
   // Returns the address of a fetch of the last run that Wait has waited for.
@@ -53,8 +53,8 @@ class RunSlot {
   size_t feed_bytes_ = 0;
   device::Memory staged_;  // the feeds in pinned memory
   device::Memory fed_;     // the feeds in device memory
-  // The fetches in pinned memory. Each has its own, because the host reads a fetch that is
-  // announced while others are copied.
+  // The fetches in pinned memory. Each fetch has its own allocation, because the host reads an
+  // announced fetch while others are copied.
   std::vector<device::Memory> results_;
   std::vector<const std::byte*> fetched_;
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment

@@ -71,7 +71,7 @@ struct Series {
   }
 };
 
-// Where the body stores the value of a fetch. Fetches of the same value share it.
+// Says where the body stores the value of a fetch. Fetches of the same value share a Result.
 struct Result {
   int place = -1;  // in `results`; -1 if the value is a constant
   const void* constant = nullptr;
@@ -81,7 +81,7 @@ struct Result {
 // Runs all steps for some of the rows, or for all of them.
 class ScanLoop {
  public:
-  // `inputs` are the layouts of the Scan's inputs, as far as the loop reads them. `request`, the
+  // `inputs` are the layouts of the parts of the Scan's inputs that the loop reads. `request`, the
   // request of the whole Scan, determines the distances between the elements of sequences and
   // outputs.
   Status Prepare(const ScanForm& form, const std::vector<Operand>& inputs,
@@ -222,9 +222,9 @@ class ScanLoop {
     }
   }
 
-  // Sets the addresses of a step. A result that is stacked is written to its place in the stack. A
-  // state that is not stacked is written to its output and to the spare buffer in turn, and in the
-  // last step to its output.
+  // Sets the addresses for a step. A result that is stacked is written to its place in the stack. A
+  // state that is not stacked is written alternately to its output and to the spare buffer, so that
+  // the last step writes to the output.
   void Address(int64_t step, const void* const* inputs, void* const* outputs, std::byte* memory) {
     for (size_t i = 0; i < states_; ++i) state_in_[i].Set(body_, now_[i]);
     for (size_t i = 0; i < sequences_; ++i) {
@@ -271,7 +271,7 @@ class ScanLoop {
   std::vector<Result> next_, stacked_;  // the body's fetches
   std::map<int, int> result_of_buffer_;
   std::vector<Place> results_;    // the places of the fetches' values
-  std::vector<void*> addresses_;  // of the results, in this step
+  std::vector<void*> addresses_;  // the results' addresses in this step
   std::vector<const void*> now_;  // the states before this step
   std::vector<Place> state_in_, sequence_in_, invariants_;
   std::vector<std::pair<size_t, Place>> arena_;  // by offset
@@ -330,14 +330,14 @@ class ScanKernel final : public Kernel {
  private:
   struct Part {
     ScanLoop loop;
-    std::vector<size_t> input_offsets, output_offsets;  // of its first row, in bytes
+    std::vector<size_t> input_offsets, output_offsets;  // where its first row begins, in bytes
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     std::byte* workspace = nullptr;
-    kernels::Stream stream;  // of one thread
+    kernels::Stream stream;  // has one thread
   };
 
-  // Returns the size of the invariants that each loop reads as a whole.
+  // Returns the size in bytes of the invariants that each loop reads completely.
   static size_t SharedBytes(const ScanForm& form, const KernelRequest& request,
                             const ScanRows& rows) {
     size_t bytes = 0;

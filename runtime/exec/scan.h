@@ -1,4 +1,4 @@
-// Prepares kernels, and Scan, which is a kernel that runs the kernels of its body.
+// Prepares kernels. Implements Scan, whose kernel runs the kernels of its body.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace tfjob::exec {
 
 // Prepares the device's kernel for the request, or a Scan (graph/scan.h).
 //
-// The body of a Scan is planned and prepared once. Its memory is the kernel's workspace. In each
-// step, only addresses change: a sequence is read and an output is written in place, and a new
-// state is written beside the old one.
+// The body of a Scan is planned and prepared once. The kernel's workspace contains its memory. From
+// step to step, only addresses change: a sequence is read in place, an output is written in place,
+// and a new state is written beside the old state.
 StatusOr<std::unique_ptr<kernels::Kernel>> PrepareKernel(const kernels::KernelRequest& request,
                                                          const Device& device);
 

@@ -56,7 +56,7 @@ class RowFinder {
       if (!HasRows(fetch.output)) return std::nullopt;
     }
     for (int id : divided_) {
-      if (whole_.contains(id)) return std::nullopt;  // also read as a whole
+      if (whole_.contains(id)) return std::nullopt;  // is also read as a whole
       found_.nodes[static_cast<size_t>(id)] = true;
       const auto invariant = invariants_.find(body_.node(id).name);
       if (invariant != invariants_.end()) found_.invariants[invariant->second] = true;
@@ -72,7 +72,8 @@ class RowFinder {
     return shape.rank() >= 2 && shape.dim(0) == found_.rows;
   }
 
-  // Decides whether the node's output has rows. Returns false if its rows mix those of its inputs.
+  // Decides whether the node's output has rows. Returns false if a row of the output may depend on
+  // several rows of an input.
   bool Visit(int id) {
     const Node& node = body_.node(id);
     bool rows = false;
@@ -100,7 +101,7 @@ class RowFinder {
   bool VisitPlaceholder(const Node& node, bool& rows) {
     rows = FitsRows(node.outputs[0].shape);
     if (invariants_.contains(node.name)) {
-      rows = false;  // unless it is read so
+      rows = false;  // unless it is read by row
     } else if (const auto sequence = sequences_.find(node.name); sequence != sequences_.end()) {
       found_.sequences[static_cast<size_t>(sequence->second)] = rows;
     } else {
@@ -109,7 +110,7 @@ class RowFinder {
     return true;
   }
 
-  // Returns whether the value of a node without rows can be given by row.
+  // Returns whether the value of a node without rows can be split into rows.
   bool IsDivisible(const Node& node) const {
     return node.op == "Fill" || invariants_.contains(node.name);
   }

@@ -13,11 +13,11 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // Whether each sequence (each of its elements) and each invariant has one row per row of the
-  // states. The others, such as weights, are the same for all rows.
+  // Says for each sequence (its elements) and each invariant whether it has one row per row of the
+  // states. Other invariants, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
-  std::vector<bool> nodes;  // the same for each node of the body
-  double work = 0;          // an estimate: the multiplications of one row in all steps
+  std::vector<bool> nodes;  // says the same for each node of the body
+  double work = 0;          // an estimate of the multiplications per row, in all steps
 };
 
 // Returns nullopt if a row of a state or an output may depend on other rows of the inputs, or if

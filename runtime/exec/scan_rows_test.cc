@@ -1,4 +1,4 @@
-// Tests which Scans are divided by rows, and how. scan_test.cc compares the results.
+// Tests which Scans are divided by rows, and how. scan_test.cc tests the results.
 #include "runtime/exec/scan_rows.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ graph::ScanForm FormOf(const graph::Graph& graph) {
 struct Case {
   std::string name;
   Step step;
-  std::string invariants;  // kept, w, bias: r if read by row, w if as a whole; empty: not divided
+  std::string invariants;  // kept, w, bias: r if read by row, w if whole; "": not divided
 };
 
 std::vector<Case> Cases() {

@@ -1,4 +1,4 @@
-// Tests loops (Scan) against the same steps without a loop. gradients_test.cc tests their
+// Compares loops (Scan) with the same steps without a loop. gradients_test.cc tests their
 // gradients.
 #include "runtime/graph/scan.h"
 
@@ -169,9 +169,9 @@ TEST(Scan, EqualsTheStepsWithoutALoop) {
 
 // A recurrence over enough rows to be divided, with a mask and a gradient.
 constexpr int64_t kManyRows = 70, kWide = 64, kLongSteps = 9;
-// The index of the only fetch that is computed after the loop: by one product, which is divided
-// among the threads. Without AVX-512, oneDNN may compute a part of it by another algorithm than the
-// whole, which rounds differently.
+// The index of the only fetch that is computed after the loop. It is one product, which is divided
+// among the threads. Without AVX-512, oneDNN may compute a part of a product by a different
+// algorithm than a whole product, and round differently.
 constexpr size_t kGradientOfWeights = 3;
 
 graph::Graph LongLoop() {

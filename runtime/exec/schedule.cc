@@ -38,7 +38,7 @@ void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& b
 
 }  // namespace
 
-// The gradients of Gather refuse no ids, because Gather has already accepted them.
+// Gather's gradients never reject ids, because Gather has already accepted them.
 bool MayRefuseValues(std::string_view op) {
   return op == "Gather";
 }

@@ -1,4 +1,4 @@
-// Finds or creates an optimizer's slots in the store of variables.
+// Finds or creates an optimizer's slots in the variable store.
 #pragma once
 
 #include <vector>

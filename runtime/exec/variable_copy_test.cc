@@ -1,4 +1,4 @@
-// Copies variables while programs write them.
+// Tests copies of variables while programs write the variables.
 #include <gtest/gtest.h>
 
 #include "runtime/exec/program.h"

@@ -1,5 +1,5 @@
 // Implements reverse-mode differentiation from any values with given gradients. Gradients
-// (gradients.h) is the special case of one scalar value.
+// (gradients.h) is the special case of a single scalar value.
 #pragma once
 
 #include <span>
@@ -16,13 +16,13 @@ struct GradientOrRows {
   DistinctRows rows;
 
   bool by_rows() const { return !dense.valid(); }
-  // Returns the values that are not known to be zero.
+  // Returns the part of the gradient that is not known to be zero.
   Output values() const { return by_rows() ? rows.values : dense; }
 };
 // Appends the nodes that compute the gradients of `wrt`, given the gradients of `values`: d loss /
 // d wrt[i], if gradients[j] is d loss / d values[j]. Returns a default value for each wrt[i] on
-// which none of `values` depends through differentiable ops. With `rows`, returns the same
-// gradients as rows as GradientsOrRows (gradients.h).
+// which none of `values` depends through differentiable ops. If `rows`, returns gradients by rows
+// in the same cases as GradientsOrRows (gradients.h).
 std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> values,
                                           std::span<const Output> gradients,
                                           std::span<const Output> wrt, bool rows);

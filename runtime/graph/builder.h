@@ -9,10 +9,9 @@
 //   b.AddFetch("loss", loss);
 //   ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
 //
-// Errors stick: the builder keeps the first one, and Finish returns it. Later calls that depend on
-// the output of a failed call do nothing and return invalid Outputs. The error message names the
-// node, the op, the shapes that it received and what was expected. Only one thread may use a
-// builder.
+// The builder keeps the first error, and Finish returns it. Later calls that depend on the output
+// of a failed call do nothing and return invalid Outputs. The error message names the node, the op
+// and the shapes that it received, and says what was expected. Only one thread may use a builder.
 #pragma once
 
 #include <map>
@@ -37,20 +36,20 @@ class Builder {
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
-  // Replaces a node's attributes with ones that add further outputs after the existing ones.
+  // Replaces a node's attributes with attributes that add further outputs after the existing ones.
   // Returns false, and keeps the error, if the attributes do not fit.
   bool Extend(int node, Attributes attributes);
 
-  // Marks a value as fetchable under `name`. It is an error if a fetch of this name already exists
-  // or if the output is invalid.
+  // Marks a value as fetchable under `name`. It is an error if a fetch with this name already
+  // exists or if the output is invalid.
   void AddFetch(std::string_view name, Output output);
 
-  // Returns the type of a value; float32[] for an invalid Output.
+  // Returns the type of a value, or float32[] for an invalid Output.
   const TensorType& type(Output output) const;
   const Shape& shape(Output output) const { return type(output).shape; }
   DType dtype(Output output) const { return type(output).dtype; }
 
-  // Keeps the error if it is the first. Returns an invalid Output.
+  // Keeps the error if it is the first one. Returns an invalid Output.
   Output Fail(Status error);
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
@@ -88,8 +87,8 @@ class NameScope {
   std::string outer_;
 };
 
-// While an object of this class exists, new nodes carry its device constraint, merged with that of
-// the outer scope. If both specify the same part, the inner scope wins.
+// While an object of this class exists, new nodes carry its device constraint, merged with the
+// constraint of the outer scope. If both specify the same part, the inner scope wins.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

@@ -18,10 +18,10 @@ struct DeviceSpec {
   std::optional<int> index;
 
   // Parses the form above. Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent
-  // part. For anything else, returns InvalidArgument with a message that names the invalid part.
+  // part. Returns InvalidArgument for other texts, with a message that names the invalid part.
   static StatusOr<DeviceSpec> Parse(std::string_view text);
   std::string ToString() const;
-  // Returns `inner`, with the parts that it lacks taken from this constraint.
+  // Returns `inner`, completed with those parts of this constraint that it lacks.
   DeviceSpec MergedWith(const DeviceSpec& inner) const;
   bool operator==(const DeviceSpec&) const = default;
 };

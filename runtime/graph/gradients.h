@@ -21,8 +21,8 @@ namespace tfjob::graph {
 // No gradient flows through integers, booleans and comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
-// Like Gradients, but returns the gradient of a matrix by rows if the loss depends on it only
-// through Gather. No dense gradient of it is then computed.
+// Like Gradients, but if the loss depends on a matrix only through Gather, returns the matrix's
+// gradient by rows, and does not compute the dense gradient.
 std::vector<GradientOrRows> GradientsOrRows(Builder& b, Output loss, std::span<const Output> wrt);
 
 }  // namespace tfjob::graph

@@ -76,7 +76,7 @@ class Graph {
   // Returns its position. Only Builder and the passes should call Append and AddFetch.
   int Append(Node node);
   void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
-  // Replaces a node's attributes with ones that add further outputs after the existing ones.
+  // Replaces a node's attributes with attributes that add further outputs after the existing ones.
   void Extend(int id, Attributes attributes, std::vector<TensorType> outputs);
 
   bool operator==(const Graph&) const = default;

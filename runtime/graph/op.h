@@ -1,7 +1,7 @@
 // Defines the properties of each op: its number of inputs, its attributes, how the types of its
-// outputs follow from those of its inputs, its gradient and its effect. One explicit table lists
-// these properties (ops/table.cc). Ops do not register themselves: each family of ops has its rows
-// of the table in its own file (ops/elementwise.cc, …).
+// outputs follow from the types of its inputs, its gradient and its effect. One explicit table
+// lists these properties (ops/table.cc). Ops do not register themselves: each family of ops has its
+// rows of the table in its own file (ops/elementwise.cc, …).
 //
 // runtime/kernels/ops.md documents the ops: their operands, attributes and meanings. A node differs
 // from the kernel that implements it as follows:
@@ -28,16 +28,17 @@
 
 namespace tfjob::graph {
 
-// The parts of a node that an inference function sees. Inference may normalise attributes (negative
-// axes, -1 in shapes).
+// The parts of a node that an inference function receives. Inference may normalise attributes
+// (negative axes, -1 in shapes).
 struct InferenceContext {
   const std::vector<TensorType>& inputs;
   Attributes& attributes;
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// The gradient of input `input`, a matrix: row indices[i] gets values[i], and a row that is listed
-// several times gets the sum. `indices` is int32[n] or int64[n], `values` has n rows.
+// The gradient of input `input`, which is a matrix. Row indices[i] of the gradient is values[i]; if
+// an index is listed several times, its row is the sum of these values. `indices` is int32[n] or
+// int64[n], and `values` has n rows.
 struct IndexedSlices {
   int input = 0;
   Output indices;
@@ -54,7 +55,8 @@ struct GradientContext {
   std::vector<Output> gradients;  // d loss / d output
   std::vector<bool> wanted;       // per input: false if its gradient is not used
 
-  // The function sets this instead of returning a gradient that would be zero except in a few rows.
+  // The function appends to this instead of returning a gradient that would be zero except in a few
+  // rows.
   std::vector<IndexedSlices> slices = {};
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
@@ -78,7 +80,7 @@ struct Op {
   int min_inputs;
   int max_inputs;
   InferenceFunction infer;
-  // If null, no gradient is known, and asking for one is an error.
+  // If null, the op's gradient is not known, and it is an error to ask for it.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
   // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i

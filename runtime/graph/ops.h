@@ -29,13 +29,13 @@ void AssignAdd(Builder& b, std::string_view variable, Output value);
 // (optimizer::ToAttributes).
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
-// The same for a variable that is a matrix, if its gradient is zero except in the rows `indices`
+// Does the same for a variable that is a matrix whose gradient is zero except in the rows `indices`
 // (int64[n], as DeduplicateIndexedSlices returns them). `values` contains these n rows.
 void ApplyOptimizerRows(Builder& b, std::string_view variable, Output indices, Output values,
                         Output step, Attributes optimizer);
 
 // Linear algebra. `x` is [m,k], or [k,m] with transpose_a; `y` is [k,n], or [n,k] with transpose_b.
-// m may stand for several axes; so may k, if only x is transposed.
+// m may stand for several axes, and so may k if only x is transposed.
 Output MatMul(Builder& b, Output x, Output y, bool transpose_a = false, bool transpose_b = false);
 // Multiplies the matrices [m,k] and [k,n] in the last two axes, which may be stored transposed. All
 // other axes are broadcast.
@@ -55,8 +55,8 @@ Output Softmax(Builder& b, Output x);  // over the last axis, like LogSoftmax
 Output SoftmaxGrad(Builder& b, Output y, Output dy);
 Output LogSoftmax(Builder& b, Output x);
 
-// Losses, one per row. `loss` is [n], and `backprop`, which is d loss / d logits, is [n,c]. The
-// sparse op takes labels [n] of int32, int64 or uint8. The other op takes probabilities [n,c].
+// Losses, one value per row. `loss` is [n], and `backprop`, which is d loss / d logits, is [n,c].
+// The sparse op takes labels [n] of int32, int64 or uint8. The other op takes probabilities [n,c].
 struct CrossEntropy {
   Output loss;
   Output backprop;
@@ -109,13 +109,13 @@ Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64
 // Adds this number of zeros before and after the elements of each axis.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
 
-// Rows by number. `indices` is int32 or int64. Gather returns `params` along its first axis at
-// these indices, which may have any shape: [indices…, params' other axes]. An index that is
-// negative or too large ends the run with an error.
+// Rows by number. `indices` is int32 or int64, and may have any shape. Gather returns the entries
+// of `params` at these indices of its first axis, in the shape [indices…, params' other axes]. An
+// index that is negative or too large ends the run with an error.
 Output Gather(Builder& b, Output params, Output indices);
 // Sums the rows of `values` [n,d] that have equal indices [n]. Returns the distinct indices in
-// ascending order, as int64, and the sum for each. Both are padded to n rows: the indices with -1,
-// the sums with zeros.
+// ascending order, as int64, and the sum for each index. Both are padded to n rows: the indices
+// with -1, the sums with zeros.
 struct DistinctRows {
   Output indices;  // [n]
   Output values;   // [n,d]
@@ -126,10 +126,11 @@ DistinctRows DeduplicateIndexedSlices(Builder& b, Output indices, Output values)
 Output UnsortedSegmentSum(Builder& b, Output data, Output indices, int64_t num_segments);
 
 // Convolutions and pooling. `image` is [images,height,width,channels], `filter` is
-// [height,width,channels / groups,outputs]. Channels and outputs are split into groups; each
-// output sees the channels of its group. The sizes of a convolution's window are the filter's.
+// [height,width,channels / groups,outputs]. Channels and outputs are split into groups; each output
+// depends on the channels of its group. The sizes of a convolution's window are the filter's.
 Output Conv2D(Builder& b, Output image, Output filter, const Window& window);
-// Return the gradients of Conv2D with respect to its image and its filter, of the given shapes.
+// Return the gradients of Conv2D with respect to its image and to its filter, which have the given
+// shapes.
 Output Conv2DBackpropInput(Builder& b, Output filter, Output dy, Shape image, const Window& window);
 Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
                             const Window& window);

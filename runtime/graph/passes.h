@@ -12,11 +12,11 @@
 namespace tfjob::graph {
 
 // Computes a node's outputs from the values of its inputs, to fold constants. The package exec
-// provides it, because this package has no kernels.
+// provides this function, because this package has no kernels.
 using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
                                                               const std::vector<Tensor>& inputs)>;
 
-// Drops nodes that no fetch and no write to a variable depends on. Keeps placeholders.
+// Drops nodes on which neither a fetch nor a write to a variable depends. Keeps placeholders.
 Graph RemoveDeadCode(const Graph& graph);
 
 // Replaces a node whose inputs are all constants with one Const per output, if each output is small
@@ -50,7 +50,7 @@ Graph FuseTranspose(const Graph& graph);
 Graph FuseBiasAndActivation(const Graph& graph);
 
 // Replaces FusedBatchNorm + Relu with FusedBatchNormEx, and ReluGrad + FusedBatchNormGrad with
-// FusedBatchNormGradEx. A value may be added before the Relu, such as that of a shortcut. The
+// FusedBatchNormGradEx. Another value, such as a shortcut's, may be added before the Relu. The
 // results in between must have no other use, except for the gradient of a value that is added.
 Graph FuseBatchNorm(const Graph& graph);
 
@@ -63,7 +63,8 @@ Graph FuseElementwise(const Graph& graph);
 Graph JoinPads(const Graph& graph);
 
 // Transposes an invariant matrix before a Scan of several steps, if the products of the body read
-// it only as their transposed second operand. The products then read it as it is.
+// it only as their transposed second operand. The products then read the transposed matrix
+// directly.
 Graph HoistTranspose(const Graph& graph);
 
 // Runs Optimize on the body of each Scan.
@@ -73,7 +74,7 @@ struct Pass {
   std::string_view name;
   std::function<StatusOr<Graph>(const Graph&)> run;
 };
-// Returns the passes of Optimize, in order, so that each can be printed and tested.
+// Returns the passes that Optimize runs, in order, so that each can be printed and tested.
 std::vector<Pass> StandardPasses(Evaluator evaluate);
 StatusOr<Graph> Optimize(const Graph& graph, Evaluator evaluate);
 

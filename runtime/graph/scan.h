@@ -34,7 +34,7 @@ std::string SequenceName(int index);
 std::string InvariantName(int index);
 std::string OutputName(int index);
 
-// The attributes of a Scan, read and checked.
+// The attributes of a Scan, after they have been parsed and checked.
 struct ScanForm {
   const Graph* body = nullptr;  // the value of the attribute
   int64_t steps = 0;
@@ -56,7 +56,7 @@ StatusOr<ScanForm> ScanFormOf(const Attributes& attributes);
 //   scan.Stack(next);
 //   const ScanBuilder::Results sums = scan.Finish();
 //
-// Errors go to the outer builder.
+// Errors are reported to the outer builder.
 class ScanBuilder {
  public:
   struct Results {
@@ -86,8 +86,8 @@ class ScanBuilder {
   Builder& outer_;
   int64_t steps_;
   Builder body_;
-  std::vector<Output> states_, sequences_, invariants_;  // of the outer graph
-  std::vector<Output> next_, stacked_;                   // of the body
+  std::vector<Output> states_, sequences_, invariants_;  // values of the outer graph
+  std::vector<Output> next_, stacked_;                   // values of the body
   std::vector<int64_t> reversed_sequences_, reversed_outputs_;
 };
 

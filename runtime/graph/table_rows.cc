@@ -32,7 +32,7 @@ std::vector<bool> DependOnVariables(const Graph& graph) {
 struct TableUses {
   std::vector<int> reads;
   std::vector<int> gathers;
-  bool others = false;  // whether it is used in any other way
+  bool others = false;  // true if it is used in any other way
 };
 
 // Returns how the graph uses each variable.
@@ -65,7 +65,7 @@ bool Separable(const Graph& graph, const TableUses& uses) {
   return !uses.others && !uses.gathers.empty() && graph.type({uses.reads[0], 0}).shape.rank() == 2;
 }
 
-// Builds a graph of nodes of another one.
+// Builds a graph out of nodes of another graph.
 class Copier {
  public:
   explicit Copier(const Graph& from) : from_(from), now_(from.nodes().size(), -1) {}
@@ -76,7 +76,7 @@ class Copier {
     for (Output& input : node.inputs) input = Now(input);
     Put(id, std::move(node));
   }
-  // Appends a node of the new graph in the place of the old node `id`.
+  // Appends a node to the new graph in place of the old node `id`.
   void Put(int id, Node node) { now_[static_cast<size_t>(id)] = to.Append(std::move(node)); }
   Output AppendFeed(const std::string& name, TensorType type) {
     Node node{.op = "Placeholder",
@@ -95,7 +95,7 @@ class Copier {
   std::vector<int> now_;
 };
 
-// Returns the graph of the values that `fetches` name, and nothing else.
+// Returns a graph that computes only the values that `fetches` name.
 Graph GraphOf(const Graph& graph, const std::vector<Fetch>& fetches) {
   std::vector<bool> needed(graph.nodes().size());
   for (const Fetch& fetch : fetches) needed[static_cast<size_t>(fetch.output.node)] = true;
@@ -111,7 +111,7 @@ Graph GraphOf(const Graph& graph, const std::vector<Fetch>& fetches) {
   return std::move(copier.to);
 }
 
-// Describes a table that is separated, and adds the fetches of its ids.
+// Describes a table that is separated, and adds the fetches for its ids.
 RowTable Describe(const Graph& graph, const std::string& variable, const TableUses& uses,
                   std::vector<Fetch>& ids) {
   RowTable table{.variable = variable,
@@ -128,7 +128,7 @@ RowTable Describe(const Graph& graph, const std::string& variable, const TableUs
   return table;
 }
 
-// Returns the type of the rows that are fed: as many as the lookups have ids.
+// Returns the type of the fed rows. Their number is the number of ids in all lookups.
 TensorType RowsType(const Graph& graph, const RowTable& table, const TableUses& uses) {
   int64_t rows = 0;
   for (const int gather : uses.gathers)
@@ -136,7 +136,7 @@ TensorType RowsType(const Graph& graph, const RowTable& table, const TableUses& 
   return {table.type.dtype, {rows, table.type.shape.dim(1)}};
 }
 
-// Makes the graph that is fed the rows of `tables`.
+// Returns the main graph, which is fed the rows of `tables`.
 Graph WithoutTables(const Graph& graph, const std::vector<RowTable>& tables,
                     const std::map<std::string, TableUses>& uses) {
   Copier copier(graph);

@@ -21,8 +21,8 @@ constexpr int kMaxRank = 256;  // TensorFlow's limit is 254
 constexpr int64_t kMaxStringBytes = 64 << 20;
 constexpr int kString = 7;  // TensorFlow's DataType
 
-// Returns a hint for users who pass the data file, the index or the folder instead of the prefix;
-// "" if `prefix` is none of these.
+// Returns a hint for users who pass the data file, the index or the folder instead of the prefix,
+// or "" if `prefix` is none of these.
 std::string Advice(const std::string& prefix) {
   const size_t cut = std::min(prefix.rfind(".data-"), prefix.rfind(".index"));
   if (cut != std::string::npos) return StrCat("; use the prefix ", prefix.substr(0, cut));
@@ -54,9 +54,10 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& val
                      .partitioned = proto.slices_size() > 0};
 }
 
-// Returns the string in a tensor of one string: its length as a varint, the masked checksum of the
-// length, and the text. The tensor's checksum covers the length as an integer of 4 bytes, the
-// checksum of the length, and the text. Returns nullopt if a checksum or the length is wrong.
+// Returns the string in a tensor of one string. The tensor consists of the length as a varint, the
+// masked checksum of the length, and the text. Its own checksum covers the length as an integer of
+// 4 bytes, the checksum of the length, and the text. Returns nullopt if a checksum or the length is
+// wrong.
 std::optional<std::string> ParseString(std::string_view bytes, uint32_t masked_crc) {
   uint64_t length = 0;
   size_t at = 0;

@@ -34,25 +34,25 @@ struct BundleEntry {
 class BundleReader {
  public:
   // Returns NotFound, with a message that names the prefix, if the index is missing; if `prefix` is
-  // a folder or one of the files of a checkpoint, the message says what to pass instead. Returns
+  // a folder or one of the checkpoint's files, the message says what to pass instead. Returns
   // DataLoss if the index is damaged, or if a data file is missing or shorter than the index
-  // requires, and Unimplemented if the checkpoint is big-endian or its index is compressed.
+  // requires. Returns Unimplemented if the checkpoint is big-endian or its index is compressed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
   // Entries by name, sorted.
   const std::map<std::string, BundleEntry>& entries() const { return entries_; }
   bool Has(const std::string& name) const { return entries_.contains(name); }
 
-  // Returns NotFound, with a message that names the tensor, if there is none; Unimplemented
-  // for strings, other unsupported element types and partitioned variables; and DataLoss for
-  // a wrong checksum.
+  // Returns NotFound, with a message that names the tensor, if there is no such tensor;
+  // Unimplemented for strings, other unsupported element types and partitioned variables; and
+  // DataLoss for a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
   // Like Read, but reads into the memory of `to`, with the help of the threads of `pool` unless
   // that is null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's.
   // After an error, the content of `to` is undefined.
   Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
-  // Returns the tensor without reading it into memory, once its checksum has been verified piece by
-  // piece. Returns the errors of Read.
+  // Verifies the tensor's checksum piece by piece, and returns the tensor without reading all of it
+  // into memory. Returns the errors of Read.
   StatusOr<StoredTensor> Store(const std::string& name) const;
   // Returns a tensor that is a single string of at most 64 MiB. Returns the errors of Read.
   StatusOr<std::string> ReadString(const std::string& name) const;

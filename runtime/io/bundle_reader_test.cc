@@ -13,7 +13,7 @@
 namespace tfjob::io {
 namespace {
 
-// Returns a tensor that several threads read, the last of them less than a full share.
+// Returns a tensor that several threads read. The last thread's share is smaller.
 Tensor Large() {
   Tensor tensor(DType::kUInt8, {(9 << 20) + 12345});
   uint32_t state = 1;
@@ -128,7 +128,7 @@ TEST_F(BundleReaderTest, StoresNoTensorThatIsDamaged) {
   EXPECT_TRUE(absl::IsNotFound(reader->Store("after").status()));
 }
 
-// The file may be cut after the index was checked.
+// A file may be truncated after the index was checked.
 TEST_F(BundleReaderTest, NamesAFileThatEndsTooSoon) {
   const auto reader = *BundleReader::Open(prefix_);
   std::filesystem::resize_file(DataFileName(prefix_, 0, 1), 5 << 20);

@@ -40,8 +40,8 @@ class BundleWriter {
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);
-  // Begins a tensor whose dense values follow in any number of pieces, which Append writes. They
-  // must be complete before the next Begin, Add or Finish. Errors as for Add.
+  // Begins a tensor whose dense values follow in any number of pieces, which Append writes. All of
+  // them must be written before the next Begin, Add or Finish. Returns the same errors as Add.
   Status Begin(const std::string& name, DType dtype, const Shape& shape);
   Status Append(std::span<const std::byte> piece);
 
@@ -59,7 +59,7 @@ class BundleWriter {
   const std::string temporary_data_;
   const std::string temporary_index_;
   std::unique_ptr<OutputFile> data_;
-  int64_t size_ = 0;                            // of the data file
+  int64_t size_ = 0;                            // the size of the data file
   std::map<std::string, std::string> entries_;  // name → serialised BundleEntryProto
   // The tensor being written: its name, its entry, the checksum so far, and the bytes to come.
   std::string name_;

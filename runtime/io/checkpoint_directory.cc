@@ -37,7 +37,7 @@ StatusOr<CheckpointState> ReadState(const std::string& folder) {
   return state;
 }
 
-// Returns the last component of a path in the state file; "" if it cannot be the name of a
+// Returns the last component of a path in the state file, or "" if it cannot be the name of a
 // checkpoint. TensorFlow writes either names or full paths.
 std::string NameOf(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -52,7 +52,7 @@ int64_t StepOf(const std::string& prefix) {
   return step;
 }
 
-// Returns whether the folder has a checkpoint of this name.
+// Returns whether the folder has a checkpoint with this name.
 bool Exists(const std::string& folder, const std::string& name) {
   std::error_code error;
   return !name.empty() && std::filesystem::exists(IndexFileName(folder + "/" + name), error);

@@ -1,6 +1,6 @@
-// Manages the folder of a model's checkpoints: lists them, finds the newest and deletes old ones.
-// Its text file "checkpoint" is TensorFlow's CheckpointState, so that tf.train.latest_checkpoint()
-// finds our checkpoints.
+// Manages the folder of a model's checkpoints: lists checkpoints, finds the newest and deletes old
+// checkpoints. Its text file "checkpoint" is TensorFlow's CheckpointState, so that
+// tf.train.latest_checkpoint() finds our checkpoints.
 //
 // The folder may come from someone else. Only the last component of each path in "checkpoint"
 // counts: all checkpoints are in the folder itself, and nothing outside it is read or deleted.
@@ -25,24 +25,25 @@ struct Checkpoint {
 // Returns "<folder>/model.ckpt-<step>".
 std::string CheckpointPrefix(const std::string& folder, int64_t step);
 
-// Returns the checkpoints that the state file lists and whose index exists, oldest first; empty if
-// there is no state file.
+// Returns the checkpoints that the state file lists and whose index exists, oldest first. Returns
+// an empty list if there is no state file.
 StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
-// Returns the checkpoint that the state file names as the newest; nullopt if there is no state
-// file. If that checkpoint does not exist, returns the newest listed one that does, or DataLoss if
-// none does.
+// Returns the checkpoint that the state file names as the newest, or nullopt if there is no state
+// file. If that checkpoint does not exist, returns the newest listed checkpoint that exists, or
+// DataLoss if none exists.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
-// the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and the checkpoints of
-// later steps (which date from before a rollback). Writes the state file before deleting anything;
-// if that fails, deletes the new checkpoint's files instead, unless it was listed before.
+// Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as the
+// newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and the checkpoints of
+// later steps (which date from before a rollback). Writes the state file before it deletes
+// anything; if that fails, deletes the new checkpoint's files instead, unless the checkpoint was
+// listed before.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
                           FileSystem& files = RealFileSystem());
 
 // Deletes the remains of interrupted writes from the folder: temporary files, and data files of
-// "model.ckpt-<step>" without an index. No other program may write a checkpoint meanwhile. Returns
-// the names of the deleted files.
+// "model.ckpt-<step>" without an index. No other program may write a checkpoint at the same time.
+// Returns the names of the deleted files.
 StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder,
                                                   FileSystem& files = RealFileSystem());
 

@@ -230,7 +230,7 @@ TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {
   EXPECT_TRUE(BundleReader::Open(CheckpointPrefix(folder_, 7)).ok());
 }
 
-// A save on a full disk leaves neither its own files nor a list without them.
+// If a save fails because the disk is full, the folder and the list stay unchanged.
 TEST_F(CheckpointTest, AFailedSaveLeavesTheFolderAsItWas) {
   Save(1);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
@@ -248,8 +248,8 @@ TEST_F(CheckpointTest, AFailedSaveLeavesTheFolderAsItWas) {
   EXPECT_EQ(faults::ReadFolder(folder_), before);
 }
 
-// The list never names a checkpoint that a power failure has left incomplete: every possible state
-// contains either the old or the new checkpoint, complete.
+// After a power failure at any time, the list names either the old or the new checkpoint, and that
+// checkpoint is complete.
 TEST_F(CheckpointTest, SurvivesALossOfPowerAtAnyTime) {
   Save(1);
   ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());

@@ -16,7 +16,7 @@ inline uint32_t Crc32c(std::span<const std::byte> data) {
 }
 uint32_t Crc32c(std::string_view data);
 // Returns the checksum of two concatenated pieces of data, given the checksums of both and the size
-// of the second. Takes the time of a few hundred instructions.
+// of the second piece. Takes the time of a few hundred instructions.
 uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 
 // A checksum stored beside its data is masked: rotated right by 15 bits, plus a constant.

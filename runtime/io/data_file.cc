@@ -14,9 +14,10 @@
 namespace tfjob::io {
 namespace {
 
-// Bytes that are read at once, so that their checksum is computed while they are in the cache.
+// The number of bytes read at once, so small that their checksum is computed while they are in the
+// cache.
 constexpr size_t kChunk = 256 << 10;
-// Bytes that a thread reads at least.
+// The size of the shares into which a read is divided among threads.
 constexpr size_t kShare = 4 << 20;
 
 }  // namespace

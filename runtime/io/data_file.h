@@ -26,7 +26,7 @@ class DataFile {
   // Fills `bytes` from the file, from byte `offset` on. Returns DataLoss if the file ends too
   // early.
   Status Read(int64_t offset, std::span<std::byte> bytes) const;
-  // Like Read, also with the threads of `pool`, unless that is null. Returns the checksum of the
+  // Like Read, but also uses the threads of `pool` unless it is null. Returns the checksum of the
   // bytes (crc32c.h).
   StatusOr<uint32_t> ReadWithChecksum(int64_t offset, std::span<std::byte> bytes,
                                       ThreadPool* pool = nullptr) const;

@@ -1,6 +1,6 @@
 // Writes TensorBoard event files: records (record.h) of Event messages in
 // `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
-// since TensorBoard never goes back to a file once it has read a newer one. Every call passes its
+// because TensorBoard never returns to a file once it has read a newer file. Every call passes its
 // data to the operating system before it returns; a call that fails leaves no part of a record in
 // the file, so it can be repeated. Not thread-safe.
 #pragma once

@@ -43,7 +43,7 @@ struct Pipe {
   void CloseWriteEnd() { close(std::exchange(ends[1], -1)); }
 };
 
-// The limits of the process.
+// The limits for the process.
 struct Limits {
   uint64_t megabytes;
   uint64_t seconds;

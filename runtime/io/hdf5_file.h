@@ -2,8 +2,8 @@
 //
 // The HDF5 library is not safe against damaged files, so a separate program, tfjob-hdf5, calls it.
 // The program runs in its own process with limits on its memory, time and output, without this
-// process's environment, and without access to any other file. This process waits for it no longer
-// than its time limit. If the program dies, the error names the file. The program must be in the
+// process's environment, and without access to any other file. This process does not wait for it
+// beyond its time limit. If the program dies, the error names the file. The program must be in the
 // same folder as this process's program; the environment variable TFJOB_HDF5 may contain another
 // path.
 #pragma once
@@ -53,8 +53,8 @@ class Hdf5File {
 // Returns whether a file begins as HDF5 files do.
 bool LooksLikeHdf5(std::string_view beginning);
 
-// Returns an HDF5 file with these datasets, and with attributes of the form
-// {"PATH": {"NAME": "text" or ["text", …]}}. `name` is the file's name in errors.
+// Returns an HDF5 file with these datasets, and with attributes of the form {"PATH": {"NAME":
+// "text" or ["text", …]}}. `name` is the file's name in error messages.
 StatusOr<MemoryFile> MakeHdf5(const std::string& name, const NamedTensors& datasets,
                               const Json& attributes);
 

@@ -71,7 +71,7 @@ TEST(Hdf5, OtherFilesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(Hdf5File::Open(Path("none.h5")).status()));
 }
 
-// Whatever the library does with a damaged file, this process survives and gets an answer.
+// Whatever the library does with a damaged file, this process continues to run and gets an answer.
 TEST(Hdf5, DamagedFilesHarmNobody) {
   const std::string bytes = Made();
   for (size_t at = 8; at < bytes.size() && at < 4000; at += 397) {
@@ -82,7 +82,7 @@ TEST(Hdf5, DamagedFilesHarmNobody) {
   }
 }
 
-// Returns the error of opening a file with a shell script in the program's place.
+// Opens a file with a shell script in place of the program, and returns the error.
 Status ErrorWith(const std::string& script) {
   const std::string program = std::getenv("TFJOB_HDF5"), replacement = Path("program.sh");
   EXPECT_TRUE(WriteFileAtomically(replacement, StrCat("#!/bin/sh\n", script, "\n")).ok());

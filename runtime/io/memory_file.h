@@ -13,7 +13,7 @@ namespace tfjob::io {
 // Movable. Owned by one thread.
 class MemoryFile : public OutputFile {
  public:
-  // `name` is used in errors.
+  // `name` is used in error messages.
   static StatusOr<MemoryFile> Create(std::string name);
   MemoryFile(MemoryFile&& other) noexcept;
   MemoryFile& operator=(MemoryFile&&) = delete;

@@ -19,8 +19,8 @@ using ReadBytesNext = absl::FunctionRef<Status(std::span<std::byte>)>;
 constexpr size_t kMostHeader = 1 << 20;
 constexpr size_t kItemsAtOnce = 16 << 10;
 
-// Data compresses to a hundredth of its size only if almost all of it is identical, as in a file
-// made to exhaust its reader's memory.
+// Data can be compressed to a hundredth of its size only if almost all of it is the same, as in a
+// file that is made to exhaust its reader's memory.
 constexpr uint64_t kFreeBytes = 256 << 20;
 constexpr uint64_t kMostExpansion = 100;
 
@@ -36,8 +36,8 @@ float FloatOfHalf(uint16_t half) {
   return half >> 15 != 0 ? -size : size;
 }
 
-// Reads elements of type From in pieces, and converts each to To. Returns false at the first one
-// that `convert` does not accept.
+// Reads elements of type From in pieces, and converts each to To. Returns false at the first
+// element that `convert` does not accept.
 template <typename From, typename To, typename Convert>
 StatusOr<bool> ReadConverted(bool swap, ReadBytesNext read, std::span<To> to, Convert convert) {
   std::vector<From> piece(std::min(to.size(), kItemsAtOnce));

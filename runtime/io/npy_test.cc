@@ -167,7 +167,7 @@ TEST(Npz, CompressedArraysAreRead) {
       std::string::npos);
 }
 
-// After its last compressed byte, a member still has output if a span has cut a match in two.
+// Even after the last compressed byte, output is left if the end of a span has cut a match in two.
 TEST(Npz, CompressedArraysOfEveryLengthAreReadInSpansOfAnySize) {
   for (size_t size = 0; size < 600; ++size) {
     const std::string content(size, '\0');

@@ -22,8 +22,8 @@ class NpzReader {
   // Returns the names of the arrays, sorted.
   std::vector<std::string> names() const;
   bool Has(const std::string& name) const;
-  // Returns NotFound, with a message that suggests or lists names, if there is no such array, and
-  // otherwise the errors of ReadNpy. Messages name the file and the array.
+  // Returns NotFound, with a message that suggests or lists names, if there is no such array. Also
+  // returns the errors of ReadNpy. Messages name the file and the array.
   StatusOr<Tensor> Read(const std::string& name) const;
 
  private:

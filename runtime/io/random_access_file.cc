@@ -10,7 +10,7 @@
 namespace tfjob::io {
 
 StatusOr<RandomAccessFile> RandomAccessFile::Open(const std::string& path) {
-  // O_NONBLOCK: opening a pipe does not wait for its writer.
+  // With O_NONBLOCK, open() does not wait for a writer if the path is a pipe.
   return Adopt(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path);
 }
 

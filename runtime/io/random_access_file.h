@@ -27,7 +27,7 @@ class RandomAccessFile {
 
   const std::string& path() const { return path_; }
   int descriptor() const { return fd_; }
-  uint64_t size() const { return size_; }  // at the time of opening
+  uint64_t size() const { return size_; }  // the size when the file was opened
 
  private:
   RandomAccessFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -218,7 +218,7 @@ StatusOr<std::string> SafetensorsHeader(const NamedTensors& tensors,
     offset += tensor.num_bytes();
   }
   std::string text = PrintJson(header);
-  text.append((8 - text.size() % 8) % 8, ' ');  // so that the values are aligned
+  text.append((8 - text.size() % 8) % 8, ' ');  // aligns the values
   const uint64_t size = text.size();
   return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + text;
 }

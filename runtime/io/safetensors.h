@@ -29,7 +29,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 struct SafetensorsEntry {
   std::string stored;  // the file's type: "F32", "BF16"
   // The type of the tensor that Read returns. F16 and BF16 become float32, which represents their
-  // values exactly. nullopt for a type that Read does not support (I8, U16, F8_E4M3, …).
+  // values exactly. It is nullopt for a type that Read does not support (I8, U16, F8_E4M3, …).
   std::optional<DType> dtype;
   Shape shape;
   uint64_t offset = 0;  // in the file
@@ -49,8 +49,8 @@ class SafetensorsReader {
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // Returns NotFound, with a message that names the tensor, if there is none, and Unimplemented for
-  // a type that is not supported.
+  // Returns NotFound, with a message that names the tensor, if there is no such tensor, and
+  // Unimplemented if its type is not supported.
   StatusOr<Tensor> Read(const std::string& name) const;
 
  private:

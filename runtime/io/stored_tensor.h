@@ -1,4 +1,4 @@
-// A tensor that stays in a file.
+// Defines a tensor whose values stay in a file.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ class StoredTensor {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Reads the bytes of the dense values from byte `offset` on. Returns InvalidArgument for bytes
-  // that the tensor does not have, and the error of a read that fails.
+  // Reads the bytes of the dense values from byte `offset` on. Returns InvalidArgument if the
+  // tensor does not have these bytes, or the error if reading fails.
   Status Read(int64_t offset, std::span<std::byte> to) const;
 
-  // Reads rows of a matrix into `rows`, one after the other. `indices` are their numbers, followed
-  // by -1 for rows that do not count and are left as they are. Returns InvalidArgument for a number
-  // of a row that the matrix does not have, or a tensor that is no matrix, and the error of a read
-  // that fails.
+  // Reads rows of a matrix into `rows`, one after the other. `indices` contains the numbers of the
+  // rows, perhaps followed by entries of -1, whose rows in `rows` stay unchanged. Returns
+  // InvalidArgument if the matrix does not have one of the rows, or if the tensor is not a matrix.
+  // Returns the error if reading fails.
   Status ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const;
 
  private:

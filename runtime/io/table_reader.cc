@@ -9,7 +9,7 @@ namespace tfjob::io {
 namespace {
 
 constexpr size_t kFooterBytes = 48;  // two block handles, padded to 40 bytes, and the magic number
-constexpr size_t kTrailerBytes = 5;  // of a block: its compression and its masked checksum
+constexpr size_t kTrailerBytes = 5;  // a block's compression and masked checksum
 constexpr size_t kMaxKeyBytes = 1 << 16;
 constexpr uint64_t kTableMagic = 0xdb4775248b80fb57;
 
@@ -28,7 +28,7 @@ T LoadFixed(std::string_view bytes) {
 }
 
 // Takes a varint (base 128, the least significant group first) from the front of `text`. Returns
-// false if there is none of at most 64 bits.
+// false if there is no varint of at most 64 bits.
 bool TakeVarint(std::string_view& text, uint64_t& value) {
   value = 0;
   for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
@@ -64,9 +64,9 @@ StatusOr<std::string_view> Block(std::string_view file, const BlockHandle& handl
 }
 
 // Reads the entries of a block. Each begins with the number of bytes that its key shares with the
-// key before it, the number of further bytes, and the size of the value; the array of restart
+// previous key, the number of further bytes, and the size of the value. The array of restart
 // points, which only searches need, follows the last entry. `budget` limits the bytes that the
-// entries may take, which prevents a small file from filling the memory.
+// entries may take, so that a small file cannot fill the memory.
 Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
   const auto damaged = [] { return DataLoss("an entry of a block is damaged"); };
   if (block.size() < sizeof(uint32_t)) return damaged();

@@ -16,7 +16,7 @@
 namespace tfjob::io {
 
 // Returns the table's keys and values, in the order of the file. Returns DataLoss, with a message
-// that says what is wrong, for a damaged file, and Unimplemented for a compressed one.
+// that says what is wrong, for a damaged file, and Unimplemented for a compressed file.
 StatusOr<std::vector<std::pair<std::string, std::string>>> ReadTable(std::string_view file);
 
 }  // namespace tfjob::io

@@ -1,4 +1,4 @@
-// Reads forged indexes, whose checksums are right and whose sizes and offsets are wrong.
+// Tests forged indexes, whose checksums are right, but whose sizes and offsets are wrong.
 #include "runtime/io/table_reader.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
   for (const auto& [offset, bytes] : forged) {
     const std::string handle = Handle(offset, bytes);
     EXPECT_TRUE(absl::IsDataLoss(ReadTable(data + Footer(handle)).status())) << offset;
-    // The same handle, this time in the index of a table whose footer is right.
+    // The same handle, but in the index of a table whose footer is right.
     const std::string index = BlockOf(Entry(0, "z", handle));
     EXPECT_TRUE(absl::IsDataLoss(
         ReadTable(data + index + Footer(Handle(data.size(), index.size() - 5))).status()))
@@ -90,7 +90,7 @@ TEST(TableReader, RefusesEntriesThatDoNotFitTheirBlock) {
   EXPECT_TRUE(absl::IsDataLoss(ReadTable(block + Footer(Handle(0, block.size() - 5))).status()));
 }
 
-// Each entry repeats a key of 60 KB with 4 bytes: 400 KB would become 6 GB.
+// Each entry repeats a key of 60 KB in only 4 bytes, so 400 KB would become 6 GB.
 TEST(TableReader, LimitsWhatASmallFileExpandsTo) {
   const std::string key(60'000, 'k');
   std::string entries = Entry(0, key, "");
@@ -186,7 +186,7 @@ TEST_F(ForgedBundleTest, EachTensorIsReadFromItsDataFile) {
   EXPECT_EQ(TextOf("b"), DataLoss("checkpoint ", prefix_, " lacks ", second).ToString());
 }
 
-// Bytes are read piece by piece; the checksum covers all pieces.
+// The tensor is read piece by piece, and the checksum covers all pieces.
 TEST_F(ForgedBundleTest, TheChecksumCoversALargeTensor) {
   std::string text(700'000, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);

@@ -20,7 +20,7 @@ inline constexpr size_t kZipEndBytes = 22;
 inline constexpr size_t kZip64EndBytes = 56;
 inline constexpr size_t kZip64LocatorBytes = 20;
 
-// The type of the extra field that contains the 64-bit values of the fields that hold the markers
+// The type of the extra field with the 64-bit values of those fields that contain the markers
 // below.
 inline constexpr uint16_t kZip64Extra = 1;
 inline constexpr uint32_t kZip64Mark = std::numeric_limits<uint32_t>::max();

@@ -107,8 +107,7 @@ StatusOr<ZipDirectory> FindZipDirectory(const RandomAccessFile& file) {
   return InvalidArgument(file.path(), ": not a ZIP archive: expected an end record, found none");
 }
 
-// Replaces the sizes and the offset that do not fit into 32 bits with the values of the extra
-// field.
+// Replaces sizes and an offset that do not fit into 32 bits with the values of the extra field.
 bool ReadZip64Extra(std::string_view extra, ZipMember& member) {
   Fields fields(extra);
   while (fields.ok() && !fields.rest().empty()) {
@@ -161,14 +160,15 @@ class StreamOfMember : public ZipStream {
   }
 
   Status Inflate(std::span<std::byte> bytes) {
-    // Negative: raw deflate data, without zlib's header.
+    // The negative value means raw deflate data, without zlib's header.
     if (!begun_ && inflateInit2(&inflate_, -MAX_WBITS) != Z_OK)
       return ResourceExhausted(file_.path(), ": not enough memory to unpack ", name_);
     begun_ = true;
     inflate_.next_out = reinterpret_cast<Bytef*>(bytes.data());
     inflate_.avail_out = static_cast<uInt>(bytes.size());
     while (inflate_.avail_out > 0) {
-      // Without input, zlib may still have output: a match that the last span cut in two.
+      // Even without input, zlib may still have output: the rest of a match that the end of the
+      // last span cut in two.
       if (inflate_.avail_in == 0 && packed_ > 0) RETURN_IF_ERROR(Refill());
       const int code = inflate(&inflate_, Z_NO_FLUSH);
       const bool ended = code == Z_STREAM_END && inflate_.avail_out > 0;
@@ -273,7 +273,7 @@ StatusOr<std::unique_ptr<ZipStream>> ZipReader::Stream(const std::string& name) 
   Fields header(text);
   if (header.U32() != kZipLocalHeader)
     return DamagedZip(file_, StrCat("member ", name, " has no header"));
-  header.Bytes(22);  // repeats what the list of members says
+  header.Bytes(22);  // repeats fields of the list of members
   const uint64_t name_size = header.U16(), extra_size = header.U16();
   const uint64_t data = member.header + kZipLocalHeaderBytes + name_size + extra_size;
   if (data > file_.size() || member.packed > file_.size() - data)

@@ -20,7 +20,7 @@ namespace tfjob::io {
 
 struct ZipMember {
   uint64_t size = 0;    // unpacked
-  uint64_t packed = 0;  // in the file; at least 1/1040 of `size`, since deflate cannot pack better
+  uint64_t packed = 0;  // size in the file; at least 1/1040 of `size`, deflate's limit
   uint64_t header = 0;  // offset of the member's own header
   uint32_t crc = 0;     // CRC-32 of the unpacked bytes
   bool deflated = false;
@@ -43,7 +43,7 @@ class ZipReader {
   // Unimplemented if it is encrypted or has several parts.
   static StatusOr<std::unique_ptr<ZipReader>> Open(const std::string& path);
 
-  // Members by name, without folders.
+  // Returns the members by name. Folders are left out.
   const std::map<std::string, ZipMember>& members() const { return members_; }
   // Returns NotFound, with a message that lists the members, if there is no member of this name.
   StatusOr<std::unique_ptr<ZipStream>> Stream(const std::string& name) const;

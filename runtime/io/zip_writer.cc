@@ -106,7 +106,7 @@ Status ZipWriter::Finish() {
   const uint64_t directory_at = size_, end_at = size_ + directory_.size();
   std::string end;
   PutNumber(end, kZip64End);
-  PutNumber(end, uint64_t{kZip64EndBytes - 12});  // the rest of the record
+  PutNumber(end, uint64_t{kZip64EndBytes - 12});  // the size of the rest of the record
   PutNumbers16(end, {kZipVersion64, kZipVersion64});
   PutNumber(end, uint64_t{0});  // part 0; the list begins in part 0
   for (uint64_t number : {members_, members_, uint64_t{directory_.size()}, directory_at})

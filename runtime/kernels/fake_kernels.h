@@ -1,4 +1,4 @@
-// Makes kernels for the fake device (device/fake_runtime.h) from kernels for CPUs.
+// Makes kernels for the fake device (device/fake_runtime.h) out of kernels for CPUs.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 namespace tfjob::kernels {
 
 // Returns a table with the same ops. Its kernels submit the kernels of `table` as operations of the
-// device, and access only device memory. If a kernel fails, those that were submitted to the same
-// stream after it do not run.
+// device, and access only device memory. If a kernel fails, the kernels that were submitted to the
+// same stream after it do not run.
 KernelTable FakeKernels(const KernelTable& table, std::shared_ptr<device::FakeRuntime> runtime);
 
 }  // namespace tfjob::kernels

@@ -1,5 +1,5 @@
-// While an object of this class exists, the vector units of the thread that created it treat
-// subnormal inputs as zero and return zero instead of subnormal results. Has no effect in builds
+// While an object of this class exists, the vector unit of the thread that created it treats
+// subnormal inputs as zero and returns zero instead of subnormal results. Has no effect in builds
 // for processors without SSE.
 //
 // Training needs this. If a weight's gradient stays 0, the optimizer's moments for that weight

@@ -1,9 +1,9 @@
 // Defines the interface between the package exec and a device. A kernel is prepared once for given
 // dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
 // many times on a stream, with the buffers of the execution plan. A run allocates no memory (except
-// inside oneDNN; see cpu/gemm.h). It fails only if the values of its inputs are impossible, and
-// reports that to the stream (Stream::Fail); its outputs are then undefined. ops.md documents the
-// ops, their operands and their attributes.
+// inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are impossible. It
+// then reports the error to the stream (Stream::Fail), and the outputs are undefined. ops.md
+// documents the ops, their operands and their attributes.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ namespace tfjob::kernels {
 // Padding between rows is never read, and its content may be overwritten. A tensor of rank 0 or 1
 // is one row.
 //
-// `memory` says where the tensor lies. Kernels for CPUs read and write all kinds of memory; those
-// of other devices only device memory, so that feeds and constants must be copied there before.
+// `memory` says where the tensor lies. Kernels for CPUs read and write all kinds of memory. Kernels
+// for other devices access only device memory, so feeds and constants must first be copied there.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -47,7 +47,7 @@ struct Operand {
   // Returns "float32[128,512]"; if rows are padded, "float32[128,512:528]".
   std::string ToString() const;
 
-  // Compares the layouts; the memory may differ.
+  // Compares the layouts, but not the kind of memory.
   bool operator==(const Operand& other) const {
     return dtype == other.dtype && shape == other.shape && row_stride == other.row_stride;
   }

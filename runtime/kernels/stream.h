@@ -19,10 +19,11 @@ namespace tfjob::kernels {
 
 class Stream {
  public:
-  // If `pool` is null, everything runs on the calling thread. The pool is not owned and must
-  // outlive the stream.
+  // Makes a stream on the CPU. If `pool` is null, everything runs on the calling thread. The pool
+  // is not owned and must outlive the stream.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
-  // A stream of a device that is not immediate. Neither is owned; both must outlive the stream.
+  // Makes a stream of a device that is not immediate. The pool, the runtime and the queue are not
+  // owned and must outlive the stream.
   Stream(ThreadPool* pool, device::DeviceRuntime& runtime, device::Stream& queue)
       : pool_(pool), runtime_(&runtime), queue_(&queue) {}
 
@@ -31,13 +32,13 @@ class Stream {
   device::DeviceRuntime* runtime() const { return runtime_; }
   device::Stream* queue() const { return queue_; }
 
-  // Copies memory that kernels can access, after all work that was submitted before.
+  // Copies between memory that kernels can access, after all work that was submitted before.
   void Copy(void* to, const void* from, size_t bytes) {
     if (runtime_ != nullptr) return runtime_->Copy(to, from, bytes, *queue_);
     std::memcpy(to, from, bytes);
   }
 
-  // Returns the largest number of threads that ParallelFor uses, including the calling one.
+  // Returns the largest number of threads that ParallelFor uses, including the calling thread.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
 
   // Calls body(begin, end) over ranges that cover [0, count), each of at least `grain`
@@ -57,8 +58,8 @@ class Stream {
   }
 
   // Reports that a kernel cannot compute its outputs because the values of its inputs are
-  // impossible, such as the index of a row that a table does not have. Keeps the first error.
-  // Called on the thread that runs the kernel.
+  // impossible, such as the index of a row that a table does not have. Keeps the first error. Call
+  // it on the thread that runs the kernel.
   void Fail(Status error) { FailAt(step_, std::move(error)); }
   // Like Fail, for a kernel that was submitted when step() was `step`, and has run since.
   void FailAt(int step, Status error) {

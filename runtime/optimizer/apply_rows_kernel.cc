@@ -44,7 +44,7 @@ class ApplyRowsKernel : public Kernel {
       r.slot_strides[i - kTable - 1] = inputs_[i].row_stride;
     }
     internal::UpdateRows(optimizer_, internal::MakeUpdate<T>(optimizer_, step, T{1}), r, stream);
-    // All rows, also those without a gradient, as in Keras.
+    // Projects all rows, even rows without a gradient, as in Keras.
     projection_.Run(r.variable, r.stride);
   }
 

@@ -1,4 +1,4 @@
-// Prepares the kernel of ApplyOptimizerRows (apply_kernel.h). Private to this package.
+// Prepares the kernel for ApplyOptimizerRows (apply_kernel.h). Private to this package.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,8 @@
 namespace tfjob::optimizer {
 namespace {
 
-// Independent sums, so that the compiler can vectorise the loop without changing the result.
+// The number of independent sums, with which the compiler can vectorise the loop without changing
+// the result.
 constexpr size_t kLanes = 8;
 
 template <typename T>

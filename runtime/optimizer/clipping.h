@@ -1,6 +1,6 @@
 // Defines how gradients are clipped before an optimizer applies them. The arithmetic is Keras 3's
 // (keras/src/optimizers/base_optimizer.py, keras/src/backend/common and ops). g is the gradient of
-// one variable, |g| its Euclidean norm, c the limit:
+// one variable, |g| is its Euclidean norm, and c is the limit:
 //
 //   value        min(max(g, -c), c), element by element
 //   norm         c g / max(|g|, c)
@@ -25,12 +25,12 @@ struct Clipping {
 };
 
 // Returns the sum of the squares of all elements. The elements are added as double, in an order
-// that depends on their number alone.
+// that depends only on their number.
 double SumOfSquares(std::span<const float> gradient);
 double SumOfSquares(std::span<const double> gradient);
 
-// For the kinds norm and global norm: returns the factor by which to multiply a gradient, if
-// `squares` is the sum of the squares of all elements that the norm covers.
+// Returns the factor by which to multiply a gradient, for the kinds norm and global norm. `squares`
+// is the sum of the squares of all elements that the norm covers.
 double ClipFactor(const Clipping& clipping, double squares);
 
 // Replaces every g with min(max(scale g, -limit), limit). NaN remains NaN.

@@ -28,7 +28,7 @@ struct Constraint {
   double min_value = 0;            // kMinMaxNorm
   double max_value = 1;            // kMaxNorm, kMinMaxNorm
   double rate = 1;                 // kMinMaxNorm
-  std::vector<int64_t> axes = {};  // of the norms; negative ones count from the last
+  std::vector<int64_t> axes = {};  // the axes of the norms; negative axes count from the end
 
   bool present() const { return kind != Kind::kNone; }
   bool has_norms() const { return present() && kind != Kind::kNonNeg; }
@@ -41,15 +41,17 @@ std::string_view Name(Constraint::Kind kind);
 // Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks an axis.
 Status Validate(const Constraint& constraint, const Shape& shape);
 
-// Returns whether the norms are over the first axis, so that no range of rows has whole norms.
+// Returns whether the norms are over the first axis, so that no range of rows contains complete
+// norms.
 bool SpansRows(const Constraint& constraint, const Shape& shape);
 
 // Convert a constraint to and from JSON, in this project's own form.
 Json ToJson(const Constraint& constraint);
 StatusOr<Constraint> ParseConstraint(const JsonField& json);
 
-// Add a constraint to the attributes of an op that updates a variable, unless it is kNone, and read
-// it back. ConstraintOf returns InvalidArgument if it does not fit a variable of this shape.
+// SetConstraint adds a constraint, unless it is kNone, to the attributes of an op that updates a
+// variable. ConstraintOf reads it back, and returns InvalidArgument if it does not fit a variable
+// of this shape.
 void SetConstraint(const Constraint& constraint, Attributes& attributes);
 StatusOr<Constraint> ConstraintOf(const Attributes& attributes, const Shape& shape);
 
@@ -81,10 +83,10 @@ class Projection {
   Constraint constraint_;
   std::vector<int64_t> dims_;     // all but the last
   std::vector<int64_t> strides_;  // in norms_, by dimension; 0 for the axes of the norms
-  std::vector<int64_t> place_;    // of the current row
+  std::vector<int64_t> place_;    // the index of the current row
   int64_t rows_ = 0, columns_ = 0;
   int64_t column_stride_ = 0;  // in norms_
-  std::vector<double> norms_;  // their squares, then the norms, then the factors of the elements
+  std::vector<double> norms_;  // the norms' squares, then the norms, then the elements' factors
 };
 
 }  // namespace tfjob::optimizer

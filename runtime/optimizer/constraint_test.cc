@@ -19,7 +19,7 @@ std::vector<float> Projected(const Constraint& constraint, const Shape& shape,
   return values;
 }
 
-// Expected values: keras.constraints of Keras 3.15, computed with float64.
+// The expected values were computed by keras.constraints of Keras 3.15, with float64.
 TEST(Constraint, ValuesAreKeras) {
   const std::vector<float> w = {3, -1, 0.5F, 4, 2, -0.25F};
   const struct {
@@ -43,7 +43,7 @@ TEST(Constraint, ValuesAreKeras) {
   }
 }
 
-// Every norm of a filter, one per output channel, against a plain loop.
+// Compares the norms of a filter, one per output channel, with those that a plain loop computes.
 TEST(Constraint, NormsMayBeOverAnyAxesAndRowsMayHavePadding) {
   const Shape shape({2, 3, 2, 4});
   for (const std::vector<int64_t>& axes :

@@ -1,5 +1,5 @@
-// Checks whether numbers are finite, that is, neither NaN nor infinite. One pass over memory,
-// divided among the pool's threads; allocates nothing.
+// Checks whether numbers are finite, that is, neither NaN nor infinite. Makes one pass over memory,
+// divided among the pool's threads, and allocates nothing.
 #pragma once
 
 #include <span>

@@ -16,9 +16,10 @@ enum class Range { kAny, kNotNegative, kBelowOne, kUpToOne, kNotPositive };
 struct HyperParameter {
   std::string_view name;  // Keras' name
   std::variant<double Optimizer::*, bool Optimizer::*, int64_t Optimizer::*> member;
-  unsigned kinds;  // a bit per Kind: 1 << kind
+  unsigned kinds;  // one bit per Kind: 1 << kind
   Range range = Range::kAny;
-  // Attributes and JSON contain it only if its value differs from the default in Optimizer.
+  // If true, attributes and JSON contain the hyper-parameter only if its value differs from the
+  // default in Optimizer.
   bool only_if_set = false;
 };
 

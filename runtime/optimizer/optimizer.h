@@ -70,8 +70,8 @@ enum class Kind {
 };
 inline constexpr int kKindCount = 10;
 
-// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop", … For any other
-// name, returns InvalidArgument with a message that suggests or lists names.
+// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop", … Returns
+// InvalidArgument for other names, with a message that suggests or lists names.
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop", …
 
@@ -98,16 +98,17 @@ struct Optimizer {
   double beta = 0;
 
   double weight_decay = 0;  // 0: none
-  // No weight decay for the variables in whose name ("dense_1/bias"), or in the last part of it
-  // ("bias", Keras' name), one of these regular expressions is found. Their syntax is RE2's.
+  // A variable has no weight decay if one of these regular expressions is found in its name
+  // ("dense_1/bias"), or in the last part of its name ("bias", which is Keras' name). Their syntax
+  // is RE2's.
   std::vector<std::string> exclude_from_weight_decay;
   bool use_ema = false;
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
   // If a gradient has only some rows of a variable, the other rows and their slots keep their
-  // values. Otherwise, their gradient is zero, as in Keras: momentum keeps moving them. Cannot be
-  // combined with use_ema or gradient_accumulation_steps.
+  // values. If false, the other rows have a gradient of zero, as in Keras: momentum keeps moving
+  // them. Cannot be combined with use_ema or gradient_accumulation_steps.
   bool lazy = false;
 
   // Returns Keras 3's defaults.
@@ -120,7 +121,7 @@ struct Optimizer {
 double NadamProduct(double beta_1, int64_t updates);
 
 // Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
-// invalid. The message gives its Keras name, its value and what is allowed.
+// invalid. The message gives its Keras name, its value and the allowed values.
 Status Validate(const Optimizer& optimizer);
 
 // Returns the optimizer as it applies to one variable: without exclude_from_weight_decay, and
@@ -144,16 +145,16 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
-// Returns the slots in the order in which Apply takes them: the slots of the kind, the average
-// (use_ema), the accumulated gradient (gradient_accumulation_steps). Their number and names depend
-// only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the options of
-// every kind.
+// Returns the slots in the order in which Apply takes them: the slots of the kind, then the average
+// (use_ema), then the accumulated gradient (gradient_accumulation_steps). Their number and names
+// depend only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the
+// options of every kind.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 5;
 
 // Returns the number of slots. Allocates nothing.
 int SlotCount(const Optimizer& optimizer);
-// Returns the index of the average of use_ema among the slots, or -1 if there is none.
+// Returns the index of use_ema's average among the slots, or -1 if there is no average.
 int AverageSlot(const Optimizer& optimizer);
 
 // Updates the variable and its slots once. Makes a single pass over memory, divided among the
@@ -169,8 +170,8 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            std::span<const double> gradient, std::span<const std::span<double>> slots,
            kernels::Stream& stream, double gradient_scale = 1);
 
-// Returns whether rows that a gradient lacks keep their values and slots, so that ApplyRows need
-// not visit them. They do if the optimizer is lazy, or if a gradient of zero changes nothing.
+// Returns whether rows without a gradient keep their values and slots, so that ApplyRows need not
+// visit them. They do if the optimizer is lazy, or if a gradient of zero changes nothing.
 bool KeepsRows(const Optimizer& optimizer);
 
 // The rows of a gradient that is zero elsewhere. The variable is a matrix, or consecutive rows of a
@@ -178,13 +179,13 @@ bool KeepsRows(const Optimizer& optimizer);
 // indices[i].
 template <typename T>
 struct GradientRows {
-  std::span<const int64_t> indices;  // ascending, distinct, of rows that the variable has
+  std::span<const int64_t> indices;  // ascending and distinct indices of the variable's rows
   std::span<const T> values;         // dense, one row per index
   int64_t first_index = 0;
   int64_t cols = 0;
 };
 
-// Like Apply, for a gradient by rows. Visits only the rows that change.
+// Like Apply, but takes a gradient by rows. Visits only the rows that change.
 void ApplyRows(const Optimizer& optimizer, int64_t step, std::span<float> variable,
                const GradientRows<float>& gradient, std::span<const std::span<float>> slots,
                kernels::Stream& stream, float gradient_scale = 1);

@@ -289,8 +289,8 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   CheckSteps<float>(Cases().back(), 40001, &pool, 1e-6);
 }
 
-// If the gradient stays 0, the moments must decay to 0. They must not stay subnormal, because that
-// would be slow.
+// If the gradient stays 0, the moments must decay to 0. They must not stay subnormal, because
+// arithmetic on subnormal numbers is slow.
 TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   for (const Case& test : Cases()) {
     State<float> state(test.optimizer, 40);
@@ -400,7 +400,7 @@ TEST(OptimizerTest, ExcludesVariablesFromWeightDecay) {
   EXPECT_EQ(ForVariable(adamw, "dense/kernel").weight_decay, 0.004);
   EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
   EXPECT_EQ(ForVariable(adamw, "norm/gamma").weight_decay, 0);
-  // As in Keras, a regular expression is searched for in "bias" and the like.
+  // As in Keras, a regular expression is searched for in the last part of the name, such as "bias".
   adamw.exclude_from_weight_decay = {"^(bias|b.ta)$"};
   EXPECT_EQ(ForVariable(adamw, "dense/bias").weight_decay, 0);
   EXPECT_EQ(ForVariable(adamw, "norm/beta").weight_decay, 0);

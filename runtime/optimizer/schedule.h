@@ -54,13 +54,13 @@ struct Schedule {
 };
 
 // Parses "exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay",
-// "cosine_decay_restarts", "piecewise_constant_decay", and "" for none. For any other name, returns
-// InvalidArgument with a message that lists the choices.
+// "cosine_decay_restarts", "piecewise_constant_decay", and "" for none. Returns InvalidArgument for
+// other names, with a message that lists the choices.
 StatusOr<Decay> ParseDecay(std::string_view name);
 std::string_view Name(Decay decay);
 
 // Returns InvalidArgument if a field is invalid. The message gives the field's name, its value and
-// what is allowed.
+// the allowed values.
 Status Validate(const Schedule& schedule);
 
 // Returns the learning rate of `step`, counted from 0. `initial` is the initial rate.

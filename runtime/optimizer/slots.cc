@@ -43,7 +43,7 @@ std::vector<Slot> SlotsOfKind(const Optimizer& o) {
   return SlotsOfRmsprop(o);
 }
 
-// Returns the size of SlotsOfKind, without allocating memory.
+// Returns the number of slots that SlotsOfKind returns, without allocating memory.
 int CountOfKind(const Optimizer& o) {
   const int momentum = o.momentum != 0 ? 1 : 0;
   switch (o.kind) {

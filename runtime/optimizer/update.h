@@ -1,5 +1,5 @@
 // Updates a range of a variable: the part of Apply that runs once per thread, row or block. Callers
-// whose elements are not contiguous use it directly (apply_kernel.cc).
+// whose elements are not contiguous use Update directly (apply_kernel.cc).
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ struct Coefficients {
 // Updates any range of a variable.
 template <typename T>
 struct Update {
-  // The arithmetic of the kind alone. `gradient` must not overlap the variable or the slots.
+  // The arithmetic of the kind, without the options. `gradient` must not overlap the variable or
+  // the slots.
   using Loop = void (*)(const Coefficients<T>&, int64_t count, T* variable, const T* gradient,
                         T* const* slots);
   Loop loop = nullptr;
@@ -44,7 +45,7 @@ struct Update {
   bool overwrite = false;  // w = average
 
   int accumulator = -1;    // index of the slot; -1: there is none
-  T arriving = 1;          // factor of a gradient that is added to the accumulator
+  T arriving = 1;          // the factor by which a gradient is added to the accumulator
   bool only_adds = false;  // this step only adds to the accumulator, not to the variable
 
   // `slots` are the slots of optimizer::Slots, in the same range.

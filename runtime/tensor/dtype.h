@@ -19,7 +19,7 @@ enum class DType : uint8_t {
 };
 
 size_t SizeOf(DType dtype);
-std::string_view Name(DType dtype);  // "float32", as NumPy and Keras name them
+std::string_view Name(DType dtype);  // NumPy's and Keras' name: "float32"
 std::optional<DType> ParseDType(std::string_view name);
 std::optional<DType> DTypeFromTensorFlow(int number);
 

@@ -25,8 +25,8 @@ class Shape {
   // The product must fit into 63 bits: for a shape that comes from a peer or a file, call
   // CheckedElements first.
   int64_t num_elements() const;
-  // Returns the number of elements; nullopt if a dimension is negative or the number does not fit
-  // into 63 bits.
+  // Returns the number of elements, or nullopt if a dimension is negative or the number does not
+  // fit into 63 bits.
   std::optional<int64_t> CheckedElements() const;
 
   // Returns "[128,784]"; "[]" for a scalar.

@@ -1,4 +1,4 @@
-// Implements a dense, row-major array in host memory. Copying a Tensor shares its buffer; Clone
+// Implements a dense, row-major array in host memory. A copy of a Tensor shares its buffer; Clone
 // copies the bytes. Not synchronised.
 #pragma once
 
@@ -21,7 +21,7 @@ class Buffer {
     kUndefined,  // for a caller that writes every byte before it reads one
   };
   explicit Buffer(size_t bytes, Contents contents = Contents::kZero);
-  // Uses other memory of the host, which must have the same alignment.
+  // Uses host memory that the caller provides, which must have the same alignment.
   Buffer(std::shared_ptr<void> memory, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -32,7 +32,7 @@ class Buffer {
   size_t size() const { return size_; }
 
  private:
-  void* const memory_;  // as allocated; null if `other_` holds it
+  void* const memory_;  // as allocated; null if `other_` owns the memory
   const std::shared_ptr<void> other_;
   std::byte* const data_;
   const size_t size_;

@@ -11,8 +11,8 @@
 namespace tfjob::variables {
 namespace {
 
-// Copying a piece of this size into new memory takes about a millisecond. A writer may wait that
-// long for another thread's piece.
+// A copy of this many bytes into new memory takes about a millisecond. A writer may wait that long
+// for another thread's piece.
 constexpr size_t kPiece = 2 << 20;
 
 // Asks the kernel to map all pages of new memory at once; one page fault per page would take a

@@ -1,6 +1,6 @@
 // Copies the value of a variable while a program continues to use the variable. The copy contains
 // the value that the variable had when the copy began, because the variable is not overwritten
-// before the copy is finished: every writer calls Variable::BeforeWrite, which finishes it.
+// before the copy is finished: every writer calls Variable::BeforeWrite, which finishes the copy.
 //
 // The value is copied in pieces. Several threads may copy different pieces at the same time, so a
 // writer never waits longer than another thread needs to copy one piece.

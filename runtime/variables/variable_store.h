@@ -1,7 +1,7 @@
 // Holds all variables of a task. Maps a variable's name to its memory, type, kind and version, and
 // keeps the order of creation.
 //
-// The store owns the memory, which comes from a device, never moves and lives as long as the store.
+// The store owns the memory, which comes from a device, never moves, and is freed with the store.
 // Programs hold pointers into it. A variable may have padding between its rows (row_stride).
 // Messages and checkpoints contain only dense values, without padding. CopyOut and CopyIn convert
 // between the two forms, and copy from and to the device.
@@ -50,7 +50,7 @@ class Variable {
   const Shape& shape() const { return shape_; }
   Kind kind() const { return kind_; }
 
-  // Returns the number of elements from the start of a row to the start of the next one. All
+  // Returns the number of elements from the start of one row to the start of the next. All
   // dimensions except the last are flattened into rows. Without padding, the stride is the size of
   // the last dimension. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
@@ -64,15 +64,15 @@ class Variable {
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
 
   // Copy the whole value to or from dense row-major bytes. Return InvalidArgument if the sizes
-  // differ. The message names the variable.
+  // differ; the message names the variable.
   Status CopyOut(std::span<std::byte> dense) const;
   Status CopyIn(std::span<const std::byte> dense);
   // Copy only part.size() bytes of the dense value, beginning at the byte `offset`. Used for values
   // that are transferred in chunks. Return InvalidArgument if the part extends beyond the value.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
-  // Copy the value to a new tensor, or from one. FromTensor returns InvalidArgument if the tensor's
-  // dtype or shape differs from the variable's.
+  // Copy the value to a new tensor, or from a tensor. FromTensor returns InvalidArgument if the
+  // tensor's dtype or shape differs from the variable's.
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
@@ -83,10 +83,10 @@ class Variable {
   Tensor Memory();
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
-  // at once. Whoever wants the copy calls Finish, on any thread; until then, the content of `to` is
-  // undefined. Later writes to the variable do not change the copy: they wait until it is finished,
-  // and help to do so. A variable has at most one copy in progress; this finishes an earlier one.
-  // If the device is not immediate, the copy is finished when this returns.
+  // at once. The content of `to` is undefined until Finish is called, which any thread may do.
+  // Later writes to the variable do not change the copy: they wait until it is finished, and help
+  // to finish it. A variable has at most one copy in progress: BeginCopy finishes an earlier copy.
+  // If the device is not immediate, the copy is finished when BeginCopy returns.
   std::shared_ptr<ValueCopy> BeginCopy(Tensor to);
   // Finishes the copy in progress, if there is one. CopyIn and FromTensor call this.
   void BeforeWrite();
@@ -113,7 +113,7 @@ class Variable {
   int64_t row_stride_;
   std::shared_ptr<device::DeviceRuntime> runtime_;
   device::Memory memory_;            // with the padding
-  std::shared_ptr<ValueCopy> copy_;  // since the last write; null: none
+  std::shared_ptr<ValueCopy> copy_;  // the copy begun since the last write; null: none
   std::atomic<int64_t> version_{0};
 };
 
@@ -123,7 +123,8 @@ int64_t DenseRowStride(DType dtype, const Shape& shape);
 
 class VariableStore {
  public:
-  // The variables get their memory from `runtime`: that of the device on which programs use them.
+  // The variables get their memory from `runtime`, the runtime of the device on which programs use
+  // the variables.
   explicit VariableStore(RowStrideFunction row_stride = DenseRowStride,
                          std::shared_ptr<device::DeviceRuntime> runtime = device::CpuRuntime())
       : row_stride_(row_stride), runtime_(std::move(runtime)) {}

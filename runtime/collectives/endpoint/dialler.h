@@ -1,5 +1,5 @@
-// Opens the data connections of a task's generations: those to the members of higher rank.
-// Private to this package.
+// Opens the data connections that a task dials for its generations: those to members of higher
+// rank. Private to this package.
 #pragma once
 
 #include <chrono>
@@ -32,11 +32,11 @@ class Dialler {
   };
   struct Attempt {
     bool running = false;
-    std::chrono::steady_clock::time_point next;  // when it may be repeated
+    std::chrono::steady_clock::time_point next;  // when the next attempt may begin
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Returns a member to dial that no other thread is dialling; nullopt if there is none now.
+  // Returns a member to dial that no other thread is dialling, or nullopt if there is none now.
   std::optional<Target> NextTarget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex);
   StatusOr<rpc::DataConnection> Open(const Target& target) const;
   void Finish(const Target& target, StatusOr<rpc::DataConnection> dialled)
@@ -45,7 +45,7 @@ class Dialler {
   const std::shared_ptr<Endpoint::State> state_;
   CondVar wake_;
   bool stopping_ ABSL_GUARDED_BY(state_->mutex) = false;
-  DataChannel channel_ ABSL_GUARDED_BY(state_->mutex);              // of the attempts
+  DataChannel channel_ ABSL_GUARDED_BY(state_->mutex);              // the channel of the attempts
   std::map<int, Attempt> attempts_ ABSL_GUARDED_BY(state_->mutex);  // by rank
   std::vector<Thread> threads_;
 };

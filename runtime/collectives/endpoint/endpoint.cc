@@ -51,7 +51,7 @@ class LeaderSession : public rpc::ConnectionHandler {
     state_.Pump();
     return OkStatus();
   }
-  // Returns whether the member was lost, as opposed to having left or having a new connection.
+  // Returns whether the member was lost, and has not just left or opened a new connection.
   bool Close(const Status& why) {
     MutexLock lock(state_.mutex);
     state_.sessions.erase(session_);
@@ -108,7 +108,7 @@ Status Endpoint::Admit(const rpc::Identity& peer, const std::string& channel) {
 
 void Endpoint::Accept(rpc::DataConnection connection) {
   const std::optional<DataChannel> generation = ParseDataChannel(connection.channel);
-  if (!generation) return;  // cannot happen: Admit has accepted it
+  if (!generation) return;  // cannot happen, because Admit has accepted the channel
   MutexLock lock(state_->mutex);
   state_->intake.Accept({rpc::TaskName(connection.peer), connection.peer.incarnation}, *generation,
                         std::move(connection.socket));

@@ -39,24 +39,24 @@ struct GroupTask {
 
 // Makes the communicator of a generation. `sockets` has one entry per rank: a connected,
 // non-blocking socket to that rank, on which nothing has been sent or read since the hello. The
-// entry of `rank` itself is empty. While a factory waits for other ranks, it calls `interrupt`,
+// entry for `rank` itself is empty. While a factory waits for other ranks, it calls `interrupt`,
 // which returns an error once the generation has ended or this task was asked to stop.
 using CommunicatorFactory = std::function<StatusOr<std::unique_ptr<Communicator>>(
     int rank, std::vector<wire::UniqueFd> sockets, const Interrupt& interrupt)>;
 
 struct EndpointOptions {
-  rpc::Identity identity;        // of this task
+  rpc::Identity identity;        // this task's identity
   std::vector<GroupTask> tasks;  // all tasks that train; the first one leads
   rpc::Credentials credentials;
   CommunicatorFactory make_communicator;
-  // A peer that is silent for suspect_after is named; after the lease, it is lost.
+  // A peer that is silent for suspect_after is named in an event; after the lease, it is lost.
   rpc::LivenessRules liveness;
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
   // and the message names the task that the others waited for. 0: no limit. Applies only to
   // operations that begin after Group::StateIsShared.
   Duration exchange_timeout{0};
-  // Allows the group to continue without members that were lost or that depart (leader.h).
-  // Otherwise, it waits for their replacements. Only the leader's value counts.
+  // Allows the group to continue without members that were lost or that depart (leader.h). If
+  // false, the group waits for their replacements. Only the leader's value counts.
   bool shrinks = false;
 };
 
@@ -65,9 +65,9 @@ struct GroupOptions {
   // Called several times per second during waits, on any thread. Once it returns true, waits end
   // with Cancelled.
   std::function<bool()> stop_requested;
-  // Returns at once, on any thread, whether this process was asked to end. Once it returns true, an
-  // operation that waits for a rank for stop_patience more ends with Unavailable, on this task and
-  // on all others, which then join again.
+  // Called on any thread, and must return at once. Returns whether this process was asked to end.
+  // Once it returns true, an operation that waits for another rank ends with Unavailable after
+  // stop_patience, on this task and on all others. The others then join again.
   std::function<bool()> asked_to_end;
   Duration stop_patience{5s};
 };

@@ -7,7 +7,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// A wait that continues is reported again after this time.
+// How often a wait that continues is reported.
 constexpr Duration kRepeatReport{2s};
 // How long a task whose operation has failed waits for the leader's reason.
 constexpr Duration kReasonPatience{1s};
@@ -201,7 +201,7 @@ void Endpoint::State::Tick() {
 }
 
 void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
-  // The culprit must be known before the exchange is ended.
+  // Waits must be reported early enough that the culprit is known when the exchange is ended.
   const Duration limit =
       options.exchange_timeout > Duration(0)
           ? std::min(options.liveness.suspect_after, options.exchange_timeout / 2)
@@ -266,7 +266,7 @@ Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& me
   const Status named(code, NameRanks(std::string(Message(why)), members));
   const auto deadline = SteadyNow() + kReasonPatience;
   MutexLock lock(mutex);
-  // A socket that is closed may belong to a member that has left because of another one, so the
+  // A closed socket may belong to a member that has left because another member was lost, so the
   // leader's reason counts.
   member.ReportFailure(generation, named);
   Pump();

@@ -1,5 +1,5 @@
-// Defines what an endpoint and its group share: the state machines, the connections that carry
-// their messages, and the sockets and the communicator of the generation. Private to this package.
+// Defines the state that an endpoint and its group share: the state machines, the connections that
+// carry their messages, and the generation's sockets and communicator. Private to this package.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ namespace tfjob::collectives {
 // The messages on a stream of the service "group".
 enum GroupFrame : uint16_t { kToLeader = 1, kToMember = 2 };
 
-// Returns the text of a message, or DataLoss if the frame is too long for one.
+// Returns the text of a message, or DataLoss if the frame is too long for a message.
 StatusOr<std::string> TextOf(rpc::IncomingFrame& frame);
 
 struct Endpoint::State {
@@ -30,7 +30,7 @@ struct Endpoint::State {
   ~State();
 
   const EndpointOptions options;
-  const int task;            // of this process, in options.tasks
+  const int task;            // this process's index in options.tasks
   const std::string leader;  // "chief 0 (10.0.0.1:2222)"
   static constexpr SessionId kOwnSession = 1;
 
@@ -62,34 +62,37 @@ struct Endpoint::State {
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
-  DataChannel channel ABSL_GUARDED_BY(mutex);                         // of the member's generation
-  std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);         // by rank; taken when it goes
-  std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);  // null until it goes
-  Status why_left ABSL_GUARDED_BY(mutex);   // of the latest generation that has ended here
+  // The generation's channel, its sockets by rank (moved out when it begins) and its communicator
+  // (null until it begins).
+  DataChannel channel ABSL_GUARDED_BY(mutex);
+  std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
+  Status why_left ABSL_GUARDED_BY(mutex);   // why the latest generation ended here
   int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
-  // The watcher has reported a wait, at this time.
+  // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
-  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last said
+  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last reported
   // The operation in which the communicator waits, and since when. 0: it does not wait.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
   bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
-  // Of GroupOptions; null: there is no group.
+  // From GroupOptions; null if there is no group.
   std::function<bool()> asked_to_end ABSL_GUARDED_BY(mutex);
   Duration stop_patience ABSL_GUARDED_BY(mutex){0};
   // The time at which the watcher noticed that this process was asked to end.
   std::optional<Duration> asked_at ABSL_GUARDED_BY(mutex);
 
-  // Passes the outputs of the state machines to each other until there are none left, and carries
-  // them out. Called after every event.
+  // Carries out the outputs of the state machines, including the messages that they send each
+  // other, until there are none left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Passes an event to the sink of the group. Must be called without the lock.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
            const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
-  // Sets the sink; null: there is no group.
+  // Sets the sink; null if there is no group.
   void SetSink(state::PeerEventSink sink) ABSL_LOCKS_EXCLUDED(sink_mutex);
-  // The communicator of the generation has failed. Ends the generation. Returns the error that its
-  // user gets: `why` with the names of the ranks or, if that is Unavailable, the leader's reason.
+  // Ends the generation, whose communicator has failed with `why`. Returns the error for the
+  // communicator's user: `why` with the names of the ranks or, if `why` is Unavailable, the
+  // leader's reason.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
   // Returns the on_change function for the watch of a peer. `suspected` is guarded by `mutex`.

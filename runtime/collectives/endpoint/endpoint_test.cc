@@ -92,7 +92,7 @@ TEST_F(EndpointTest, TheEndReachesThoseWhoAreThereAndThoseWhoComeLater) {
   Start(2);
   EXPECT_EQ(At(2).Join(), state::RunFailure("the loss is NaN"));
   end.join();
-  EXPECT_LT(SteadyNow() - began, 5s);  // it did not wait for longer than it had to
+  EXPECT_LT(SteadyNow() - began, 5s);  // Fail did not wait for longer than necessary
   EXPECT_EQ(At(1).group().Finish().code(), StatusCode::kFailedPrecondition);
 }
 
@@ -171,7 +171,7 @@ class UnfinishedCommunicatorTest : public EndpointTest {
   std::latch making_{3}, made_{3};
 };
 
-// Worker 1 is asked to end. The others leave the generation, and wait for its replacement.
+// Worker 1 is asked to end. The other tasks leave the generation, and wait for its replacement.
 TEST_F(UnfinishedCommunicatorTest, AStopEndsTheMakingOfCommunicatorsOnAllTasks) {
   std::thread stopper([&] {
     making_.wait();
@@ -299,7 +299,7 @@ TEST_F(SocketGroupTest, ATaskThatMustEndWaitsForAMomentAndEndsNoOther) {
 TEST_F(SocketGroupTest, SumsAfterTheLeaderIsReplaced) {
   JoinAll();
   running_[0].reset();
-  for (const Status& result : All(Sum)) {  // that of the lost leader is OK
+  for (const Status& result : All(Sum)) {  // the lost leader's result stays OK
     EXPECT_TRUE(result.ok() || absl::IsUnavailable(result)) << result;
   }
   Start(0);
@@ -361,7 +361,7 @@ class StuckSocketTest : public SocketGroupTest {
   }
 };
 
-// Every rank of a large AllReduce waits for others that wait themselves.
+// In a large AllReduce, every rank waits for other ranks, which are waiting too.
 TEST_F(StuckSocketTest, NamesTheRankThatHasNotBegunALargeExchange) {
   JoinAll();
   ExpectSum();

@@ -20,8 +20,8 @@ class LeaderLink : public rpc::ConnectionHandler {
 
  private:
   void Loop();
-  // Returns whether the leader's process is an old one, which was replaced while it was paused or
-  // cut off.
+  // Returns whether the leader's process is an old process, which was replaced while it was paused
+  // or cut off.
   bool WasReplaced(const rpc::Identity& leader);
   void RunOnce(rpc::Transport& transport, int64_t incarnation);
   // Records that there is no stream. Returns false if the thread must end.
@@ -29,7 +29,7 @@ class LeaderLink : public rpc::ConnectionHandler {
 
   const std::shared_ptr<Endpoint::State> state_;
   const std::unique_ptr<rpc::Connector> connector_;
-  const std::string name_;  // of the leader: "chief 0"
+  const std::string name_;  // the leader's name: "chief 0"
   bool stopping_ ABSL_GUARDED_BY(state_->mutex) = false;
   Thread thread_;
 };

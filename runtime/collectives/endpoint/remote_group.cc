@@ -58,23 +58,24 @@ class RemoteGroup : public Group {
   };
   // Waits until a generation begins. Returns Unavailable if it has already ended.
   StatusOr<Begun> AwaitGeneration() ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Makes the communicator and hands it over. Returns Unavailable if the generation has ended.
+  // Makes the generation's communicator, and returns the generation with it. Returns Unavailable if
+  // the generation has ended.
   StatusOr<Generation> Begin(Begun begun) ABSL_LOCKS_EXCLUDED(state_->mutex);
   bool Goes(int64_t generation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
     return state_->member.phase() == GroupMember::Phase::kGoing &&
            state_->channel.generation == generation;
   }
-  // Returns the reason why connecting the ranks of this generation is no longer useful; OK if it
-  // is.
+  // Returns OK if it is still useful to connect the ranks of this generation; otherwise, the reason
+  // why it is not.
   Status WhyNotBegin(int64_t generation) ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Tells the leader that this task ends. Returns Cancelled.
   Status DepartInWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
   void AskToJoin(const Joining& joining) ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Hands the communicator of a generation over, unless the generation has ended.
+  // Passes the communicator on to the caller, unless the generation has ended.
   std::unique_ptr<Communicator> Adopt(const Generation& generation,
                                       std::unique_ptr<Communicator> made)
       ABSL_LOCKS_EXCLUDED(state_->mutex);
-  // Ends the job, on the leader.
+  // Ends the job. Called on the leader.
   Status End(const Status& failure) ABSL_LOCKS_EXCLUDED(state_->mutex);
   void ReportWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
 
@@ -195,7 +196,7 @@ void RemoteGroup::StateIsShared() {
   state_->state_is_shared = state_->communicator != nullptr;
 }
 
-// Waits for the leader's receipt, because the others would wait for a task that is gone without an
+// Waits for the leader's receipt, because the others would wait for a task that ends without an
 // announcement.
 Status RemoteGroup::Leave() {
   const auto deadline = SteadyNow() + kFarewell;
@@ -210,7 +211,7 @@ Status RemoteGroup::Leave() {
   return OkStatus();
 }
 
-// The end of the session tells the leader the same.
+// Returns OK even if the leader does not answer, because the end of the session tells it the same.
 Status RemoteGroup::Depart() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
@@ -275,7 +276,8 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
     }
     peer.health = health(connection, suspected);
     if (connection != nullptr) peer.silence = connection->Silence();
-    // Members have no stream to each other, only sockets, while they are in a generation.
+    // Members have no streams to each other: they have only sockets, and only while they are in a
+    // generation.
     const bool others = !state_->leads() && i != 0;
     if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
     if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;

@@ -160,7 +160,7 @@ class TestTask {
   Generation& generation() { return generation_; }
   void Stop() { stop_ = true; }
 
-  // `shares`: the task then has the state of the generation.
+  // If `shares`, the task then reports that it has the generation's state (StateIsShared).
   Status Join(int64_t step = -1, const std::string& agreement = "model: a\n", bool shares = true) {
     StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
     if (!generation.ok()) return generation.status();
@@ -215,7 +215,7 @@ class EndpointTest : public testing::Test {
   }
   TestTask& At(size_t i) { return *running_[i]; }
 
-  // Runs the function for each task that runs, in parallel. Returns its results.
+  // Runs the function in parallel, once for each task that is running. Returns the results.
   template <typename Function>
   std::vector<Status> All(Function function) {
     std::vector<Status> results(running_.size());

@@ -13,12 +13,12 @@ namespace tfjob::collectives {
 
 class WatchedCommunicator : public Communicator {
  public:
-  // Called with the error of an operation, on its thread. Returns the error that the operation
-  // returns.
+  // Called when an operation fails, on the operation's thread, with its error. The operation then
+  // returns the result of this function instead.
   using OnFailure = std::function<Status(const Status&)>;
 
   // `on_drop` is called in the destructor. It must release all other references to `inner`, which
-  // is then destroyed without an error: only ranks that still need this one notice.
+  // is then destroyed without an error: only ranks that still need this rank notice.
   WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure,
                       std::function<void()> on_drop)
       : inner_(std::move(inner)),

@@ -10,29 +10,28 @@
 
 namespace tfjob::collectives {
 
-// Describes what an operation of a rank is waiting for.
+// Describes which rank an operation is waiting for.
 struct RankWait {
   int64_t operation = 0;
-  std::string name;  // of the operation
+  std::string name;  // the operation's name
   int on = -1;       // a rank
   Duration waited{0};
 };
 
 struct Culprit {
   int rank = -1;
-  // The operation that the waiting ranks are in; the earliest one if they are in different
-  // operations.
+  // The operation that the waiting ranks are in; if they are in different operations, the earliest.
   int64_t operation = 0;
   std::string name;
   Duration waited{0};        // the longest wait
   std::vector<int> waiters;  // the ranks that wait for the culprit, directly or indirectly
 };
 
-// `waits` has one entry per rank; nullopt: the rank does not wait, or has only just begun to.
-// Follows each wait to a rank that does not wait. If ranks wait for each other in a cycle, the
-// culprit is the one with the earliest operation, because the others are ahead of it. Returns the
-// rank that most others wait for (if several are equal, the one with the lowest number), or nullopt
-// if no rank waits.
+// `waits` has one entry per rank, which is nullopt if the rank does not wait, or has only just
+// begun to wait. Follows each wait to a rank that does not wait. If ranks wait for each other in a
+// cycle, the culprit is the rank with the earliest operation, because the others are ahead of it.
+// Returns the rank that most others wait for (of several, the lowest rank), or nullopt if no rank
+// waits.
 std::optional<Culprit> FindCulprit(const std::vector<std::optional<RankWait>>& waits);
 
 }  // namespace tfjob::collectives

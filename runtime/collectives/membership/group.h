@@ -30,19 +30,19 @@ struct Member {
 };
 
 // The tasks that train together, by rank: the leader first, then the others in the order of
-// TF_CONFIG. A group may continue without tasks that it has lost, so the number of members may
-// differ from that of the last generation.
+// TF_CONFIG. A group may continue without tasks that it has lost, so it may have more or fewer
+// members than the last generation.
 struct Generation {
   int64_t number = 0;  // increases with every generation of a job's attempt
   std::vector<Member> members;
-  int rank = 0;  // of this task
+  int rank = 0;  // this task's rank
   std::unique_ptr<Communicator> communicator;
   // The lowest rank among those with the newest state. If its step is -1, no task has a state. All
   // tasks with a different state (HasStateOf) take over the state of this rank.
   int source = 0;
 };
 
-// Returns whether two members of a generation have brought the same state, bit for bit.
+// Returns whether two members of a generation have brought states that are equal bit for bit.
 inline bool HasStateOf(const Member& member, const Member& other) {
   return member.step == other.step &&
          (member.step < 0 || member.state_generation == other.state_generation);
@@ -50,27 +50,27 @@ inline bool HasStateOf(const Member& member, const Member& other) {
 
 // Describes a task that joins a generation.
 struct Joining {
-  int64_t step = -1;  // of the state that it holds; -1: none
+  int64_t step = -1;  // the step of the task's state; -1: none
   // The number of the latest generation in which this task had the same state as all others: it was
-  // the source, took the state over, or had it already. A state of a later generation is newer,
-  // whatever its step: two generations with different members may round differently when they
-  // compute the same step.
+  // the source, took over the source's state, or already had it. A state from a later generation is
+  // newer, whatever its step: two generations with different members may round differently when
+  // they compute the same step.
   int64_t state_generation = 0;
   // Describes what must be equal in all tasks: the model, the optimizer, the buckets. One line per
-  // item, "NAME: VALUE", so that an error can name the first that differs.
+  // item, "NAME: VALUE", so that an error can name the first item that differs.
   std::string agreement;
 };
 
 // Owned by one thread, except that any thread may call Peers.
 //
-// A task ends its part in the group with one of three calls. Leave: it has taken its last step.
-// Depart: its process ends before that, and a replacement will continue. Fail: the run has failed
-// for all. Each of them may also follow a Join that has returned an error.
+// A task ends its part in the group with one of three calls: Leave if it has taken its last step;
+// Depart if its process ends before that, and a replacement will continue; Fail if the run has
+// failed for all. Each of these calls may also follow a Join that has returned an error.
 class Group {
  public:
   virtual ~Group() = default;
-  // Waits until a generation forms, and returns it. If the caller still has the last generation's
-  // communicator, it is aborted. Reports PeerEvents during the wait: every 10 s, which tasks are
+  // Waits until a generation forms, and returns it. Aborts the last generation's communicator, if
+  // the caller still has it. During the wait, a PeerEvent every 10 s names the tasks that are
   // missing. Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
   //   FailedPrecondition  if this task does not fit the group; the message names both sides;
@@ -87,14 +87,14 @@ class Group {
   // Announces that this task takes no further steps. The others do not wait for it.
   virtual Status Leave() = 0;
   // Announces that this process ends although the run continues. The group waits for its
-  // replacement, or continues without it until the replacement joins. The communicator, if there is
-  // still one, is aborted.
+  // replacement, or continues without it until the replacement joins. Aborts the communicator, if
+  // the caller still has it.
   virtual Status Depart() = 0;
-  // On the leader only: ends the job for all others, including tasks that start later.
+  // Ends the job for all other tasks, including those that start later. Call on the leader only.
   virtual Status Finish() = 0;
   // Ends the job with this error (state::RunFailure) for all tasks, including those that start
   // later. On tasks other than the leader, asks the leader to end the job. Returns Unavailable if
-  // the leader did not answer.
+  // the leader does not answer.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };

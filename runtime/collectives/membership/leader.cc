@@ -27,7 +27,7 @@ std::string Enumerate(std::vector<std::string> texts) {
   return all;
 }
 
-// Returns whether the state that a task has brought is newer than that of another.
+// Returns whether the state that `member` has brought is newer than the state of `other`.
 bool IsNewer(const Member& member, const Member& other) {
   if (member.step < 0 || other.step < 0) return member.step > other.step;
   return std::tie(member.state_generation, member.step) >
@@ -186,7 +186,7 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   const auto found = std::ranges::find_if(
       seats_, [&](const Seat& seat) { return seat.member.task == process.task; });
   if (found == seats_.end()) return;
-  // A member that knew of a newer leader would not have connected to this one.
+  // A member that knew of a newer leader would not have connected to this leader.
   if (found == seats_.begin() && process.incarnation == found->member.incarnation) return;
   if (!process.replaced) {
     found->rivals.insert(process.incarnation);
@@ -195,7 +195,7 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
   }
   NoteReplaced(*found, process.incarnation);
   if (found->session == 0 || found->member.incarnation != process.incarnation) return;
-  // The members know more than this leader, which had admitted the process.
+  // The members know more than this leader, which has admitted the replaced process.
   output_.closed.push_back(found->session);
   Lose(now, *found, "another process had replaced this one");
   found->member.incarnation = 0;
@@ -361,8 +361,8 @@ void Leader::Tick(Duration now) {
   Proceed(now);
 }
 
-// The members of the last generation were connected to each other, so a task that is new among them
-// is the likely reason, unless it has all of its connections.
+// The members of the last generation were connected to each other, so the likely reason is a task
+// that was not one of them, unless it has all of its connections.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];
@@ -397,7 +397,7 @@ bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (&seat == &seats_[0]) return true;
   if (seat.left) return false;
   if (!may_shrink) return true;
-  // Another process of a task that was lost takes part once it has joined.
+  // If the task was lost, another process of the task takes part once it has joined.
   if (!seat.survives) return false;
   return seat.session != 0 || now - seat.lost < rules_.lost_patience;
 }

@@ -3,11 +3,11 @@
 // each other, and withdraws it when a member is lost. A task that was withdrawn from a generation
 // must join again, so no task is in two generations.
 //
-// The first generation of a leader's process has all tasks that have not left. If the rules allow
-// the group to shrink, it later continues with the tasks that are left, provided that they are at
+// The first generation of a leader's process contains all tasks that have not left. If the rules
+// allow the group to shrink, it later continues with the remaining tasks, provided that they are at
 // least half of the last generation; the leader is always one of them. Members that have announced
-// that they end are not counted. A task that comes back waits until the others join again. If they
-// cannot connect to it, they continue without it, and try again after a pause.
+// their end are not counted. A task that returns waits until the others join again. If they cannot
+// connect to it, they continue without it, and try again after a pause.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
@@ -27,23 +27,25 @@
 namespace tfjob::collectives {
 
 struct LeaderRules {
-  // A generation whose members have not connected to each other by then is withdrawn, so that they
-  // try again: one of them may rely on a socket that its peer has lost.
+  // A generation whose members have not connected to each other within this time is withdrawn, so
+  // that they try again: one of them may rely on a socket that its peer has lost.
   Duration connect_patience{20s};
-  // Members repeat their reports of a wait, so an older report no longer counts.
+  // A report of a wait counts only for this long, because members repeat their reports while they
+  // wait.
   Duration report_lasts{6s};
-  // Allows the group to continue without members that were lost, or whose process ends. Otherwise,
-  // it waits for their replacements.
+  // Allows the group to continue without members that were lost, or whose process ends. If false,
+  // the group waits for their replacements.
   bool shrinks = false;
-  // How long a group that shrinks waits for a member whose session was lost to connect again.
+  // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
-  // How long a group that shrinks does without a task that came back, but to which the others could
-  // not connect. Doubled after each further attempt, up to the longest pause.
+  // How long a group that shrinks does without a returning task that the others could not connect
+  // to. Doubled after each further attempt, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
 
-// A stream of a member to the leader. The caller chooses the numbers, which it never reuses.
+// Identifies a stream from a member to the leader. The caller chooses the numbers, and never reuses
+// one.
 using SessionId = uint64_t;
 
 struct LeaderOutput {
@@ -60,27 +62,29 @@ class Leader {
   // its task has taken its place. Returns Unavailable if another process of its task has a session
   // and no generation has begun: a new leader does not know which of them has replaced the other.
   Status Admit(int task, int64_t incarnation) const;
-  // A task has opened a session, which replaces its earlier one. Returns the errors of Admit.
+  // Records that a task has opened a session, which replaces its earlier session. Returns the
+  // errors of Admit.
   Status Connect(Duration now, int task, int64_t incarnation, SessionId session);
-  // Events of sessions that were replaced or closed have no effect.
+  // Records that a session has ended. This and OnMessage have no effect for sessions that were
+  // replaced or closed.
   void Disconnect(Duration now, SessionId session, const std::string& why);
   void OnMessage(Duration now, SessionId session, const ToLeader& message);
   // Call several times per second.
   void Tick(Duration now);
-  // Ends the job: for all who are connected, and for all who connect later. `failure` is OK or
-  // state::RunFailure.
+  // Ends the job for all tasks that are connected, and for all that connect later. `failure` is OK
+  // or state::RunFailure.
   void Finish(const Status& failure);
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether every task that must learn of the end of the job has done so. These are the
-  // tasks, except the first, that are connected, or that were members of the latest generation and
-  // will connect again.
+  // Returns whether all tasks that must learn that the job has ended have done so: all tasks,
+  // except the leader's, that are connected, or that were members of the latest generation and will
+  // connect again.
   bool EndIsKnown() const;
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Names the tasks that the group waits for, as the members were told.
+  // Names the tasks that the group waits for. This is the latest notice that the members were sent.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
   int64_t generation() const { return number_; }
@@ -104,9 +108,10 @@ class Leader {
     bool was_member = false;
     bool survives = false;  // was_member, and it is still the same process
     Duration lost{0};       // when the session was lost
-    // The others could not connect to it, and do without it for `pause`, until `paused_until`.
+    // The others could not connect to this task, and do without it for `pause`, until
+    // `paused_until`.
     Duration pause{0}, paused_until{0};
-    int rank = -1;  // in the generation; -1: not a member
+    int rank = -1;  // its rank in the generation; -1: not a member
     bool ready = false;
     std::optional<RankWait> wait;
     Duration reported{0};
@@ -118,7 +123,7 @@ class Leader {
   static void NoteReplaced(Seat& seat, int64_t incarnation);
   static void NoteRivals(Seat& seat);
   std::vector<KnownProcess> Replaced() const;
-  // Takes over what a member knows from the time before this leader started.
+  // Takes over a member's knowledge about a process from the time before this leader started.
   void Hear(Duration now, const KnownProcess& process);
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
@@ -141,7 +146,7 @@ class Leader {
     return seat.join && !(may_shrink && now < seat.paused_until);
   }
   // Returns whether a task that has joined has the state with which the last generation began, or a
-  // newer one.
+  // newer state.
   bool HasLatestState() const;
   // Returns whether the next generation waits for this task.
   bool IsAwaited(Duration now, const Seat& seat, bool may_shrink) const;
@@ -153,12 +158,12 @@ class Leader {
   std::vector<Seat> seats_;  // by task
   Phase phase_ = Phase::kGathering;
   bool has_begun_ = false;     // a generation has begun
-  Member source_;              // of the latest generation that has begun
-  int64_t number_ = 0;         // of the latest generation
+  Member source_;              // the source of the latest generation that has begun
+  int64_t number_ = 0;         // the number of the latest generation
   int64_t heard_ = 0;          // the highest number that any member knows of
   std::vector<size_t> ranks_;  // the seats of the generation, by rank
   Duration formed_{0};
-  Member formed_source_;  // of the latest generation
+  Member formed_source_;  // the source of the latest generation
   std::optional<EndOrder> end_;
   AwaitedNotice awaited_;
   StuckNotice stuck_;

@@ -19,12 +19,12 @@ TEST(Leader, ReplacesAProcessAtOnceAndRefusesItFromThenOn) {
   ASSERT_EQ(leader.Connect(1s, 1, 12, 3), OkStatus());
   EXPECT_EQ(leader.Take().closed, std::vector<SessionId>{2});
   EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
-  leader.OnMessage(1s, 2, JoinRequest());  // of a closed session
+  leader.OnMessage(1s, 2, JoinRequest());  // from a closed session
   EXPECT_EQ(leader.awaited().peers, "worker 0, worker 1");
   EXPECT_EQ(leader.Connect(2s, 1, 11, 4).code(), StatusCode::kPermissionDenied);
 }
 
-// Two members of a job: the leader, in session 1, and a task in session 2.
+// The two members of a job: the leader, in session 1, and a task, in session 2.
 class LeaderTest : public testing::Test {
  protected:
   void Connect(int task, int64_t incarnation, SessionId session) {
@@ -160,7 +160,7 @@ class ShrinkingTest : public testing::Test {
   void Join(SessionId session) {
     leader_.OnMessage(now_, session, JoinRequest{.step = 5, .state_generation = generation_});
   }
-  // Joins from all sessions, and connects the members. Returns the number of the generation.
+  // Joins from all sessions, and connects the members. Returns the generation's number.
   int64_t Form(const std::vector<SessionId>& sessions) {
     for (const SessionId session : sessions) Join(session);
     return Begin(sessions);
@@ -281,7 +281,7 @@ TEST_F(ShrinkingTest, AGenerationUnderWayKeepsItsNumberWhateverOthersHaveSeen) {
   }
 }
 
-// Worker 2 has come back in session 4, but worker 1 cannot connect with it.
+// Worker 2 has come back in session 4, but worker 1 cannot connect to it.
 TEST_F(ShrinkingTest, GoesOnWithoutATaskWithWhichTheOthersCannotConnect) {
   leader_.OnMessage(now_, 3, DepartNotice());
   ASSERT_EQ(leader_.Connect(now_, 2, 99, 4), OkStatus());

@@ -84,7 +84,7 @@ void GroupMember::Disconnected(const Status& why) {
   awaited_ = {};
   if (!lost) return;
   // The next leader may form a generation without this task's knowledge, so the task cannot stay in
-  // this one.
+  // its generation.
   LeaveGeneration(
       Unavailable(Describe(leader_), ", which leads the group, was lost: ", Message(why)));
 }
@@ -248,7 +248,8 @@ AwaitedNotice GroupMember::Awaited() const {
   AwaitedNotice notice = awaited_;
   const bool all = phase_ == Phase::kReady;
   if (notice.text.empty() && !all) {
-    // All tasks that the leader needs have joined; this one waits for the end of their step.
+    // All tasks that the leader needs have joined; this task waits until they have finished their
+    // step.
     return {.peers = leader_.task,
             .address = leader_.address,
             .text = StrCat("waits for the group, which trains without this task: ",

@@ -23,9 +23,9 @@ class GroupMember {
  public:
   enum class Phase {
     kIdle,        // takes part in no generation, and does not ask to
-    kJoining,     // has asked the leader to join, or will as soon as it is connected
-    kConnecting,  // connects with the other members of formation()
-    kReady,       // is connected with all of them; the leader waits for the others
+    kJoining,     // has asked the leader to join, or will ask once it is connected
+    kConnecting,  // connects to the other members of formation()
+    kReady,       // is connected to all of them; the leader waits for other members
     kGoing,       // the generation has begun
     kEnded,       // see end()
   };
@@ -36,8 +36,8 @@ class GroupMember {
 
   // ---- what the task wants
 
-  // Leaves the generation, if the task is in one, and joins the next one. Has no effect after the
-  // end.
+  // Leaves the generation, if the task is in one, and joins the next generation. Has no effect in
+  // the phase kEnded.
   void Join(const Joining& joining);
   // Announces that the task takes no further steps.
   void Leave();
@@ -64,9 +64,9 @@ class GroupMember {
   // Tells the leader why the generation cannot continue. The leader withdraws the generation, for
   // the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
-  // Does the same, and leaves the generation at once.
+  // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
-  // Reports what this task has been waiting for in an operation of its generation.
+  // Reports which rank this task has been waiting for in an operation of its generation.
   void Report(const WaitReport& report);
 
   // ---- state
@@ -81,19 +81,19 @@ class GroupMember {
   int rank() const { return rank_; }
   // The ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // Why the task ends. Cancelled: the job has ended.
+  // Why the task ends; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
-  // Returns whether this task knows that another process has taken the place of this one.
+  // Returns whether this task knows that another process has taken the place of this process.
   bool WasReplaced(const std::string& task, int64_t incarnation) const {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
   }
-  // The member of the generation that the others wait for; the text is "" if there is none.
+  // Names the member of the generation that the others wait for. The text is "" if there is none.
   const StuckNotice& stuck() const { return stuck_; }
-  // Names the tasks without which this one cannot continue, and says what they have to do. The text
+  // Names the tasks without which this task cannot continue, and says what they must do. The text
   // is "" if the task does not wait.
   AwaitedNotice Awaited() const;
 
@@ -101,8 +101,8 @@ class GroupMember {
 
   // Returns the messages to the leader. They are lost unless there is a session.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
-  // Returns the generation that this task has left since the last call, and why; nullopt if there
-  // is none. The caller must abort its communicator and close its sockets.
+  // Returns the generation that this task has left since the last call, and the reason, or nullopt
+  // if there is none. The caller must abort its communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
     Status why;
@@ -132,18 +132,18 @@ class GroupMember {
   bool asked_ = false;  // a JoinRequest was sent in this session, and no generation formed since
   Farewell farewell_ = Farewell::kNone;
   bool farewell_heard_ = false;
-  Status failure_;  // of the run, if farewell_ is kFails
+  Status failure_;  // the run's failure, if farewell_ is kFails
   Status why_disconnected_;
   Joining joining_;
   int64_t requests_ = 0;  // the number of JoinRequests
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;
-  std::map<std::string, int64_t> incarnations_;  // the latest, by task
-  std::vector<KnownProcess> replaced_;           // the latest, in their order
+  std::map<std::string, int64_t> incarnations_;  // the latest of each task
+  std::vector<KnownProcess> replaced_;           // the latest, oldest first
   bool told_known_ = false;                      // in this session
   std::vector<bool> sockets_;                    // by rank
-  Status socket_failure_;                        // of the last failed attempt
+  Status socket_failure_;                        // the last attempt's error
   AwaitedNotice awaited_;                        // from the leader
   StuckNotice stuck_;
   Status end_;

@@ -88,8 +88,8 @@ struct EncodeToMember {
   }
 };
 
-// Returns whether the text at `at` is a whole mention of the rank: "rank 1" is one, but not in
-// "rank 12" or "crank 1".
+// Returns whether the mention of a rank at `at` is complete. A mention of "rank 1" that is part of
+// "rank 12" or "crank 1" is not.
 bool MentionsAt(const std::string& text, size_t at, const std::string& mention) {
   const size_t end = at + mention.size();
   const bool begins = at == 0 || !absl::ascii_isalnum(static_cast<unsigned char>(text[at - 1]));
@@ -105,7 +105,7 @@ bool Mentions(const std::string& text, const std::string& mention) {
   return false;
 }
 
-// Reads the fields of one message. After the first error, every further function does nothing.
+// Reads the fields of one message. After the first error, its functions do nothing.
 class Fields {
  public:
   explicit Fields(const Json& document) : root_(document) {}

@@ -1,6 +1,6 @@
 // Defines the messages between the leader of a group and its members. They travel on one stream per
-// member, which keeps their order until it breaks. When a stream breaks, the session ends, and the
-// next session begins with a JoinRequest.
+// member, which delivers them in order until it breaks. When a stream breaks, the session ends, and
+// the next session begins with a JoinRequest.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr size_t kMostKnown = 2 * kMostMembers;   // processes in one mes
 struct KnownProcess {
   std::string task;
   int64_t incarnation = 0;
-  bool replaced = false;  // another process of the task has taken its place
+  bool replaced = false;  // another process of the task has taken this one's place
   bool operator==(const KnownProcess&) const = default;
 };
 
@@ -66,7 +66,7 @@ struct DepartNotice {  // the member belongs to no generation, and its process e
   bool operator==(const DepartNotice&) const = default;
 };
 struct RunFailureReport {  // the run has failed; the leader ends the job
-  std::string words;       // of state::RunFailure
+  std::string words;       // the text of state::RunFailure
   bool operator==(const RunFailureReport&) const = default;
 };
 using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitReport, LeaveNotice,
@@ -74,7 +74,7 @@ using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitRepor
 
 // Leader → member.
 struct FormOrder {      // connect to the other members of this generation
-  int64_t request = 0;  // the JoinRequest that it answers
+  int64_t request = 0;  // the JoinRequest that this order answers
   int64_t generation = 0;
   int source = 0;
   std::vector<Member> members;         // by rank
@@ -96,7 +96,7 @@ struct RefusalOrder {  // this process does not belong to the group
 };
 struct AwaitedNotice {  // names the tasks without which no generation forms; "": none are missing
   std::string peers;    // "worker 1, worker 2"
-  std::string address;  // of the only missing peer; "" if there are several
+  std::string address;  // the only missing peer's address; "" if there are several
   std::string text;     // "worker 1 (10.0.0.1:2222) and worker 2 (10.0.0.2:2222)"
   bool operator==(const AwaitedNotice&) const = default;
 };
@@ -105,21 +105,21 @@ struct StuckNotice {  // names the member that the others wait for in an operati
   std::string text;  // a complete sentence
   bool operator==(const StuckNotice&) const = default;
 };
-struct FarewellReceipt {  // answers a DepartNotice, or else a LeaveNotice
+struct FarewellReceipt {  // answers a DepartNotice if `departs`, otherwise a LeaveNotice
   bool departs = false;
   bool operator==(const FarewellReceipt&) const = default;
 };
 struct EndOrder {  // the job has ended
   bool failed = false;
-  std::string words;  // of state::RunFailure
+  std::string words;  // the text of state::RunFailure
   bool operator==(const EndOrder&) const = default;
 };
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
                               StuckNotice, FarewellReceipt, EndOrder>;
 
-// These convert a message to JSON, and back. Decoding returns DataLoss for anything that is not a
-// message within the limits above. Texts that are shown to users pass through state::PlainWords,
-// which shortens them to one line of printable characters.
+// These convert a message to JSON, and back. Decoding returns DataLoss if the text is not a message
+// within the limits above. Texts that are shown to users pass through state::PlainWords, which
+// shortens them to one line of printable characters.
 std::string Encode(const ToLeader& message);
 std::string Encode(const ToMember& message);
 StatusOr<ToLeader> DecodeToLeader(std::string_view text);

@@ -1,9 +1,11 @@
-// Runs the leader, members and socket intakes of a group on a simulated network, by seeds, while
-// the members train: streams break and lose messages in transit, processes crash, pause and restart
-// (the leader's, too), depart, leave and come back, replaced processes wake up again, data
-// connections are lost unnoticed or opened twice, and steps or states reach only some members. No
-// two generations may train at the same time, and no step is lost. After the faults, all tasks must
-// train together.
+// Runs the leader, members and socket intakes of a group on a simulated network while the members
+// train, with faults drawn from a seed: streams break and lose messages in transit; processes
+// crash, pause and restart (the leader's, too), depart, leave and come back; replaced processes
+// wake up again; data connections are lost unnoticed or opened twice; steps or states reach only
+// some members.
+//
+// Checks that two generations never train at the same time, and that no step is lost. After the
+// faults, all tasks must train together.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -54,7 +56,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group in a way that the leader learns of.
+  // Takes the process out of the group, and lets the leader know.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
@@ -164,7 +166,8 @@ class GroupSimulation : private SimulatedGroup {
     TakeStep(group);
   }
 
-  // All take over the newest state. Sometimes only some do, and others lose theirs.
+  // All processes take over the newest state. Sometimes, only some of them do, and others lose
+  // their states.
   void ShareState(const std::vector<Process*>& group) {
     const FormOrder& order = group[0]->member->formation();
     const Member& newest = order.members[static_cast<size_t>(order.source)];
@@ -188,7 +191,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // A process that was replaced can come back only if no task in the group knows that it was
-  // replaced, because the leader has been replaced, too. The steps of its replacement are then lost
+  // replaced, because the leader has been replaced, too. Its replacement's steps are then lost
   // until the replacement comes back.
   void CheckNoneWasReplaced(const std::vector<Process*>& group) {
     for (const Process* process : group) {
@@ -201,8 +204,8 @@ class GroupSimulation : private SimulatedGroup {
     }
   }
 
-  // As long as a process has the state of the last step, no later generation begins with another
-  // state.
+  // Expects that no later generation begins with another state as long as some process has the
+  // state of the last step.
   void CheckNothingIsLost(const Variables& source) {
     bool known = false;
     for (const auto& process : processes_) {
@@ -213,7 +216,7 @@ class GroupSimulation : private SimulatedGroup {
     if (!known) committed_ = {};
   }
 
-  // Applies one step on all members, or sometimes only on some.
+  // Applies one step on all members, or sometimes only on some of them.
   void TakeStep(const std::vector<Process*>& group) {
     Variables next = group[0]->variables;
     Expect(next.version() >= committed_.version(), "an earlier generation trains");

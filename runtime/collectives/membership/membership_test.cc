@@ -25,7 +25,7 @@ TEST(Culprit, IsTheRankThatTheOthersWaitFor) {
       {{std::nullopt, std::nullopt}, -1, 0},
       {{On(2), On(2), std::nullopt}, 2, 2},
       {{On(1), On(2), On(3), std::nullopt}, 3, 3},                // indirectly
-      {{On(1), On(0, 4), On(0)}, 1, 2},                           // in a circle, the earliest
+      {{On(1), On(0, 4), On(0)}, 1, 2},                           // a cycle: the earliest
       {{On(3), std::nullopt, On(3), std::nullopt, On(1)}, 3, 2},  // most wait for it
       {{On(7), On(0)}, 0, 1},                                     // no such rank
       {{On(0), std::nullopt}, -1, 0},                             // for itself
@@ -227,7 +227,7 @@ TEST(GroupMember, TakesNoGenerationThatItDidNotAskFor) {
   member.Disconnected(Unavailable("lost"));
   EXPECT_EQ(member.TakeLeft()->generation, 3);
   member.Connected();
-  member.OnMessage(order);  // of the lost leader
+  member.OnMessage(order);  // from the lost leader
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
   member.OnMessage(GoOrder{3});
   EXPECT_EQ(member.phase(), GroupMember::Phase::kJoining);
@@ -260,7 +260,7 @@ TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
   member.OnMessage(FarewellReceipt{.departs = true});
   EXPECT_TRUE(member.farewell_heard());
-  // The task has also taken its last step, and the leader must learn that, too.
+  // The task has now also taken its last step, and must tell the leader that, too.
   member.Leave();
   EXPECT_FALSE(member.farewell_heard());
   EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{LeaveNotice()});

@@ -24,11 +24,11 @@ struct Stream {
   int64_t member_process = 0, leader_process = 0;
   SessionId session = 0;
   bool cut = false;                // nothing arrives any more
-  bool ended[2] = {false, false};  // the member, the leader knows that it is cut
-  Duration last[2] = {};           // the time at which the latest frame arrives there
+  bool ended[2] = {false, false};  // whether the member [0] and the leader [1] have noticed the cut
+  Duration last[2] = {};           // when the latest frame arrives at that end
 };
 
-// The variables of a process. Two processes with the same id have the same bits.
+// The variables of a process. Variables with the same id are equal bit for bit.
 struct Variables {
   int64_t step = -1;
   int64_t generation = 0;
@@ -41,14 +41,14 @@ struct Process {
   int task = 0;
   bool trains = false;  // joins again when its generation ends
   Duration paused_until{0};
-  std::unique_ptr<Leader> leader;  // of task 0 only
+  std::unique_ptr<Leader> leader;  // set only for task 0
   std::unique_ptr<GroupMember> member;
   std::unique_ptr<SocketIntake> intake;
-  std::shared_ptr<Stream> stream;  // to the leader; null: none
+  std::shared_ptr<Stream> stream;  // the stream to the leader; null: none
   bool dialling = false;
   std::set<int> dialling_data;  // ranks
   Variables variables;
-  DataChannel channel;  // of the generation that the member is in
+  DataChannel channel;  // the channel of the member's generation
 };
 
 class SimulatedGroup : protected SimulatedTime {
@@ -77,8 +77,8 @@ class SimulatedGroup : protected SimulatedTime {
     return std::ranges::any_of(replaced_,
                                [&](const auto& p) { return p->incarnation == incarnation; });
   }
-  // Runs the event in the process as soon as it is not paused. Does not run it if the process has
-  // ended by then.
+  // Runs the event in the process as soon as the process is not paused. Does not run it if the
+  // process has ended by then.
   void In(int64_t incarnation, std::function<void(Process&)> event) {
     Process* const process = Alive(incarnation);
     if (process == nullptr) return;
@@ -106,7 +106,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     const int64_t incarnation = process->incarnation;
     processes_[static_cast<size_t>(task)] = std::move(process);
-    // The process joins when it has loaded its data.
+    // The process joins once it has loaded its data.
     After(Time(0s, 2s),
           [this, incarnation] { In(incarnation, [this](Process& p) { JoinAgain(p); }); });
     In(incarnation, [](Process&) {});
@@ -119,8 +119,8 @@ class SimulatedGroup : protected SimulatedTime {
                           .agreement = "model: a\n"});
   }
 
-  // `wakes`: the process stays alive, cut off from the others, and wakes up after another one has
-  // taken its place.
+  // If `wakes`, the process stays alive, cut off from the others, and wakes up after another
+  // process has taken its place.
   void Restart(int task, Duration after, bool wakes = false) {
     std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
     if (process) {
@@ -141,7 +141,7 @@ class SimulatedGroup : protected SimulatedTime {
     After(after, [this, task] { Start(task); });
   }
 
-  // The others consider a process lost if it is silent for as long as the lease.
+  // The others consider a process lost if it is silent for the length of the lease.
   void Pause(Process& process, Duration time) {
     process.paused_until = std::max(process.paused_until, now_ + time);
     if (time < kLease) return;
@@ -188,7 +188,7 @@ class SimulatedGroup : protected SimulatedTime {
     Pump(process);
   }
 
-  // Carries out what the state machines of a process request.
+  // Carries out the requests of a process's state machines.
   void Pump(Process& process) {
     GroupMember& member = *process.member;
     if (const auto left = member.TakeLeft()) {
@@ -409,8 +409,8 @@ class SimulatedGroup : protected SimulatedTime {
   Duration lose_sockets_until_{0};
   std::set<std::pair<DataChannel, int64_t>> gone_;  // generation and process
   LeaderRules rules_;
-  std::vector<std::unique_ptr<Process>> replaced_;  // live, although others have their places
-  bool woke_up_ = false;                            // one of them has reached a leader
+  std::vector<std::unique_ptr<Process>> replaced_;  // alive; others took their places
+  bool woke_up_ = false;                            // a replaced process has reached a leader
   std::set<DataChannel> told_to_go_, withdrawn_;
   bool failed_ = false, finished_ = false;
   std::string wrong_;

@@ -1,8 +1,10 @@
-// Decides which data connections a task accepts for its generations. Keeps those that arrive before
-// the leader's order to form the generation, since another member may receive this order earlier.
+// Decides which data connections a task accepts for its generations. Keeps connections that arrive
+// before the leader's order to form the generation, because another member may receive this order
+// earlier.
 //
-// Members of lower rank dial those of higher rank. A caller's rank follows from its identity, which
-// it has proven, so it cannot take another member's place. At most one socket is kept per task.
+// Members of lower rank dial members of higher rank. A caller's rank follows from its identity,
+// which it has proven, so no caller can take another member's place. At most one socket is kept per
+// task.
 //
 // Pure, except that it owns sockets. Not thread-safe.
 #pragma once
@@ -26,7 +28,7 @@ struct DataChannel {
   auto operator<=>(const DataChannel&) const = default;
 };
 std::string Print(const DataChannel& channel);  // "group-1700000000000000-12"
-// Returns nullopt for anything that Print does not return.
+// Returns nullopt if Print cannot have returned the text.
 std::optional<DataChannel> ParseDataChannel(const std::string& text);
 
 // The process at the other end of a connection.
@@ -40,7 +42,7 @@ class SocketIntake {
   // `tasks` are the names of all tasks that train.
   SocketIntake(std::vector<std::string> tasks, std::string self);
 
-  // Returns OK if the connection should be accepted, and otherwise FailedPrecondition with the
+  // Returns OK if the connection should be accepted; otherwise, returns FailedPrecondition with the
   // reason.
   Status Admit(const DataPeer& peer, const DataChannel& channel) const;
   // Takes over a connection that Admit has accepted.
@@ -67,7 +69,7 @@ class SocketIntake {
 
   const std::vector<std::string> tasks_;
   const std::string self_;
-  DataChannel channel_;                       // of the latest generation
+  DataChannel channel_;                       // the latest generation's channel
   std::map<std::string, Expected> expected_;  // by task: the members of lower rank
   std::map<std::string, Kept> kept_;          // by task
 };

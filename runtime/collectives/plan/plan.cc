@@ -29,7 +29,7 @@ Work ClimbWork(int ranks) {
   if (ranks == 1) return {};
   const int left = TreeMiddle(0, ranks), right = ranks - left;
   const Work in_left = ClimbWork(left), in_right = ClimbWork(right);
-  const int served = (left + right - 1) / right;  // by one rank of the right half
+  const int served = (left + right - 1) / right;  // ranks that one rank of the right half serves
   return {.rounds = std::max(in_left.rounds, in_right.rounds) + 1,
           .frames = std::max(in_left.frames + 2, in_right.frames + served + 1),
           .bytes = std::max(in_left.bytes + 1, in_right.bytes + served)};

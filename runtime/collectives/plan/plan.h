@@ -55,11 +55,11 @@ std::string_view Name(Algorithm algorithm);  // "exchange"
 // Describes an operation. All ranks must pass the same description.
 struct Call {
   Operation operation = Operation::kBarrier;
-  int64_t bytes = 0;            // of the span; of the memory if the operation is kAllocate
-  int64_t element_bytes = 1;    // slices are counted in elements
-  DType dtype = DType::kUInt8;  // of reductions
-  Reduction reduction = Reduction::kSum;  // of reductions
-  int root = 0;                           // of Broadcast and Reduce
+  int64_t bytes = 0;                      // the size of the span or, for kAllocate, of the memory
+  int64_t element_bytes = 1;              // slices are counted in elements
+  DType dtype = DType::kUInt8;            // for reductions
+  Reduction reduction = Reduction::kSum;  // for reductions
+  int root = 0;                           // for Broadcast and Reduce
   auto operator<=>(const Call&) const = default;
 };
 std::string ToString(const Call& call);  // "AllReduce(1000 bytes of float32, sum)"
@@ -85,15 +85,15 @@ struct PlanRange {
 };
 
 enum class StepKind : uint8_t { kSend, kReceive, kReduce };
-// Sends to a rank take place in the order of the steps, and so do receives from a rank. Apart from
-// that, a step may begin as soon as the steps that it waits for are complete.
+// Sends to the same rank take place in the order of the steps, and so do receives from the same
+// rank. Otherwise, a step may begin as soon as the steps that it waits for are complete.
 struct Step {
   StepKind kind = StepKind::kSend;
-  int peer = -1;       // of a send or a receive
-  PlanRange range;     // what is sent, where it is received, the target of a reduction
-  int64_t offset = 0;  // of the bytes in the operation's values; equal at both ends
+  int peer = -1;       // the other rank of a send or a receive
+  PlanRange range;     // what is sent, where it is received, or where a reduction goes
+  int64_t offset = 0;  // where the bytes begin in the operation's values; equal at both ends
   int first_operand = 0,
-      operands = 0;                 // of a reduction, in Plan::operands, in the order of the tree
+      operands = 0;                 // a reduction's operands, in Plan::operands, in tree order
   int first_after = 0, afters = 0;  // in Plan::after
 };
 
@@ -103,7 +103,7 @@ struct Plan {
   Algorithm algorithm = Algorithm::kExchange;
   std::vector<Step> steps;
   std::vector<PlanRange> operands;
-  std::vector<int> after;  // indices of steps, each below the step that waits
+  std::vector<int> after;  // for each step, the indices of the earlier steps that it waits for
   int64_t scratch_bytes = 0;
   double predicted_s = 0;
   // Equal for two plans of different ranks that work together. Covers the call, the number of
@@ -114,11 +114,11 @@ struct Plan {
   std::span<const int> AfterOf(const Step& step) const;
 };
 
-// Returns the algorithms that can execute the call, at least one.
+// Returns the algorithms that can execute the call. There is at least one.
 std::vector<Algorithm> Candidates(const Call& call, int ranks);
 // Returns the candidate with the lowest predicted time.
 Algorithm ChooseAlgorithm(const Call& call, int ranks, const Costs& costs);
-// Returns the time of the busiest rank.
+// Returns the predicted time of the busiest rank.
 double PredictSeconds(const Call& call, int ranks, Algorithm algorithm, const Costs& costs);
 
 // Makes the plan of a rank. The call must be valid: whole elements, a root in [0, ranks), and a

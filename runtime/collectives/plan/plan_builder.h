@@ -13,7 +13,7 @@ class PlanBuilder {
  public:
   PlanBuilder(Plan& plan, const Costs& costs) : plan_(plan), costs_(costs) {}
 
-  // Each returns the index of the step. An index of −1 in `after` stands for no step.
+  // Each returns the index of the step. An index of −1 in `after` means no step.
   int Send(int peer, Slice slice, std::span<const int> after = {});
   int Send(int peer, Slice slice, std::initializer_list<int> after) {
     return Send(peer, slice, std::span(after.begin(), after.size()));
@@ -50,10 +50,10 @@ class PlanBuilder {
 // Returns piece number `piece` of the `pieces` pieces of a slice.
 Slice PieceOf(Slice slice, int piece, int pieces);
 
-// Each adds the steps of its algorithm.
+// Each function adds the steps of its algorithm.
 void AddExchange(PlanBuilder& builder);                     // AllReduce
 void AddDoubling(PlanBuilder& builder);                     // AllReduce
-void AddHalving(PlanBuilder& builder);                      // AllReduce of a power of two of ranks
+void AddHalving(PlanBuilder& builder);                      // AllReduce among 2ⁿ ranks
 void AddDirect(PlanBuilder& builder, Operation operation);  // AllReduce, ReduceScatter, Reduce
 void AddReduceAtRoot(PlanBuilder& builder);                 // Reduce: the root receives all values
 void AddGather(PlanBuilder& builder);                       // AllGather

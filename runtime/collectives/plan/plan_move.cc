@@ -1,4 +1,4 @@
-// The algorithms that only move values.
+// Implements the algorithms that only move values.
 #include <bit>
 #include <vector>
 
@@ -60,7 +60,8 @@ void AddBroadcastSlices(PlanBuilder& plan) {
   }
 }
 
-// A piece that arrives waits in the scratch memory until the piece in its place has been sent.
+// A piece that arrives waits in the scratch memory until the piece whose place it takes has been
+// sent.
 void AddAllToAll(PlanBuilder& plan) {
   constexpr int kSlots = 2;
   const int others = plan.ranks() - 1;

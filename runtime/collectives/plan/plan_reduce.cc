@@ -1,4 +1,4 @@
-// The algorithms that reduce. Each operand list is in the order of the tree.
+// Implements the algorithms that reduce. Each operand list is in the order of the tree.
 #include <bit>
 #include <vector>
 
@@ -93,7 +93,7 @@ class Direct {
         plan_.Reduce(own, operands, received_[static_cast<size_t>(piece)]);
   }
 
-  // Sends the piece to all ranks, to the root, or to none.
+  // Sends the piece to all ranks, to the root, or to no rank, as the operation requires.
   void HandOn(int piece) {
     if (operation_ == Operation::kReduceScatter) return;
     const bool to_root = operation_ == Operation::kReduce;
@@ -183,7 +183,7 @@ void AddHalving(PlanBuilder& plan) {
     levels.push_back({peer, kept, given, sent});
     rest = kept;
   }
-  std::vector<int> complete{last};  // the steps after which the level's `kept` is complete
+  std::vector<int> complete{last};  // the steps after which the current level's `kept` is complete
   for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
     plan.Send(level->peer, level->kept, complete);
     complete.push_back(plan.Receive(level->peer, level->given, {level->sent}));

@@ -15,14 +15,14 @@ class PlanRun {
  public:
   PlanRun() = default;
   explicit PlanRun(Plan plan);
-  // Replaces the plan by MakeVariableGather. Allocates only if this gather is larger than all
-  // earlier ones.
+  // Replaces the plan with the one that MakeVariableGather makes. Allocates only if this gather is
+  // larger than all earlier gathers.
   void PlanVariableGather(std::span<const size_t> sizes, int rank);
 
   const Plan& plan() const { return plan_; }
 
-  // Begins an execution. The spans have the plan's sizes and outlive it. `scratch` is aligned to
-  // 64.
+  // Begins an execution. The spans have the plan's sizes and outlive it. `scratch` is aligned to 64
+  // bytes.
   void Start(std::span<std::byte> values, std::span<std::byte> scratch);
 
   // A send or a receive that is not complete. `number` counts the frames of its link and direction
@@ -33,7 +33,7 @@ class PlanRun {
   };
   Transfer NextSend(int peer) const { return Next(links_[static_cast<size_t>(peer)].sends); }
   Transfer NextReceive(int peer) const { return Next(links_[static_cast<size_t>(peer)].receives); }
-  // Returns whether any send to, or receive from, the rank is left.
+  // Return whether any send to, or receive from, the rank is left.
   bool sends_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].sends); }
   bool receives_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].receives); }
 
@@ -67,7 +67,7 @@ class PlanRun {
   std::vector<int> waits_for_;  // by step: the number of steps that it waits for at the start
   std::vector<int> first_dependent_, dependents_;  // by step: who waits for it
   std::vector<int> pending_;                       // as waits_for_, now
-  std::vector<int> finished_;                      // steps whose dependents have not been told
+  std::vector<int> finished_;                      // complete steps that dependents still wait for
   std::vector<std::span<const std::byte>> operands_;
   std::span<std::byte> values_, scratch_;
   size_t left_ = 0;

@@ -1,7 +1,8 @@
 // Executes the plans of all ranks together, in thousands of random cases: random operations, sizes,
-// types, numbers of ranks and algorithms, over links that transfer frames in a random order and
-// buffer random numbers of them. A link without a buffer transfers a frame only when both ends are
-// ready, which is the strictest test for deadlocks. In other cases, a rank dies between two frames.
+// types, numbers of ranks and algorithms, over links that transfer frames in a random order, and
+// buffer random numbers of frames. A link without a buffer transfers a frame only when both ends
+// are ready, which is the strictest test for deadlocks. In other cases, a rank dies between two
+// frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,8 +78,8 @@ class Simulation {
   int64_t frames() const { return frames_; }  // that have been sent
 
  private:
-  // Makes a rank die when it is time, and makes all ranks fail that need a rank which has ended, as
-  // SocketOperations does. Returns whether any rank has ended.
+  // Makes a rank die when it is time, and makes every rank fail that needs a rank that has ended,
+  // as SocketOperations does. Returns whether any rank has ended.
   bool Fail() {
     if (!death_) return false;
     bool some = false;
@@ -184,7 +185,7 @@ T TreeOf(const std::vector<SimulatedRank>& ranks, size_t first, size_t last, siz
   return reduction == Reduction::kMinimum ? std::min(left, right) : std::max(left, right);
 }
 
-// The tree sums of all elements.
+// Returns the reduction of each element over the ranks, in tree order.
 template <typename T>
 Bytes TreeSums(const std::vector<SimulatedRank>& ranks, Reduction reduction) {
   Bytes sums(ranks[0].values.size());
@@ -266,7 +267,7 @@ std::vector<SimulatedRank> MakeRanks(const Case& c, PhiloxStream& random) {
   return ranks;
 }
 
-// The bytes of slice r of `from` that rank r must hold, in all ranks' slices.
+// Concatenates slice r of from[r] for all ranks r.
 Bytes SlicesOf(const std::vector<Bytes>& from, const Call& call) {
   Bytes all;
   const int64_t count = call.bytes / call.element_bytes;
@@ -278,7 +279,7 @@ Bytes SlicesOf(const std::vector<Bytes>& from, const Call& call) {
   return all;
 }
 
-// Computes the values that a rank must have after the operation, or their slice.
+// Computes the values, or the slice of values, that a rank must have after the operation.
 class Expectation {
  public:
   Expectation(const std::vector<SimulatedRank>& ranks, const Call& call)
@@ -356,7 +357,8 @@ TEST(PlanSimulation, EveryPlanGivesTheBitsOfTheTreeAndEnds) {
   }
 }
 
-// A rank whose operation succeeds in spite of a death has the whole result. No rank waits forever.
+// A rank whose operation succeeds in spite of a death has the complete result, and no rank waits
+// forever.
 TEST(PlanSimulation, ADeathBetweenAnyTwoFramesEndsEveryRank) {
   const int cases = kSanitized ? 30 : 300;
   int64_t done = 0, failed = 0;

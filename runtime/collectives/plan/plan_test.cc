@@ -59,7 +59,7 @@ TEST(Plan, FewBytesTakeFewRoundsAndManyBytesMoveEachByteOnce) {
   }
 }
 
-// Counts in a plan what PredictSeconds derives from formulas.
+// Counts the costs in a plan that PredictSeconds derives from formulas.
 double BusiestRank(const Call& call, int ranks, Algorithm algorithm, const Costs& costs,
                    bool bytes) {
   double most = 0;
@@ -76,7 +76,7 @@ double BusiestRank(const Call& call, int ranks, Algorithm algorithm, const Costs
 }
 
 TEST(Plan, PredictionsCountTheFramesAndBytesOfTheBusiestRank) {
-  const int64_t bytes = 840 * 32;  // divides into whole pieces for each of the numbers of ranks
+  const int64_t bytes = 840 * 32;  // divisible into whole pieces for each number of ranks
   const Costs frames{.round = 0, .frame = 1, .byte = 0, .reduced_byte = 0, .piece_bytes = 32};
   const Costs sizes{.round = 0, .frame = 0, .byte = 1, .reduced_byte = 0, .piece_bytes = 32};
   for (const Operation operation :

@@ -8,8 +8,8 @@
 
 namespace tfjob::collectives {
 
-// Like wire::AwaitSocket, returns true when the socket is ready, and false at the deadline. Returns
-// the error of `interrupt` if that returns one.
+// Like wire::AwaitSocket, returns true when the socket is ready, and false at the deadline. If
+// `interrupt` returns an error, returns that error.
 inline StatusOr<bool> AwaitSocket(int fd, short events, Duration deadline,
                                   const Interrupt& interrupt) {
   while (true) {

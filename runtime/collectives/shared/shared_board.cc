@@ -16,13 +16,13 @@
 namespace tfjob::collectives {
 namespace {
 
-// If a rank is late by less than this, the others wait for it without a system call. Waking a
+// If a rank is late by less than this time, the others wait for it without a system call. To wake a
 // thread would take longer.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
-// If other programs use the processors, spinning keeps them from the rank that is late. A rank that
-// has spun without success therefore does not spin in its next wait. If spinning keeps failing, it
-// skips 3, 7, … waits, up to this many.
+// If other programs use the processors, a spinning rank keeps its processor from the rank that is
+// late. A rank that has spun without success therefore does not spin in its next wait. If spinning
+// keeps failing, it skips 3, 7, … waits, up to this many.
 constexpr int32_t kMostSkipped = 127;
 
 void PauseProcessor() {
@@ -101,7 +101,7 @@ Status Board::Await(int rank, std::optional<Duration> deadline, const Interrupt&
   if (Posted(notice.rounds.load(std::memory_order_acquire))) return OkStatus();
   ++waits_;
   since_.store(RealClock().Monotonic().count(), std::memory_order_relaxed);
-  on_.store(rank, std::memory_order_release);  // whoever sees it also sees since_
+  on_.store(rank, std::memory_order_release);  // a thread that sees this also sees since_
   const bool met = Spin(notice);
   spun_ += met ? 1 : 0;
   Status interrupted;
@@ -161,7 +161,7 @@ bool Board::SleepUnless(const Interrupt& interrupt, Notice& notice,
 }
 
 void Board::Wake(Notice& notice) const {
-  // The flag is cleared first: a rank that sets it again later sleeps on another value.
+  // The flag is cleared first: a rank that sets it again later sleeps on a different value.
   notice.rounds.fetch_and(~Notice::kSleepers);
   syscall(SYS_futex, &notice.rounds,
           sharing_ == Sharing::kThreads ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE, INT_MAX, nullptr,
@@ -178,7 +178,8 @@ void Board::Abort(const Status& why) {
     std::memcpy(record.text.data(), text.data(), text.size());
     record.length = static_cast<uint32_t>(text.size());
     record.code = static_cast<uint32_t>(why.code());
-    // Under the lock, so that another thread that also aborts finds a reason when it returns.
+    // Holds the lock, so that if another thread also aborts, the reason is set when its call
+    // returns.
     uint32_t none = 0;
     head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   }

@@ -1,14 +1,14 @@
 // Synchronises ranks that see the same memory: threads of one process, or processes that map one
-// segment. The ranks proceed in rounds. In each, every rank posts a notice, which describes its
-// call and may contain a few values, and then waits for the notices of all others. Waiting threads
-// sleep on a futex, after a short spin if that is allowed (MaySpin).
+// segment. The ranks proceed in rounds. In each round, every rank posts a notice, which describes
+// its call and may contain a few values, and then waits for the notices of all others. Waiting
+// threads sleep on a futex, after a short spin if that is allowed (MaySpin).
 //
-// Notices and slots exist twice and alternate from round to round. When a rank has seen the notices
-// of all ranks for a round, all ranks have finished what they did after the previous round, so the
-// memory of that round may be overwritten.
+// There are two sets of notices and slots, which alternate from round to round. When a rank has
+// seen the notices of all ranks for a round, all ranks have finished what they did after the
+// previous round, so the memory of that round may be overwritten.
 //
-// Between processes, every word that another rank writes is hostile: it may have any value and may
-// change at any time. Such words are read once, into the values that are then checked.
+// Between processes, no word that another rank writes is trusted: it may have any value and may
+// change at any time. Such a word is read only once, into a copy, which is then checked.
 #pragma once
 
 #include <array>
@@ -35,12 +35,11 @@ enum class Sharing : uint8_t { kThreads, kProcesses };
 bool MaySpin(int ranks);
 
 // Holds the notice that a rank posts in a round. Only the rank itself writes it, except for the
-// flags of `rounds`.
-// All of it is plain memory that starts as zero, so that it can be mapped.
+// flags in `rounds`. A notice is plain memory that starts as zeros, so that it can be mapped.
 struct alignas(128) Notice {
   static constexpr size_t kValueBytes = 88;
 
-  std::atomic<uint32_t> rounds;  // a futex: rounds posted here × 4, and the flags below
+  std::atomic<uint32_t> rounds;  // a futex: 4 × the number of rounds posted here + the flags below
   std::atomic<uint32_t> call;    // kind, type, reduction and root of the operation
   std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> element;  // bytes of one element, or another argument
@@ -48,7 +47,7 @@ struct alignas(128) Notice {
   std::atomic<uint64_t> offset;
   std::array<std::byte, kValueBytes> values;
 
-  static constexpr uint32_t kSleepers = 1;  // a rank sleeps until `rounds` changes
+  static constexpr uint32_t kSleepers = 1;  // some rank sleeps until `rounds` changes
   static constexpr uint32_t kAborted = 2;
   static constexpr uint32_t kOneRound = 4;
 };
@@ -61,7 +60,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 class Board {
  public:
   static constexpr int kMostRanks = 128;
-  // Returns the number of bytes that a board needs. They must be zero at first, and aligned to 128.
+  // Returns the number of bytes that a board needs. The bytes must be zero at first, and aligned to
+  // 128.
   static size_t Bytes(int ranks);
 
   Board(std::byte* memory, int rank, int ranks, Sharing sharing);
@@ -74,25 +74,25 @@ class Board {
   // Spinning starts allowed if MaySpin(ranks).
   void set_spin(bool spin) { spin_ = spin; }
 
-  // Begins a round. From here to the next Begin, Own, Of and parity refer to this round.
+  // Begins a round. Own, Of and parity refer to this round until the next Begin.
   void Begin() { ++round_; }
-  // Alternates from round to round.
+  // 0 or 1, alternating from round to round.
   int parity() const { return static_cast<int>(round_ & 1); }
   Notice& Own() { return Of(rank_); }
   Notice& Of(int rank);
 
-  // Posts this rank's notice, and waits for those of all others. After an abort, returns the
+  // Posts this rank's notice, and waits for the notices of all others. After an abort, returns the
   // reason, unless all notices of the round have been posted. Returns DeadlineExceeded at the
-  // deadline, a time on the clock RealClock().Monotonic(), if there is one, or the error of
-  // `interrupt`.
+  // deadline, if there is one (a time on the clock RealClock().Monotonic()). If `interrupt` returns
+  // an error, returns that error.
   Status Meet(std::optional<Duration> deadline = std::nullopt,
               const Interrupt& interrupt = nullptr);
 
-  // Ends all waits of all ranks, now and in future. If several ranks abort, the first reason
-  // counts. When this returns, the reason is set, even if another thread has aborted first.
+  // Ends all waits of all ranks, now and in the future. If several ranks abort, the first reason
+  // counts. When Abort returns, the reason is set, even if another thread has aborted first.
   void Abort(const Status& why);
   bool aborted() const;
-  // Returns why the first rank aborted.
+  // Returns the reason given by the rank that aborted first.
   Status Reason() const;
 
   // Announces the operation that this rank is in.
@@ -126,7 +126,7 @@ class Board {
   const int ranks_;
   const Sharing sharing_;
   bool spin_;
-  int32_t skip_ = 0;             // waits that do not spin, from now on
+  int32_t skip_ = 0;             // how many of the next waits do not spin
   int32_t in_vain_ = 0;          // the last value of skip_
   uint32_t round_ = UINT32_MAX;  // Begin counts from 0
   int64_t spun_ = 0;

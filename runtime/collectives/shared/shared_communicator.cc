@@ -20,7 +20,7 @@ using Nonce = std::array<std::byte, 16>;
 
 // The segment begins with a nonce of each rank. The memory of the operations follows.
 size_t NonceBytes(int ranks) {
-  constexpr size_t kAlignment = 128;  // of the operations' memory
+  constexpr size_t kAlignment = 128;  // alignment of the operations' memory
   return (static_cast<size_t>(ranks) * sizeof(Nonce) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -53,7 +53,7 @@ class Introduction {
   Introduction(const PeerSockets& sockets, Duration deadline, const Interrupt& interrupt)
       : sockets_(sockets), deadline_(deadline), interrupt_(interrupt) {}
 
-  // Returns the segment of all ranks, in which every rank has been found.
+  // Returns the segment that all ranks share, in which the nonces of all ranks have been found.
   StatusOr<std::unique_ptr<Segment>> Run() {
     if (getentropy(nonce_.data(), nonce_.size()) != 0) return ErrnoStatus(errno, "getentropy");
     if (sockets_.rank() == 0) {
@@ -144,7 +144,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeSharedCommunicator(SharedOptions opt
   auto communicator = std::make_unique<SharedOperations>(
       std::move(owner), memory, options.rank, ranks, Sharing::kProcesses, std::move(space));
   RETURN_IF_ERROR(watched.Watch(communicator->board()));
-  // A rank that refuses another one closes its sockets, which ends this.
+  // A rank that refuses another rank closes its sockets, which ends this wait.
   RETURN_IF_ERROR(Annotate(communicator->AwaitAll(deadline, options.interrupt), "shared memory"));
   return communicator;
 }

@@ -19,13 +19,13 @@ struct SharedOptions {
   std::vector<wire::UniqueFd> sockets;
   // The total time within which the others must introduce themselves.
   Duration setup_timeout = 10s;
-  // Ends the wait for them.
+  // Can end the wait for the other ranks (interrupt.h).
   Interrupt interrupt = nullptr;
 };
 
 // Waits until all ranks have called it. Rank 0 provides the memory and sends it to the others over
 // their sockets. All ranks prove that they are on one machine: each writes a random number to the
-// memory, sends the same number to all others, and looks for theirs. Returns
+// memory, sends the same number to all others, and looks for their numbers. Returns
 //   InvalidArgument    if a socket is missing or is not a unix socket, or if a peer's memory or
 //                      message is not as expected;
 //   FailedPrecondition if the number of a peer is not in the memory: it is on another machine;

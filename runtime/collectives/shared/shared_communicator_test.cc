@@ -42,7 +42,7 @@ std::vector<std::vector<wire::UniqueFd>> ConnectAll(int ranks) {
 
 using Body = std::function<std::string(int rank, StatusOr<std::unique_ptr<Communicator>>)>;
 
-// The ranks as processes. Each runs the function; Reports returns what it returned.
+// Runs each rank as a process that calls the function. Reports returns the results of the calls.
 class Processes {
  public:
   Processes(int ranks, const Body& body) {
@@ -87,8 +87,8 @@ class Processes {
 };
 
 TEST(SharedCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // Around the capacities of a notice and of a slot, and around the size from which spans are used
-  // in place.
+  // Counts around the capacities of a notice and of a slot, and around the size from which spans
+  // are used in place.
   const std::vector<int64_t> counts{0, 1, 23, 200, 8193, 16'385, 150'001};
   for (const int ranks : {2, 3, 4, 5}) {
     Processes processes(ranks, [&](int, StatusOr<std::unique_ptr<Communicator>> made) {
@@ -170,7 +170,7 @@ TEST(SharedCommunicator, MemoryOutlivesTheCommunicatorAndCanBeFreedInAnyOrder) {
       auto memory = (*made)->Allocate(100'000);
       if (!memory.ok()) return memory.status().ToString();
       kept = std::move(memory).value();
-      // Not all ranks use the same allocation, or any.
+      // The ranks use different allocations, and some ranks use none.
       std::vector<float> apart(25'000);
       const auto values = rank == 0 || i == 1 ? kept->bytes() : Bytes(apart);
       std::memset(values.data(), 1, values.size());
@@ -252,7 +252,7 @@ TEST(SharedCommunicator, RefusesMemoryAndGreetingsThatAreNotAsExpected) {
   message.magic ^= 1;
   ExpectRefused(message, good.get(), "expected a greeting");
   message = Greeting(0);
-  message.nonce[3] = std::byte{7};  // the memory has zeros there
+  message.nonce[3] = std::byte{7};  // the memory has a zero there
   ExpectRefused(message, good.get(), "must be processes of one machine");
 }
 
@@ -274,7 +274,7 @@ TEST(SharedCommunicator, AClosedSocketOrASilentPeerEndsTheIntroduction) {
 TEST(SharedCommunicator, ALeaderThatDoesNotBeginEndsTheIntroduction) {
   HostileLeader leader(20ms);
   const wire::UniqueFd memory = MemoryFile(Greeting(0).bytes, F_SEAL_SHRINK);
-  // This rank's number is zero, and so is the memory.
+  // This rank's number is zero, and so is its place in the memory.
   ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
   EXPECT_EQ(leader.Result(),
             DeadlineExceeded("shared memory: rank 0 did not begin to exchange in time"));
@@ -372,8 +372,8 @@ class Victim {
   Thread thread_;
 };
 
-// Waits until rank 0 has posted its notice of this round, counted from 0. Returns false if it has
-// aborted instead.
+// Waits until rank 0 has posted its notice for this round, counted from 0. Returns false if rank 0
+// has aborted instead.
 bool AwaitNotice(Board& board, uint32_t round) {
   while (board.Of(0).rounds / Notice::kOneRound < round / 2 + 1) {
     if (board.aborted()) return false;
@@ -382,7 +382,7 @@ bool AwaitNotice(Board& board, uint32_t round) {
   return true;
 }
 
-// Posts the same as rank 0, but sometimes with one wrong word, and always with random values.
+// Posts the same call as rank 0, but with random values and sometimes with one wrong word.
 void PostAlmostTheSame(Board& board, PhiloxStream& random) {
   const Notice& other = board.Of(0);
   Notice& own = board.Own();
@@ -442,8 +442,7 @@ TEST(SharedCommunicator, HostileWordsNeitherCrashNorHang) {
       PostAlmostTheSame(rank.board(), random);
       if (!rank.board().Meet().ok()) break;
     }
-    // Then writes nothing but noise into the notices and reasons of both ranks and into the abort
-    // word.
+    // Then writes random words into the notices and reasons of both ranks and into the abort word.
     for (int i = 0; i < 1000; ++i) {
       rank.words()[random.Next() % rank.words().size()] = static_cast<uint32_t>(random.Next());
     }
@@ -452,7 +451,7 @@ TEST(SharedCommunicator, HostileWordsNeitherCrashNorHang) {
   EXPECT_GT(operations, 500);
 }
 
-// Lets rank 1 post a notice for an AllReduce of rank 0 over allocated memory, at this place.
+// When rank 0 calls AllReduce over allocated memory, rank 1 posts a notice with this place.
 void ExpectDamage(uint64_t allocation, uint64_t offset, const std::string& why) {
   Victim victim([&](Communicator& communicator) {
     const auto memory = communicator.Allocate(100'000);
@@ -474,7 +473,7 @@ void ExpectDamage(uint64_t allocation, uint64_t offset, const std::string& why) 
     own.offset = offset;
     (void)board.Meet();
   }
-  // Repeats until the victim has seen the damage.
+  // Waits until the victim has noticed the damage.
   while (!board.aborted()) std::this_thread::yield();
 }
 

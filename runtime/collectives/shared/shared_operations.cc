@@ -33,12 +33,12 @@ Range SliceBytes(uint64_t bytes, uint64_t element, int rank, int ranks) {
   return {static_cast<size_t>(slice.begin) * element, static_cast<size_t>(slice.count) * element};
 }
 
-// Returns the number of bytes of the contribution in the piece of `bytes` bytes at `offset`.
+// Returns how many of the contribution's bytes the piece of `bytes` bytes at `offset` contains.
 size_t Within(size_t contribution, size_t offset, size_t bytes) {
   return contribution > offset ? std::min(contribution - offset, bytes) : 0;
 }
 
-// Returns the largest piece of one slice, if a slot contains a piece of every slice.
+// Returns the largest size of a piece if a slot contains one piece of every slice.
 size_t PieceOfSlice(int ranks) {
   return SharedOperations::kSlotBytes / static_cast<size_t>(ranks) / 64 * 64;
 }
@@ -158,7 +158,7 @@ Status SharedOperations::AwaitAll(std::optional<Duration> deadline, const Interr
 }
 
 Status SharedOperations::MeetFor(const Call& call, const Place& place) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;  // Meet orders all of it
+  constexpr auto kRelaxed = std::memory_order_relaxed;  // Meet orders all accesses
   Notice& own = board_.Own();
   own.call.store(Pack(call), kRelaxed);
   own.bytes.store(call.bytes, kRelaxed);
@@ -361,7 +361,7 @@ Status SharedOperations::AllToAll(std::span<std::byte> values, size_t element_by
               .in_place = in_place});
 }
 
-// Swaps the slices of each pair of ranks. Each rank of the pair swaps one half of them.
+// Swaps the slices of each pair of ranks. Each rank of the pair swaps half of the bytes.
 void SharedOperations::SwapInPlace(size_t slice_bytes) {
   std::array<std::byte, kSwappedAtOnce> kept;
   for (int other = 0; other < size(); ++other) {

@@ -5,8 +5,8 @@
 // (shared_board.h). A few bytes travel in the notice itself.
 //
 // Large spans that all ranks can see are used in place: every rank works on its slice of all spans.
-// The round before ensures that all values are complete, and the round after, that all results are.
-// Other large spans travel through the slots in pieces.
+// The round before ensures that all values are complete; the round after ensures that all results
+// are complete. Other large spans travel through the slots in pieces.
 #pragma once
 
 #include <memory>
@@ -35,8 +35,8 @@ class SharedOperations final : public Communicator {
                    Sharing sharing, std::unique_ptr<SharedSpace> space);
   ~SharedOperations() override;
 
-  // Waits until all ranks have called it. Not an operation, and not counted as one. Returns
-  // DeadlineExceeded at the deadline, if there is one, or the error of `interrupt`.
+  // Waits until all ranks have called it. Does not count as an operation. Returns DeadlineExceeded
+  // at the deadline, if there is one. If `interrupt` returns an error, returns that error.
   Status AwaitAll(std::optional<Duration> deadline = std::nullopt,
                   const Interrupt& interrupt = nullptr);
 
@@ -80,7 +80,7 @@ class SharedOperations final : public Communicator {
     Reduction reduction = Reduction::kSum;
     int root = 0;
     uint64_t bytes = 0;
-    uint64_t element = 1;  // bytes; of kAllGatherVariable: the most bytes of all ranks together
+    uint64_t element = 1;  // bytes; for kAllGatherVariable, the limit on all ranks' bytes
     bool operator==(const Call&) const = default;
   };
   // A part of every rank's contribution that fits into a slot.
@@ -93,13 +93,13 @@ class SharedOperations final : public Communicator {
   // contribution into this rank's slot; `get` reads that piece from the slots of the others;
   // `in_place` does the same for the whole operation, in the spans of all ranks.
   struct Steps {
-    size_t contribution = 0;  // bytes, the most of all ranks
+    size_t contribution = 0;  // bytes, the maximum over the ranks
     size_t piece = kSlotBytes;
     PieceFunction put;
     PieceFunction get;
     absl::FunctionRef<void()> in_place;
   };
-  // How an operation continues after its first round.
+  // Says how an operation continues after its first round.
   enum class Route : uint8_t {
     kInPlace,
     kPieces,      // the first piece is in the slots
@@ -117,7 +117,7 @@ class SharedOperations final : public Communicator {
   Status Enter(const Call& call);
   Status CheckArguments(const Call& call) const;
   Status Fail(const Status& why);
-  // Posts the call and compares it with those of the others.
+  // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
   // Decides from the notices of all ranks, so that all ranks decide the same.
@@ -128,7 +128,7 @@ class SharedOperations final : public Communicator {
 
   // Returns the memory of a rank's contribution to the current round.
   std::byte* SlotOf(int rank, size_t bytes);
-  // Replaces `target`, this rank's part of some values, with the reduction of all ranks' parts.
+  // Replaces `target`, the same part of every rank's values, with its reduction over all ranks.
   void Combine(const Call& call, std::span<std::byte> target,
                absl::FunctionRef<std::byte*(int)> part_of);
   // Reduces this rank's slice of all spans, and writes it to the spans of ranks that receive it.
@@ -141,8 +141,8 @@ class SharedOperations final : public Communicator {
   std::byte* const slots_;
   Board board_;
   const std::unique_ptr<SharedSpace> space_;
-  Status failure_;                 // of the first operation that failed
-  std::vector<std::byte*> spans_;  // of all ranks, for an operation in place
+  Status failure_;                 // the error of the first operation that failed
+  std::vector<std::byte*> spans_;  // the spans of all ranks, for an operation in place
   std::vector<std::span<const std::byte>> operands_;
 };
 

@@ -8,7 +8,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// Parts begin at pages, so that each rank can reserve its own.
+// Parts begin at pages, so that each rank can reserve its own part.
 constexpr size_t kPartAlignment = 4096;
 
 // A rank's part of a segment.

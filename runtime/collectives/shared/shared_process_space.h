@@ -41,7 +41,7 @@ class ProcessSpace final : public SharedSpace {
   const std::unique_ptr<PeerSockets> sockets_;
   uint64_t taken_ = 0;  // allocations
   std::vector<Allocation> allocations_;
-  std::unique_ptr<Segment> offered_;  // by rank 0, between Offer and Take
+  std::unique_ptr<Segment> offered_;  // set on rank 0 between Offer and Take
 };
 
 }  // namespace tfjob::collectives

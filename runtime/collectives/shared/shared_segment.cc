@@ -29,8 +29,8 @@ StatusOr<std::span<std::byte>> Map(int descriptor, size_t bytes) {
 struct alignas(cmsghdr) DescriptorBuffer {
   std::array<char, CMSG_SPACE(sizeof(int))> bytes{};
 };
-// If a buffer is announced with this length, it has space for one descriptor, and the system closes
-// any others. Its whole length would have space for two.
+// A buffer that is announced with this length has space for one descriptor, and the system closes
+// any others. The buffer's full length would have space for two.
 constexpr size_t kOneDescriptor = CMSG_LEN(sizeof(int));
 
 wire::UniqueFd DescriptorOf(msghdr& header) {

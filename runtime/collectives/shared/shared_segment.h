@@ -1,12 +1,13 @@
-// Memory that several processes of one machine map, and the messages that carry it from one to
-// another. The memory is a memfd, which has no name and exists until the last process releases it.
-// Its descriptor travels over unix sockets.
+// Defines memory that several processes on one machine map, and the messages that carry it from one
+// process to another. The memory is a memfd, which has no name and exists until the last process
+// releases it. Its descriptor travels over unix sockets.
 //
-// Whatever comes from a peer is hostile. A segment is mapped only if its size is the expected one
-// and if it is sealed against shrinking; otherwise, a peer could shrink it later, and reading it
-// would end this process with SIGBUS. A peer can still free pages of a segment whose descriptor it
-// has kept (fallocate with FALLOC_FL_PUNCH_HOLE). Their bytes are then zero, and the next access
-// takes memory from the system again, which ends this process only if none is left.
+// Nothing that comes from a peer is trusted. A segment is mapped only if its size is the expected
+// one and if it is sealed against shrinking; otherwise, a peer could shrink it later, and reading
+// it would end this process with SIGBUS. A peer can still free pages of a segment whose descriptor
+// it has kept (fallocate with FALLOC_FL_PUNCH_HOLE). Their bytes are then zero, and the next access
+// takes memory from the system again, which ends this process only if the system has no memory
+// left.
 #pragma once
 
 #include <array>
@@ -36,8 +37,8 @@ class Segment {
 
   std::span<std::byte> bytes() const { return bytes_; }
   int descriptor() const { return descriptor_.get(); }
-  // Allocates the memory of a part, so that later writes cannot fail. Returns ResourceExhausted if
-  // there is not enough.
+  // Allocates the memory for a part, so that later writes cannot fail. Returns ResourceExhausted if
+  // there is not enough memory.
   Status Reserve(size_t begin, size_t bytes);
   // Closes the descriptor; the mapping stays.
   void CloseDescriptor() { descriptor_.Close(); }
@@ -59,11 +60,11 @@ struct SegmentMessage {
 
   uint64_t magic = kMagic;
   uint32_t kind = 0;
-  uint32_t rank = 0;                  // of the sender
+  uint32_t rank = 0;                  // the sender's rank
   uint32_t ranks = 0;                 // in the group
-  uint32_t number = 0;                // of the allocation, from 1
-  uint64_t bytes = 0;                 // of the segment
-  std::array<std::byte, 16> nonce{};  // kGreeting: what the sender writes to the segment
+  uint32_t number = 0;                // the allocation's number, from 1
+  uint64_t bytes = 0;                 // the size of the segment
+  std::array<std::byte, 16> nonce{};  // kGreeting: the number that the sender writes to the segment
 };
 static_assert(sizeof(SegmentMessage) == 48);
 

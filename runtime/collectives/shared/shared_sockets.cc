@@ -26,7 +26,7 @@ Status PeerSockets::Watch(Board& board) {
 }
 
 void PeerSockets::Run(Board& board) {
-  // Messages are left for the thread of the operations: only closed sockets end the poll.
+  // Only closed sockets end the poll. Messages are left for the thread that runs the operations.
   std::vector<pollfd> entries;
   for (const wire::UniqueFd& socket : sockets_) {
     entries.push_back({.fd = socket.get(), .events = POLLRDHUP, .revents = 0});

@@ -13,7 +13,7 @@ namespace tfjob::collectives {
 
 class PeerSockets {
  public:
-  // `sockets` has an entry per rank; that of `rank` is empty.
+  // `sockets` has an entry per rank; the entry of `rank` is empty.
   PeerSockets(int rank, std::vector<wire::UniqueFd> sockets);
   // Stops watching.
   ~PeerSockets();

@@ -1,5 +1,5 @@
 // Defines the memory through which the ranks of one machine exchange spans. Threads of one process
-// can access all of each other's memory; processes can access only what they have mapped.
+// can access all of each other's memory; processes can access only memory that they have mapped.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tfjob::collectives {
 
-// The location of a rank's span, in numbers that have the same meaning for every rank.
+// The location of a rank's span. The numbers have the same meaning for every rank.
 struct Place {
   uint64_t allocation = 0;  // 0: only the rank itself can see the span
   uint64_t offset = 0;
@@ -29,7 +29,8 @@ class SharedSpace {
   // Returns where the other ranks find this span of this rank.
   virtual Place PlaceOf(std::span<std::byte> values) = 0;
   // Returns the `bytes` bytes at a place that `rank` has posted; null if they are not all in memory
-  // that the ranks share. `place.allocation` is one that PlaceOf has returned for a live span.
+  // that the ranks share. PlaceOf must have returned `place.allocation` for a span that still
+  // exists.
   virtual std::byte* Find(int rank, const Place& place, size_t bytes) = 0;
 
   // An allocation has two parts, Offer and Take. Between them, every rank waits until all others

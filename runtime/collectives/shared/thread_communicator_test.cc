@@ -14,8 +14,8 @@ namespace tfjob::collectives {
 namespace {
 
 TEST(ThreadCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // Around the capacities of a notice and of a slot, and around the size from which spans are used
-  // in place.
+  // Counts around the capacities of a notice and of a slot, and around the size from which spans
+  // are used in place.
   const std::vector<int64_t> counts{0, 1, 4, 11, 22, 23, 500, 8192, 8193, 70'001};
   for (const int ranks : {1, 2, 3, 4, 5}) {
     OnAllRanks(MakeThreadCommunicators(ranks), [&](Communicator& communicator) {
@@ -35,7 +35,8 @@ TEST(ThreadCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   OnAllRanks(communicators, [&](Communicator& communicator) {
     std::vector<float> values(100'000);
     if (communicator.rank() == 1) {
-      // Both others wait for this rank: rank 0 directly, rank 2 for rank 0 or this one.
+      // Both other ranks wait for this rank: rank 0 directly, and rank 2 directly or through rank
+      // 0.
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
       const Waiting wait = communicators[0]->CurrentWait();
       EXPECT_EQ(wait.name, "AllReduce");

@@ -3,10 +3,10 @@
 // and no allocation once an operation's plan has been made (plan.h).
 //
 // A closed connection fails the operation at once if the operation still needs that rank. A rank
-// that fails tells the others why, unless it is in the middle of sending a frame; then they see
-// only that it closed its connection. If ranks call different operations, they get an error that
-// names both calls: every frame contains its sender's call, and a rank that has been waiting for
-// long tells the others in which call it waits.
+// that fails tells the others why, unless it is in the middle of sending a frame; in that case,
+// they see only that it closed its connection. If ranks call different operations, they get an
+// error that names both calls: every frame contains its sender's call, and a rank that has been
+// waiting for long tells the others in which call it waits.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ namespace tfjob::collectives {
 
 struct SocketCommunicatorOptions {
   int rank = 0;
-  // One per rank, connected to that rank; this rank's own is not used.
+  // One socket per rank, connected to that rank; this rank's own entry is not used.
   std::vector<wire::UniqueFd> sockets;
-  // One per rank ("worker 1"), for errors; or none.
+  // The name of each rank's task ("worker 1"), for error messages. May be empty.
   std::vector<std::string> tasks;
   Costs costs;  // equal on all ranks
   // A rank that has waited for this long in an operation tells the others in which call it waits.

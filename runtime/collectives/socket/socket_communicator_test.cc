@@ -99,7 +99,7 @@ constexpr Costs kFewBytes{
 TEST(SocketCommunicator, AllOperationsHaveTheBitsOfTheTree) {
   for (const size_t ranks : {1, 2, 3, 4, 5}) {
     std::vector<int64_t> counts{0, 1, 4, 4097};
-    if (ranks <= 3) counts.push_back(70'001);  // several pieces, and more than a socket takes
+    if (ranks <= 3) counts.push_back(70'001);  // several pieces, and more than a socket can buffer
     OnAllRanks(MakeRanks(ranks), [&](Communicator& communicator) {
       EXPECT_EQ(CheckOperations(communicator, counts), "") << ranks << " ranks";
     });
@@ -127,7 +127,8 @@ TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
 TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   const Communicators communicators = MakeRanks(3);
   OnAllRanks(communicators, [&](Communicator& communicator) {
-    // So few that no rank is in the middle of a frame, in which case it could not send its reason.
+    // There are so few values that no rank is in the middle of a frame, where it could not send its
+    // reason.
     std::vector<float> values(1'000);
     if (communicator.rank() == 1) {
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
@@ -180,8 +181,8 @@ TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
   }
 }
 
-// The rank that notices first names the dead one. If it is sending a frame at that time, it cannot
-// send the reason, so the other one may see only that the first has closed its connection.
+// The rank that notices the death first names the dead rank. If it is sending a frame at that time,
+// it cannot send the reason, so the third rank may see only that its connection was closed.
 void ExpectThatADeadRankIsNamed(Kind kind) {
   for (const size_t count : {size_t{10}, size_t{2'000'000}}) {
     Sockets sockets = Connect(3, kind);
@@ -227,7 +228,7 @@ FrameHeader ReadHeader(int socket) {
   return *DecodeFrame(bytes);
 }
 
-// An announcement ends the poll in which a rank waits, but not its wait.
+// An announcement ends the poll in which a rank waits, but not the wait itself.
 TEST(SocketCommunicator, AWaitIsAsOldAsItsBeginning) {
   Sockets sockets = Connect(2);
   const auto communicator = Make(0, std::move(sockets[0]));
@@ -279,10 +280,11 @@ TEST(SocketCommunicator, DifferentCallsAreAnErrorThatNamesBoth) {
                  "AllReduce(16 bytes of float32, sum)", "AllReduce(16 bytes of int32, sum)");
   ExpectMismatch(barrier, all_reduce(0, DType::kFloat64), "Barrier",
                  "AllReduce(0 bytes of float64, sum)");
-  // Each waits for the other, and neither sends: only their announcements show it.
+  // Each rank waits for the other, and neither sends data, so only their announcements reveal the
+  // mismatch.
   ExpectMismatch(broadcast(1), broadcast(0), "Broadcast(16 bytes, root 1)",
                  "Broadcast(16 bytes, root 0)");
-  // Rank 0 is done with its operation before rank 1 says in which call it waits.
+  // Rank 0 completes its operation before rank 1 announces the call in which it waits.
   ExpectMismatch(broadcast(0), barrier, "Broadcast(16 bytes, root 0)", "Barrier");
 }
 
@@ -390,7 +392,8 @@ std::vector<std::byte> Join(const std::vector<std::vector<std::byte>>& frames) {
   return all;
 }
 
-// This rank cannot send to such a peer, and finds the reason behind frames that have no place.
+// This rank cannot send to such a peer, and finds the reason after frames that have no place in its
+// memory.
 TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   const Status why = Aborted("the numbers are not finite");
   const auto sum = FrameOfASum(), reason = FrameOfAnAbort(why);

@@ -18,9 +18,9 @@ namespace tfjob::collectives {
 
 enum class FrameKind : uint8_t {
   kData = 1,   // one transfer of a plan
-  kCall = 2,   // says what the sender waits in; sent once to every rank after a long wait
+  kCall = 2,   // names the call of a sender that has waited for long; sent once per rank
   kAbort = 3,  // the operation fails; `number` is the status code, and the payload its message
-  kLeave = 4,  // as kAbort, but concerns only ranks that still need the sender
+  kLeave = 4,  // like kAbort, but concerns only ranks that still need the sender
 };
 
 struct FrameHeader {
@@ -28,18 +28,18 @@ struct FrameHeader {
   Call call;
   int64_t operation = 0;
   uint64_t fingerprint = 0;
-  uint32_t number = 0;  // of the frame, on its link and in its operation, from 0
-  int64_t offset = 0;   // of the payload in the operation's values
-  int64_t length = 0;   // of the payload
+  uint32_t number = 0;  // counts the frames on a link in an operation, from 0
+  int64_t offset = 0;   // where the payload begins in the operation's values
+  int64_t length = 0;   // the length of the payload
 };
 
 inline constexpr size_t kFrameHeaderBytes = 64;
-inline constexpr int64_t kMostReasonBytes = 512;  // of the payload of kAbort and kLeave
+inline constexpr int64_t kMostReasonBytes = 512;  // for the payload of kAbort and kLeave
 using FrameBytes = std::array<std::byte, kFrameHeaderBytes>;
 
 FrameBytes EncodeFrame(const FrameHeader& header);
-// Returns DataLoss, with a message that says what is wrong, if the bytes are not a header or
-// contain an impossible value.
+// If the bytes are not a header or contain an impossible value, returns DataLoss with a message
+// that says what is wrong.
 StatusOr<FrameHeader> DecodeFrame(std::span<const std::byte, kFrameHeaderBytes> bytes);
 
 }  // namespace tfjob::collectives

@@ -48,7 +48,7 @@ StatusOr<bool> SocketLink::SendNotice() {
                              MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count > 0) notice_sent_ += static_cast<size_t>(count);
   if (count < 0 && IsEnd(errno)) {
-    notice_sent_ = notice_size_;  // a peer that is gone needs no notice, but its frames may be left
+    notice_sent_ = notice_size_;  // the peer is gone, but frames from it may still be unread
     return false;
   }
   return Sent(count);
@@ -63,7 +63,7 @@ StatusOr<bool> SocketLink::SendData() {
   }
   const size_t of_payload = sent_ - of_header;
   if (of_payload < payload_.size()) {
-    // sendmsg does not write to what it sends.
+    // sendmsg does not write to the bytes that it sends.
     parts[used++] = {const_cast<std::byte*>(payload_.data()) + of_payload,
                      payload_.size() - of_payload};
   }
@@ -149,7 +149,7 @@ StatusOr<bool> SocketLink::Fill() {
     const size_t placed = std::min(static_cast<size_t>(count), wanted);
     filled_ += placed;
     end_ += static_cast<size_t>(count) - placed;
-    // A partial read has emptied the socket: the next call would find nothing.
+    // A partial read has emptied the socket, so another read would find nothing.
     readable_ = static_cast<size_t>(count) == wanted + ahead;
     return true;
   }

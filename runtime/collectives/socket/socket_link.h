@@ -1,5 +1,5 @@
-// One connected socket of a SocketCommunicator, with the frames in progress in both directions.
-// Never waits. Used by one thread at a time. Private to this package.
+// Defines a connected socket of a SocketCommunicator, with the frames in progress in both
+// directions. Never waits. Used by one thread at a time. Private to this package.
 #pragma once
 
 #include <array>
@@ -20,18 +20,18 @@ class SocketLink {
 
   int fd() const { return socket_.get(); }
 
-  // Sending. At any time, there is at most one frame of data in progress and at most one other
-  // frame, which is sent before the next frame of data.
+  // Sending. At any time, at most one frame of data is in progress, and at most one other frame,
+  // which is sent before the next frame of data.
   bool sending() const { return sent_ < size(); }
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
   // Begins a frame. The payload must not change until the frame is sent.
   void Begin(const FrameHeader& header, std::span<const std::byte> payload);
-  // Queues a frame that is not data; drops it if the last one has not been sent yet.
+  // Queues a frame that is not data, or drops it if the last such frame has not been sent yet.
   void Queue(FrameHeader header, std::string_view text);
   // Sends as much as the socket accepts. Returns whether it accepted anything.
   StatusOr<bool> Send();
   bool writable() const { return writable_; }
-  // The peer receives no more data. What it has already sent can still be received.
+  // The peer receives no more data. Data that it has already sent can still be received.
   bool broken() const { return broken_; }
 
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
@@ -42,10 +42,10 @@ class SocketLink {
   bool received() const { return receiving_ && filled_ == place_.size(); }
   // Ends the frame, whose payload has been received.
   void Next();
-  // Ends the frame without storing its payload, or the rest of it.
+  // Ends the frame without storing its payload or, if a part has been received, the rest of it.
   void Skip();
-  // Reads what has arrived of the header, or of the payload if it has a place. Returns whether
-  // anything had arrived. Returns DataLoss if the bytes are not a header.
+  // Reads the bytes that have arrived: of the header or, if the payload has a place, of the
+  // payload. Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
   StatusOr<bool> Receive();
   bool readable() const { return readable_; }
 
@@ -53,10 +53,10 @@ class SocketLink {
   bool ended() const { return ended_; }
   // Reports that poll found the socket ready.
   void Ready(bool to_read, bool to_write);
-  // Sends the queued frame if no other is under way, and ends the outgoing direction.
+  // Sends the queued frame if no other frame is in progress, and ends the outgoing direction.
   void Part();
-  // Discards what has arrived, so that closing does not reset the connection before the peer has
-  // read what was sent.
+  // Discards the bytes that have arrived, so that closing the socket does not reset the connection
+  // before the peer has read what was sent to it.
   void Drain();
 
  private:
@@ -75,7 +75,7 @@ class SocketLink {
   bool begun_ = false;
   FrameBytes header_bytes_{};
   std::span<const std::byte> payload_;
-  size_t sent_ = 0;  // of the header and the payload
+  size_t sent_ = 0;  // bytes of the header and the payload
   std::array<std::byte, kFrameHeaderBytes + kMostReasonBytes> notice_{};
   size_t notice_size_ = 0, notice_sent_ = 0;
 

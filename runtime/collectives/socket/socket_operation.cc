@@ -12,7 +12,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// How much of what a peer sent before it closed its connection is read, to find its reason.
+// The limit on reads from a connection that the peer has closed, to find the reason that it sent
+// before.
 constexpr int kMostLastReads = 10'000;
 
 }  // namespace
@@ -140,8 +141,8 @@ StatusOr<bool> SocketOperations::Move(int rank) {
   return sent || received;
 }
 
-// Reads what a peer sent before it closed its connection, until the reason is found. Everything it
-// sent has arrived, because this rank has learnt that the connection is closed.
+// Reads the frames that a peer sent before it closed its connection, until the reason is found. All
+// of them have arrived, because this rank has learnt that the connection is closed.
 Status SocketOperations::LastWords(int rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   SocketLink& link = *peer.link;
@@ -243,7 +244,7 @@ StatusOr<bool> SocketOperations::ReceiveReason(int rank) {
 Status SocketOperations::CheckHeader(int rank, const FrameHeader& header) const {
   if (header.kind != FrameKind::kData) return OkStatus();
   const bool later = header.operation > operation_;
-  if (later && !run_->receives_left(rank)) return OkStatus();  // it waits for its turn
+  if (later && !run_->receives_left(rank)) return OkStatus();  // its bytes wait for their turn
   if (const Call* past = PastCall(header.operation); past != nullptr && header.call != *past) {
     return Mismatch(rank, header.operation, header.call, header.operation, *past);
   }
@@ -276,7 +277,7 @@ Status SocketOperations::CheckTransfer(int rank, const FrameHeader& header,
 
 Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  // A peer that repeats itself would keep this rank busy.
+  // A peer that repeated its announcements could keep this rank busy.
   if (header.operation <= peer.announced) {
     return DataLoss(NameOf(rank), " announced operation ", header.operation, " again");
   }
@@ -290,13 +291,14 @@ Status SocketOperations::TakeAnnouncement(int rank, const FrameHeader& header) {
 }
 
 Status SocketOperations::CheckAnnounced(int rank, int64_t operation, const Call& call) const {
-  if (operation > operation_) return OkStatus();  // compared when this rank gets there
+  if (operation > operation_) return OkStatus();  // compared when this rank begins that operation
   const Call* own = PastCall(operation);
   if (own == nullptr || call == *own) return OkStatus();
   return Mismatch(rank, operation, call, operation, *own);
 }
 
-// This rank's call of that number, which may be the current one; null if it is not remembered.
+// Returns this rank's call with that number, which may be the current one; null if it is no longer
+// kept.
 const Call* SocketOperations::PastCall(int64_t operation) const {
   const int64_t age = operation_ - operation;
   if (operation <= 0 || age < 0 || age >= static_cast<int64_t>(kRemembered)) return nullptr;
@@ -342,7 +344,7 @@ Status SocketOperations::Wait() {
   return OkStatus();
 }
 
-// A wait continues until data have moved to or from the rank; other frames do not end it.
+// A wait continues until data have moved to or from the rank. Other frames do not end it.
 void SocketOperations::NoteWait(int rank, Duration now) {
   const bool goes_on = rank == waits_for_ && rank >= 0 && !peers_[static_cast<size_t>(rank)].moved;
   if (!goes_on) waits_since_ = now;
@@ -366,9 +368,9 @@ void SocketOperations::PreparePoll() {
   polled_.back() = {.fd = wake_.get(), .events = POLLIN, .revents = 0};
 }
 
-// Returns the rank that is furthest behind among those whose frames could be received now: the
-// others, which have begun this operation, wait for it, too. If no frame could be received, returns
-// the first rank to which a frame must still be sent.
+// Returns the rank that is furthest behind among the ranks whose frames could be received now: the
+// other ranks, which have begun this operation, also wait for it. If no frame could be received,
+// returns the first rank to which a frame must still be sent.
 int SocketOperations::RankToWaitFor() const {
   int latest = -1;
   const auto heard = [this](int rank) {

@@ -27,8 +27,8 @@ class SocketOperations {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peers_.size()); }
 
-  // Begins an operation; returns the first error of the communicator, if there was one. If it
-  // returns OK, End must follow on the same thread.
+  // Begins an operation, or returns the communicator's first error, if there was one. If it returns
+  // OK, End must follow on the same thread.
   Status Begin(const Call& call);
   // Executes the plan of the operation. `run` has been started.
   Status Drive(PlanRun& run);
@@ -39,7 +39,7 @@ class SocketOperations {
   // See Communicator.
   void Abort(const Status& why);
   Waiting CurrentWait() const;
-  // Tells the ranks that this one has left, for the destructor.
+  // Tells the other ranks that this rank has left. Called when the communicator is destroyed.
   void Leave();
 
  private:
@@ -48,17 +48,20 @@ class SocketOperations {
     bool sending = false;                       // a transfer of the plan is in progress
     std::array<char, kMostReasonBytes> reason;  // the payload of kAbort and kLeave
     Status left;                                // why it has left
-    // The operation in which it last said that it waits; this rank may not have reached it yet.
+    // The operation in which the peer last announced that it waits; this rank may not have reached
+    // that operation yet.
     int64_t announced = 0;
     Call announced_call;
-    int announcements = 0;  // since this rank's operation began
-    int64_t heard = 0;      // the latest operation of which it has sent a frame
+    int announcements = 0;  // their number since this rank's operation began
+    int64_t heard = 0;      // the latest operation for which the peer has sent a frame
     bool moved = false;     // data have moved since this rank last waited for it
   };
-  // The last calls of this rank, to be compared with those that others announce.
+  // The number of this rank's last calls that are kept, to be compared with the calls that others
+  // announce.
   static constexpr size_t kRemembered = 8;
-  // A peer announces an operation only if it waits in it for a while, and all ranks take part in
-  // the same operations, so it announces few before this rank has finished its own.
+  // A peer announces an operation only if it waits in that operation for a while, and all ranks
+  // take part in the same operations. So a peer announces few operations before this rank has
+  // finished its own.
   static constexpr int kMostAnnouncements = 64;
 
   Status CheckWhatHasArrived();
@@ -93,7 +96,8 @@ class SocketOperations {
   const Duration announce_after_;
   std::atomic<bool> aborted_{false};
 
-  // Used by the thread of the operation; by other threads only with the lock while busy_ is false.
+  // Used by the operation's thread. Other threads may use it only with the lock, while busy_ is
+  // false.
   std::vector<Peer> peers_;     // by rank
   std::vector<pollfd> polled_;  // by rank, and the eventfd
   PlanRun* run_ = nullptr;

@@ -20,7 +20,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// The number of connections that may be waiting for a proof. Beyond it, the oldest is closed.
+// The number of connections that may be waiting for a proof. If there are more, the oldest is
+// closed.
 constexpr size_t kMostStrangers = 64;
 
 StatusOr<MachineNumber> RandomNumber() {
@@ -63,10 +64,10 @@ bool IsOwnUser(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-// Reads a proof as far as it has arrived, and not beyond.
+// Reads the bytes of a proof that have arrived, and no byte after the proof.
 class ProofReader {
  public:
-  // Returns whether the proof is complete. Unavailable if the connection has ended.
+  // Returns whether the proof is complete. Returns Unavailable if the connection has ended.
   StatusOr<bool> Read(int fd) {
     while (have_ < bytes_.size()) {
       const ssize_t got = recv(fd, bytes_.data() + have_, bytes_.size() - have_, MSG_DONTWAIT);
@@ -240,7 +241,8 @@ class Meeting {
     return OkStatus();
   }
 
-  // Takes the connection of a lower rank. Returns false if the stranger needs no more attention.
+  // Takes the connection of a lower rank. Returns false if the stranger has been accepted or
+  // refused.
   bool IsUndecided(Stranger& stranger) {
     const StatusOr<bool> complete = stranger.reader.Read(stranger.socket.get());
     if (!complete.ok()) return false;
@@ -250,7 +252,7 @@ class Meeting {
     const auto other = static_cast<int>(proof.rank);
     if (!IsProof(proof, other) || SocketOf(other).valid()) return false;
     SocketOf(other) = std::move(stranger.socket);
-    // If the rank is gone, the verdict shows it.
+    // An error is ignored: if the rank is gone, the verdict shows it.
     (void)SendProof(other);
     return false;
   }

@@ -6,8 +6,8 @@
 // number to every other rank over their data socket, whose peer has proven its identity in the
 // hello. Lower ranks dial higher ranks. The caller sends the number that it received, and gets back
 // the number that it sent. Processes in different network namespaces, as in two pods, cannot
-// connect. A stranger on the machine may find the name, but not the numbers; a process of another
-// user is refused at once.
+// connect. Another process on the machine may find the name, but not the numbers. A process of
+// another user is refused at once.
 //
 // Private to this package.
 #pragma once
@@ -25,27 +25,27 @@
 namespace tfjob::collectives {
 
 struct MachineSockets {
-  // The reason why not all ranks are connected; OK if they are. The text is the same on all ranks,
-  // and names one of them.
+  // OK if all ranks are connected; otherwise, the reason why they are not. The text is the same on
+  // all ranks, and names one of them.
   Status apart;
   // By rank; the entry of this rank is empty. Non-blocking unix sockets on which nothing has been
   // sent after the proofs. Empty unless `apart` is OK.
   std::vector<wire::UniqueFd> sockets;
 };
 
-// All ranks must call it. Waits for at most `patience` for each step of the others. Returns the
-// errors of RankRounds, in which case the ranks have not agreed.
+// All ranks must call it. Waits at most `patience` for each step of the others. If it returns an
+// error, which comes from RankRounds, the ranks have not agreed.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
 // The messages that ranks send over data sockets, and callers over unix sockets.
 using MachineNumber = std::array<std::byte, 16>;
 struct MachineOffer {
-  MachineNumber name;    // of the sender's unix socket
-  MachineNumber number;  // that the receiver proves itself with
+  MachineNumber name;    // the name of the sender's unix socket
+  MachineNumber number;  // the number with which the receiver proves itself
 };
 struct MachineProof {
-  uint32_t rank = 0;     // of the sender
-  MachineNumber number;  // from the receiver's offer to the sender
+  uint32_t rank = 0;     // the sender's rank
+  MachineNumber number;  // the number in the receiver's offer to the sender
 };
 
 // Returns a unix socket that is connected to the rank with this name.

@@ -19,11 +19,11 @@ namespace tfjob::collectives {
 static_assert(std::endian::native == std::endian::little, "numbers are sent as they are in memory");
 
 // All ranks must call the same functions in the same order. Every function waits for all other
-// ranks, for at most `patience`, and returns Unavailable, with a message that names the rank, if
-// one of them does not answer, or the error of `interrupt`. Used by one thread.
+// ranks, for at most `patience`. If a rank does not answer, it returns Unavailable with a message
+// that names the rank. If `interrupt` returns an error, it returns that error. Used by one thread.
 class RankRounds {
  public:
-  // Borrows the sockets, one per rank, non-blocking; that of `rank` is not used.
+  // Borrows the sockets, one non-blocking socket per rank; the entry of `rank` is not used.
   RankRounds(int rank, std::span<const wire::UniqueFd> sockets, Interrupt interrupt = nullptr)
       : rank_(rank), sockets_(sockets), interrupt_(std::move(interrupt)) {}
 
@@ -33,8 +33,8 @@ class RankRounds {
   // The data socket to another rank, for poll.
   int of(int rank) const { return sockets_[static_cast<size_t>(rank)].get(); }
 
-  // Sends message r of `sent` to every other rank r. Returns the messages of all ranks, and for
-  // this rank the one in `sent`.
+  // Sends message r of `sent` to every other rank r. Returns the messages of all ranks, including
+  // this rank's own entry in `sent`.
   template <typename Message>
     requires std::is_trivially_copyable_v<Message>
   StatusOr<std::vector<Message>> Exchange(std::vector<Message> sent, Duration patience) {
@@ -48,8 +48,8 @@ class RankRounds {
   struct Verdict {
     Status status;
   };
-  // Returns OK if `own` is OK on all ranks, and otherwise the error of the lowest rank that has
-  // one. All ranks get the same verdict.
+  // The verdict is OK if `own` is OK on all ranks; otherwise, it is the error of the lowest rank
+  // that has an error. All ranks get the same verdict.
   StatusOr<Verdict> Agree(const Status& own, Duration patience);
 
  private:

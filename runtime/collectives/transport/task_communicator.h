@@ -30,7 +30,7 @@ struct TaskCommunicatorOptions {
 };
 
 // Waits until all ranks have called it, unless the choice is kTcp. All ranks end with the same
-// transport, which the log names, with the reason if it is not shared memory. Returns
+// transport. The log names it and, if it is not shared memory, the reason. Returns
 //   Unavailable         if a rank does not answer, or has closed its connection; the message names
 //                       it;
 //   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory. If they

@@ -1,5 +1,5 @@
-// Tests which transport the ranks of a generation choose, with ranks that are threads, processes in
-// other network namespaces, or hostile.
+// Tests which transport the ranks of a generation choose. The ranks are threads, processes in other
+// network namespaces, or hostile peers.
 #include "runtime/collectives/transport/task_communicator.h"
 
 #include <fcntl.h>
@@ -219,7 +219,8 @@ TEST(TaskCommunicator, StrangersAreRefused) {
   const wire::UniqueFd own_rank = DialWith(offer, 1), no_rank = DialWith(offer, 9);
   EXPECT_TRUE(IsClosedByPeer(own_rank.get()));
   EXPECT_TRUE(IsClosedByPeer(no_rank.get()));
-  // A hundred callers that send nothing, or only a part, do not keep a rank from connecting.
+  // A hundred callers that send nothing, or only a part of a proof, do not keep a rank from
+  // connecting.
   std::vector<wire::UniqueFd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(DialWith(offer, 0, i % 20));
   wire::UniqueFd rank = DialWith(offer, 0);
@@ -258,7 +259,7 @@ TEST(TaskCommunicator, APeerThatIsSilentOrGoneEndsTheGeneration) {
   Victim victim(10s);
   victim.Offer();
   victim.Close();
-  // The end of the connection is enough.
+  // The end of the connection is enough to end the wait.
   const Status status = victim.Result().status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }
@@ -272,7 +273,7 @@ TEST(TaskCommunicator, SharedMemoryThatIsForcedAndOnlyLateMayComeInAnotherAttemp
                         "prove itself in time"));
 }
 
-// Whatever a rank waits for, an interrupt ends the wait at once.
+// An interrupt ends every wait at once, regardless of what the rank waits for.
 TEST(TaskCommunicator, AnInterruptEndsEveryWait) {
   for (int stage = 0; stage < 4; ++stage) {
     std::atomic<bool> interrupted = false;

@@ -14,12 +14,14 @@ DeviceAddress Address(const void* pointer) {
   return reinterpret_cast<DeviceAddress>(pointer);
 }
 
-// These own their handles, and keep the runtime, whose context the handles belong to.
+// These classes own their handles, and keep the runtime alive, because the handles belong to its
+// context.
 class CudaStream final : public Stream {
  public:
   CudaStream(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, StreamHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
-  // The handle's memory goes when its operations have run; operands must not go before.
+  // Waits because operands must not be freed before the stream's operations have run. The driver
+  // itself would delay only the release of the handle.
   ~CudaStream() override {
     driver.StreamSynchronize(handle);
     driver.StreamDestroy(handle);
@@ -271,7 +273,7 @@ Status CudaRuntime::Write(void* to, const void* from, size_t bytes) {
   return Failure();
 }
 
-// In this mode, other threads may allocate memory meanwhile.
+// In this mode, other threads may allocate memory during the capture.
 Status CudaRuntime::BeginCapture(Stream& stream) {
   Enter();
   return Check(driver_.StreamBeginCapture(HandleOf(stream), kCaptureThreadLocal),

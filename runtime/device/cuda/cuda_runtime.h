@@ -1,6 +1,6 @@
-// Makes a GPU of NVIDIA a device. A stream is a CUDA stream, and a captured sequence is a CUDA
-// graph. Copies and kernels are submitted without waiting; if one cannot be submitted, the runtime
-// keeps the first error, and every later Synchronize returns it.
+// Makes an NVIDIA GPU available as a device. A stream is a CUDA stream, and a captured sequence is
+// a CUDA graph. Copies and kernels are submitted without waiting; if a submission fails, the
+// runtime keeps the first error, and every later Synchronize returns it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace tfjob::device::cuda {
 
 struct CudaOptions {
-  int gpu = 0;  // among those that CUDA_VISIBLE_DEVICES leaves
+  int gpu = 0;  // index among the GPUs that CUDA_VISIBLE_DEVICES leaves visible
   // The part of the GPU's memory that this process may use, in (0, 1].
   double memory_fraction = 1;
 };
@@ -39,9 +39,9 @@ struct Launch {
 
 class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_this<CudaRuntime> {
  public:
-  // Returns the GPU with the kernels of `images`, which are fat binaries. Returns InvalidArgument
-  // if the options are wrong, and FailedPrecondition if the GPU is older than the kernels support.
-  // `driver` and the images must exist as long as the runtime.
+  // Returns the runtime of a GPU, with the kernels in `images`, which are fat binaries. Returns
+  // InvalidArgument if the options are wrong, and FailedPrecondition if the GPU is older than the
+  // kernels support. `driver` and the images must outlive the runtime.
   static StatusOr<std::shared_ptr<CudaRuntime>> Create(
       const DriverApi& driver, const CudaOptions& options,
       std::span<const std::span<const std::byte>> images);
@@ -76,12 +76,12 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   CudaRuntime(const DriverApi& driver, const CudaOptions& options);
 
   Status Open(std::span<const std::span<const std::byte>> images);
-  // Makes the GPU the one that the driver's functions use on this thread.
+  // Makes the driver's functions use this GPU when called on this thread.
   void Enter() const { driver_.CtxSetCurrent(context_); }
   Status Check(Result result, std::string_view call) const {
     return ToStatus(driver_, result, call);
   }
-  // Keeps the error if it is the first.
+  // Keeps the error if it is the first one.
   void Keep(Result result, std::string_view call);
   Status Failure();
   StatusOr<Memory> AllocateDevice(size_t bytes, Buffer::Contents contents, std::string_view name);

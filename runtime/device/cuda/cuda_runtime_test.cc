@@ -184,7 +184,7 @@ TEST(CudaRuntime, MemoryBeyondTheFractionIsRefused) {
   EXPECT_TRUE(runtime->Allocate(MemoryKind::kDevice, 500, Buffer::Contents::kZero, "v").ok());
 }
 
-// Another process uses the rest.
+// Simulates that another process uses all other memory.
 TEST(CudaRuntime, MemoryThatTheGpuLacksIsRefusedWithItsName) {
   const auto runtime = Create({.failures = {{"cuMemAlloc_v2", kOutOfMemory}}});
   const Status status =
@@ -232,7 +232,7 @@ TEST(CudaRuntime, MayBeUsedOnAnyThread) {
   EXPECT_EQ(status, OkStatus());
 }
 
-// Whatever was created goes back to the driver.
+// Checks that everything that was created is returned to the driver.
 TEST(CudaRuntime, ReturnsWhatItTook) {
   {
     const auto runtime = Create(MachineWithAdd());

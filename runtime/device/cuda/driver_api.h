@@ -1,7 +1,7 @@
 // Declares the functions of NVIDIA's driver, libcuda.so.1, that this project calls. The library
-// comes with the driver, so no program is linked with it: OpenDriver looks for it when a GPU is
-// wanted. The declarations are this project's own, so that every build contains the code that calls
-// them; with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
+// comes with the driver, so no program is linked with it: OpenDriver loads it when a GPU is wanted.
+// The declarations are this project's own, so that every build contains the code that calls them;
+// with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
 //
 // Source: CUDA Driver API Reference, CUDA 13.0. A handle belongs to the driver, and all functions
 // may be called by any number of threads.
@@ -94,21 +94,22 @@ struct DriverApi {
 #undef TFJOB_CUDA_FIELD
 };
 
-// The oldest driver that the kernels' machine code runs on, as cuDriverGetVersion counts.
+// The oldest driver that can run the kernels' machine code, as a version in the format of
+// cuDriverGetVersion.
 inline constexpr int kOldestCuda = 13000;
-// The oldest GPUs for which the kernels are compiled: compute capability 8.0 (Ampere).
+// The oldest GPUs for which the kernels are compiled: those of compute capability 8.0 (Ampere).
 inline constexpr int kOldestCompute = 80;
 
-// Opens the driver of this machine and initialises it, at the first call; later calls return the
-// same. Returns FailedPrecondition with what to do about it if there is no driver, the driver is
-// too old (the message names both versions), or it finds no GPU. Thread-safe.
+// The first call opens and initialises this machine's driver; later calls return the same result.
+// If there is no driver, or if the driver is too old (the message names both versions) or finds no
+// GPU, returns FailedPrecondition with a message that says what to do. Thread-safe.
 StatusOr<const DriverApi*> OpenDriver();
 
-// Does the same with a given library, and without keeping the result. `visible` is the value of
+// Does the same with the given library, but does not keep the result. `visible` is the value of
 // CUDA_VISIBLE_DEVICES, or null: if it hides every GPU, the message says so.
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
 
-// Initialises a driver and checks its version and that it has a GPU, as OpenDriver does.
+// Initialises a driver, and checks its version and that it finds a GPU, as OpenDriver does.
 Status CheckDriver(const DriverApi& driver, const std::string* visible);
 
 // Converts a result of the driver: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".

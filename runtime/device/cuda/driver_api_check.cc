@@ -10,7 +10,7 @@
 namespace tfjob::device::cuda {
 namespace {
 
-// True if two types are passed in the same way: both are pointers, or both are integers (or
+// True if the two types are passed in the same way: both are pointers, or both are integers (or
 // enumerations) of the same size.
 template <typename A, typename B>
 constexpr bool kPassedAlike =

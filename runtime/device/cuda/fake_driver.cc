@@ -49,7 +49,7 @@ Object* From(Handle handle) {
   return reinterpret_cast<Object*>(handle);
 }
 
-// Counts the call and returns the error with which the machine lets it fail, or kSuccess.
+// Counts the call. Returns the error that the machine prescribes for this function, or kSuccess.
 Result Begin(const char* symbol, bool needs_context = true) {
   MutexLock lock(machine->mutex);
   ++machine->calls[symbol];
@@ -164,7 +164,7 @@ Result MemGetInfo(size_t* free, size_t* total) {
   return kSuccess;
 }
 
-// Allocates like the driver, which gives memory no name and no content.
+// Allocates memory without a name and with undefined content, as the driver does.
 Result AllocateMemory(MemoryKind kind, size_t bytes, uint64_t* address) {
   if (bytes == 0) return kInvalidValue;
   auto memory = machine->runtime->Allocate(kind, bytes, Buffer::Contents::kUndefined,
@@ -178,7 +178,7 @@ Result AllocateMemory(MemoryKind kind, size_t bytes, uint64_t* address) {
 }
 
 Result FreeMemory(uint64_t address, MemoryKind kind) {
-  std::pair<Memory, size_t> freed;  // goes after the lock
+  std::pair<Memory, size_t> freed;  // freed after the lock is released
   MutexLock lock(machine->mutex);
   const auto found = machine->memory.find(address);
   if (found == machine->memory.end()) return kInvalidValue;
@@ -350,9 +350,9 @@ Result LibraryGetKernel(KernelHandle* kernel, LibraryHandle, const char* name) {
   return kSuccess;
 }
 
-// The words of a parameter that are addresses of the machine's memory: their offsets, and the
-// accesses of the operation. Which bytes a kernel uses, and how, is not known here: it counts as
-// one that writes the byte at each address.
+// The words of a parameter that are addresses in the machine's memory: their offsets, and the
+// accesses that they mean. It is not known which bytes a kernel uses, and how, so it is assumed to
+// write the byte at each address.
 struct Addresses {
   std::vector<size_t> offsets;
   std::vector<Access> accesses;
@@ -379,7 +379,7 @@ Result LaunchKernel(KernelHandle handle, unsigned grid_x, unsigned grid_y, unsig
                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned,
                     StreamHandle stream, void** parameters, void**) {
   TFJOB_BEGIN("cuLaunchKernel");
-  // These are CUDA's limits of every GPU.
+  // CUDA has these limits on every GPU.
   if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_y > 65535 || grid_z > 65535 ||
       block_x * block_y * block_z == 0 || block_x * block_y * block_z > 1024) {
     return kInvalidValue;

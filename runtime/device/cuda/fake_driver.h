@@ -1,9 +1,10 @@
 // Implements the functions of NVIDIA's driver in this process, on the fake device of
 // fake_runtime.h: operations run late, in an order that is drawn from a seed, and the process ends
-// with a message if the rules of device_runtime.h are broken. So it tests code that calls the
-// driver on machines without a GPU. Device memory begins as NaN.
+// with a message if the rules of device_runtime.h are broken. Code that calls the driver can thus
+// be tested on machines without a GPU. New device memory contains NaN.
 //
-// Like the driver, it is one for the process: a machine with the GPUs that FakeMachine describes.
+// Like the real driver, it exists once per process. It simulates a machine with the GPUs that
+// FakeMachine describes.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace tfjob::device::cuda {
 
-// Runs a kernel over the parameter's bytes, whose device addresses have been replaced by those of
-// their content.
+// Runs a kernel on the bytes of its parameter, in which each device address has been replaced by
+// the address at which the content is stored.
 struct FakeLaunch {
   unsigned grid[3], block[3];
   std::span<const std::byte> parameter;
@@ -44,8 +45,8 @@ struct FakeMachine {
   std::map<std::string, Result> failures;
 };
 
-// Makes the machine the one that the functions show from now on, and returns them. No handle of an
-// earlier machine may be left.
+// Returns the functions, which simulate this machine from now on. No handle from an earlier machine
+// may still be in use.
 const DriverApi& FakeDriver(FakeMachine machine);
 
 // Returns how often each function was called since FakeDriver, by symbol.

@@ -50,7 +50,7 @@ InferResult InferBatchNormGrad(InferenceContext& context) {
   RETURN_IF_ERROR(CheckEpsilon(context));
   const TensorType channels = context.inputs[2];
   std::vector<TensorType> outputs = {x, channels, channels};
-  if (context.inputs.size() > 6) outputs.push_back(x);  // of the side input
+  if (context.inputs.size() > 6) outputs.push_back(x);  // the side input's gradient
   return outputs;
 }
 
@@ -67,7 +67,7 @@ Gradient BatchNormGradient(GradientContext& c) {
               c.node.attributes);
     for (int i = 0; i < 3; ++i) found[static_cast<size_t>(i)] = {first.node, i};
   }
-  const Shape shape = b.shape(x);  // a copy: the graph grows
+  const Shape shape = b.shape(x);  // a copy, because the graph grows
   const double rows = static_cast<double>(shape.num_elements() / shape.dim(-1));
   const auto contribute = [&](Output more) {
     found[0] = found[0].valid() ? Add(b, found[0], more) : more;
@@ -82,7 +82,7 @@ Gradient BatchNormGradient(GradientContext& c) {
 
 }  // namespace
 
-// The ops that end in Ex may have an activation; passes make them.
+// The ops whose names end in Ex may have an activation; only passes create them.
 std::vector<Op> BatchNormOps() {
   return {
       {"FusedBatchNorm", 3, 3, InferBatchNorm, BatchNormGradient},

@@ -142,7 +142,7 @@ Output Times(GradientContext& c, Output x, double factor) {
   return Mul(c.b, x, Scalar(c.b, c.b.dtype(x), factor));
 }
 
-// Passes dy to input 0 where `first` is true, and to input 1 elsewhere.
+// Passes dy to input 0 where `first` is true, and to input 1 where it is false.
 Gradient Route(GradientContext& c, Output first) {
   const Output zeros = Zeros(c, c.dy());
   return {SumToInput(c, Select(c.b, first, c.dy(), zeros), 0),

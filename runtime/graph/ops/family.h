@@ -20,7 +20,7 @@ namespace tfjob::graph {
 using InferResult = StatusOr<std::vector<TensorType>>;
 using Gradient = std::vector<Output>;
 
-// The families' rows of the op table.
+// Return the families' rows of the op table.
 std::vector<Op> SourceOps();
 std::vector<Op> LinearOps();
 std::vector<Op> BatchMatMulOps();
@@ -32,7 +32,7 @@ std::vector<Op> ImageOps();
 std::vector<Op> BatchNormOps();
 std::vector<Op> ScanOps();
 
-// The gradient of Scan has its own file.
+// Returns the gradient of Scan, which has its own file.
 Gradient ScanGradient(GradientContext& c);
 
 bool IsFloat(DType dtype);

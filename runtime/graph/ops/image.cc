@@ -135,13 +135,14 @@ Window WindowOfNode(const GradientContext& c) {
 Gradient Conv2DGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output image = c.input(0), filter = c.input(1);
-  // The filter's gradient comes first, so that it can be sent while the rest is still being
-  // computed.
+  // The filter's gradient comes first, so that it can be sent while the other gradients are still
+  // being computed.
   const Output d_filter = Conv2DBackpropFilter(c.b, image, c.dy(), c.b.shape(filter), window);
   return {Conv2DBackpropInput(c.b, filter, c.dy(), c.b.shape(image), window), d_filter};
 }
 
-// The op is linear in the filter and in its second input, z; ⟨dy, op(f, z)⟩ = ⟨Conv2D(dy, f), z⟩.
+// The op is linear in the filter f and in its second input z, and ⟨dy, op(f, z)⟩ = ⟨Conv2D(dy, f),
+// z⟩.
 Gradient Conv2DBackpropInputGradient(GradientContext& c) {
   const Window window = WindowOfNode(c);
   const Output filter = c.input(0), z = c.input(1);

@@ -20,7 +20,7 @@ struct Case {
   const char* op;
   std::vector<TensorType> inputs;
   Attributes attributes;
-  std::string expected;  // the types of the outputs, or "refused: " and the reason
+  std::string expected;  // the output types, or "refused: " and the reason
 };
 
 inline TensorType F32(Shape shape = {}) {

@@ -140,14 +140,14 @@ bool RefuseSecondDerivative(GradientContext& c) {
   return true;
 }
 
-// c = a b: d_a = dc bᵀ, d_b = aᵀ dc; if an operand is transposed, so is its gradient
+// c = a b: d_a = dc bᵀ, d_b = aᵀ dc; the gradient of a transposed operand is transposed
 Gradient MatMulGradient(GradientContext& c) {
   const bool ta = c.node.attributes.Get("transpose_a", false);
   const bool tb = c.node.attributes.Get("transpose_b", false);
   const Output a = c.input(0);
   const Output b = c.input(1);
-  // The weights' gradient comes first, so that it can be sent while the rest is still being
-  // computed.
+  // The weights' gradient comes first, so that it can be sent while the other gradients are still
+  // being computed.
   const Output d_b = tb ? MatMul(c.b, c.dy(), a, true, ta) : MatMul(c.b, a, c.dy(), !ta, false);
   const Output d_a = ta ? MatMul(c.b, b, c.dy(), tb, true) : MatMul(c.b, c.dy(), b, false, !tb);
   return {d_a, d_b};

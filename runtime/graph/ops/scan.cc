@@ -29,7 +29,7 @@ StatusOr<TensorType> ElementOf(const TensorType& sequence, int64_t steps) {
   return TensorType{sequence.dtype, Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()))};
 }
 
-// Checks the types of the body's placeholders against those of the inputs.
+// Checks the types of the body's placeholders against the types of the inputs.
 Status CheckPlaceholders(const ScanForm& form, const std::vector<TensorType>& inputs) {
   std::map<std::string, TensorType> expected;
   for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {

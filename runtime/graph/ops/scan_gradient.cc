@@ -45,7 +45,7 @@ Output ZerosOf(Builder& b, const TensorType& type) {
   return Fill(b, type.dtype, type.shape, 0);
 }
 
-// A value per step, stacked outside of the loops. Element t belongs to forward step t or, if
+// One value per step, stacked outside of the loops. Element t belongs to forward step t or, if
 // `reversed`, to forward step steps - 1 - t.
 struct Stacked {
   Output value;
@@ -137,7 +137,8 @@ class ScanDifferentiator {
 
   void Extend(const std::set<Output>& saved) {
     int count = form_.outputs;
-    // Takes the nodes from both_, where the gradient of a nested Scan has extended that Scan.
+    // Takes the nodes from both_, because there the gradient of a nested Scan has extended that
+    // Scan.
     Graph body;
     for (int id = 0; id < static_cast<int>(forward_.nodes().size()); ++id)
       body.Append(both_.graph().node(id));
@@ -216,7 +217,7 @@ class ScanDifferentiator {
   // the loop.
   struct Part {
     enum Kind { kProduct, kRows, kAccumulated } kind;
-    std::vector<int> outputs;  // of the backward Scan
+    std::vector<int> outputs;  // outputs of the backward Scan
     std::vector<Stacked> operands;
     const Node* node = nullptr;
     int state = 0;
@@ -240,8 +241,7 @@ class ScanDifferentiator {
     parts.push_back(std::move(part));
   }
 
-  // Stacks the operands of a node, all in the same order. Returns false if they cannot be stacked
-  // in one order.
+  // Stacks the operands of a node, all in the same order. Returns false if that is not possible.
   bool StackOperands(const Node& node, bool product, std::vector<Part>& parts) {
     Part part{.kind = product ? Part::kProduct : Part::kRows, .node = &node};
     std::optional<bool> reversed;
@@ -341,8 +341,8 @@ class ScanDifferentiator {
   std::set<int> needed_;                    // the backward nodes
   std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by their value
   std::map<Output, Output> now_;            // values of `both_` → values of the backward body
-  std::map<std::pair<Output, bool>, int> outputs_;  // of the backward Scan
-  std::vector<int> states_;                         // the forward state of each backward state
+  std::map<std::pair<Output, bool>, int> outputs_;  // the backward Scan's outputs
+  std::vector<int> states_;                         // for each backward state, its forward state
   int extra_ = 0;                                   // states that accumulate
 };
 

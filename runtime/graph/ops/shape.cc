@@ -87,7 +87,7 @@ InferResult InferReshape(InferenceContext& context) {
     if (dim == -1) {
       open = &dim;
     } else if (__builtin_mul_overflow(known, dim, &known)) {
-      known = -1;  // more elements than any input has
+      known = -1;  // more elements than an input can have
       break;
     }
   }
@@ -135,7 +135,7 @@ InferResult InferBroadcastTo(InferenceContext& context) {
 
 // ---- gradients
 
-// Returns the input's shape with each reduced dimension set to 1, whatever keep_dims is.
+// Returns the input's shape with each reduced dimension set to 1, regardless of keep_dims.
 Shape KeptShape(GradientContext& c) {
   std::vector<int64_t> dims = c.b.shape(c.input(0)).dims();
   for (int64_t axis : c.node.attributes.Get("axes", std::vector<int64_t>())) {

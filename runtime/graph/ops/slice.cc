@@ -74,7 +74,7 @@ InferResult InferPad(InferenceContext& context) {
   return std::vector{TensorType{x.dtype, Shape(std::move(dims))}};
 }
 
-// The gradient of each input is the part of dy that corresponds to its elements.
+// The gradient of an input is the part of dy that corresponds to the input's elements.
 Gradient ConcatGradient(GradientContext& c) {
   const auto axis = static_cast<size_t>(c.node.attributes.Get<int64_t>("axis", 0));
   std::vector<int64_t> begin(c.b.shape(c.dy()).dims().size(), 0);

@@ -12,7 +12,7 @@ namespace tfjob::graph {
 // elements differ.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
-// Returns a scalar; nullopt if `dtype` is not float32, float64 or int32.
+// Returns a scalar, or nullopt if `dtype` is not float32, float64 or int32.
 std::optional<Tensor> ScalarOf(DType dtype, double value);
 
 }  // namespace tfjob::graph

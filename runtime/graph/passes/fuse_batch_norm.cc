@@ -81,7 +81,7 @@ class NormFinder {
     NormGradChain chain{.relu_grad = dy.node, .norm_grad = norm_grad};
     int position = norm_grad;
     if (forward->second.side.valid()) {
-      position = dy.node;  // others may need its output, too
+      position = dy.node;  // other nodes may need its output, too
       chain.side_y = mask.inputs[1];
       const Output sum = mask.inputs[0];
       if (AddsAlike(graph_.node(sum)) && UsedOnce(sum)) chain.add = sum.node;

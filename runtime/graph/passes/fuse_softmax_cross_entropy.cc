@@ -18,8 +18,8 @@ bool IsKerasClip(const Node& node) {
          node.attributes.Get("clip_value_max", 0.0) == 1 - kEpsilon;
 }
 
-// Returns the logits x of log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x); an invalid
-// Output for anything else.
+// Returns the logits x of log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x); for other
+// values, an invalid Output.
 Output LogitsOfLog(const Graph& graph, Output output) {
   const Node& log = graph.node(output);
   if (log.op == "LogSoftmax") return log.inputs[0];

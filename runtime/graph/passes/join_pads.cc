@@ -39,7 +39,7 @@ class PaddedSum {
     joins_ = Collect(root) && Cover(graph.node(root).outputs[0].shape);
   }
 
-  // Returns whether the terms are blocks that cover the result, each element exactly once.
+  // Returns whether the terms are blocks that cover each element of the result exactly once.
   bool joins() const { return joins_; }
   const std::set<int>& adds() const { return adds_; }
   int64_t axis() const { return static_cast<int64_t>(blocks_[0].axis); }

@@ -1,5 +1,5 @@
-// Checks what each pass does to the structure of graphs. runtime/exec/passes_test.cc, where kernels
-// are available, checks that it does not change their values.
+// Checks how each pass changes the structure of graphs. runtime/exec/passes_test.cc, where kernels
+// are available, checks that passes do not change the values.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
 }
 
-// Contains three normalisations: one with an activation, one that also adds a shortcut, and one
-// whose shortcut has two gradients.
+// The graph contains three normalisations: one with an activation, one that also adds a shortcut,
+// and one whose shortcut has two gradients.
 TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {8, 3});
@@ -113,7 +113,7 @@ TEST(FuseTranspose, KeepsWhatIsUsedElsewhereAndOtherPermutations) {
 
 struct PadCase {
   std::string_view name;
-  std::vector<std::vector<int64_t>> before, after;  // of each Pad
+  std::vector<std::vector<int64_t>> before, after;  // one entry per Pad
   Ops expected;
   Shape result = {4, 6};
 };
@@ -397,7 +397,7 @@ TEST(FuseElementwise, StopsAtOtherShapesOtherUsersAndFetches) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {4, 3});
   const Output column = Placeholder(b, "column", kF32, {4, 1});
-  const Output shifted = Add(b, Exp(b, x), Exp(b, column));  // a column is not readable
+  const Output shifted = Add(b, Exp(b, x), Exp(b, column));  // the kernel cannot read a column
   const Output kept = Neg(b, Square(b, shifted));
   b.AddFetch("kept", kept);
   b.AddFetch("y", Add(b, Sqrt(b, kept), Sum(b, kept, {0})));

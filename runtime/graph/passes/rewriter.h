@@ -1,5 +1,5 @@
-// Builds the new graph while a pass walks the old one, and keeps track of which new value replaces
-// which old one.
+// Builds the new graph while a pass walks the old graph, and keeps track of which new value
+// replaces which old value.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class Rewriter {
   std::vector<Output> Now(const std::vector<Output>& old) const;
   const Graph& graph() const { return to_; }
 
-  // Copies the old node `id` to the new graph. The outputs of the copy replace those of the
+  // Copies the old node `id` to the new graph. The outputs of the copy replace the outputs of the
   // old node.
   void Copy(int id);
   // Makes `now` replace `old`, which must have the same type.

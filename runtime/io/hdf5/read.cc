@@ -25,7 +25,7 @@ constexpr uint64_t kMaxExpansion = 16;
 
 struct Dataset {
   std::string path;
-  std::string stored;  // safetensors' name of the type
+  std::string stored;  // safetensors' name for the type
   std::vector<hsize_t> dims;
   uint64_t bytes = 0;
 };
@@ -40,7 +40,7 @@ struct Contents {
   Json skipped = Json::object();
 };
 
-// Returns safetensors' name of a type of numbers; nullopt for any other type.
+// Returns safetensors' name for a numeric type, or nullopt for other types.
 std::optional<std::string> StoredName(hid_t type, const std::string& stated) {
   const size_t size = H5Tget_size(type);
   switch (H5Tget_class(type)) {
@@ -62,7 +62,8 @@ std::optional<std::string> StoredName(hid_t type, const std::string& stated) {
   }
 }
 
-// Returns the texts in a buffer that holds either pointers to them or `size` bytes for each.
+// Returns the texts in a buffer that contains either pointers to the texts or `size` bytes per
+// text.
 std::vector<std::string> TextsOf(const std::vector<char>& buffer, size_t count, size_t size,
                                  bool pointers) {
   std::vector<std::string> texts;

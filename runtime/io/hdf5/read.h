@@ -9,11 +9,11 @@
 
 namespace tfjob::io {
 
-// Appends to `output`: each dataset of numbers, by its path without the leading slash; and the
-// metadata "attributes", JSON of the form {"PATH": {"NAME": "text" or ["text", …]}}, which contains
-// the attributes that are texts, lists of texts or empty lists, and "skipped", JSON of the form
-// {"PATH": "reason"}, which lists the datasets and links that cannot be converted. Links to other
-// files are not followed.
+// Appends to `output` each dataset of numbers, named by its path without the leading slash, and two
+// entries of metadata. "attributes" is JSON of the form {"PATH": {"NAME": "text" or ["text", …]}},
+// and contains the attributes that are texts, lists of texts or empty lists. "skipped" is JSON of
+// the form {"PATH": "reason"}, and lists the datasets and links that cannot be converted. Links to
+// other files are not followed.
 //
 // Returns DataLoss if the file is damaged or unpacks to more than 64 MiB and more than 16 times its
 // size. Calls `opened` after it has opened the file and before it reads from it.

@@ -19,7 +19,7 @@ struct Matrices {
   int64_t rows = 0, cols = 0, row_stride = 1;
 };
 
-// `swap`: the last axis of the batch is stored after the axis of the rows.
+// If `swap`, the last axis of the batch is stored after the axis of the rows.
 StatusOr<Matrices> MatricesOf(const Operand& operand, bool swap) {
   std::vector<int64_t> dims = operand.shape.dims();
   const size_t rank = dims.size();
@@ -108,7 +108,7 @@ class BatchMatMul : public Kernel {
   }
 
  private:
-  // Computes the tile that begins at row `row` of the product with this number.
+  // Computes the tile that begins at row `row` of product number `number`.
   void Multiply(int64_t number, int64_t row, const T* x, const T* y, T* z) const {
     for (size_t axis = l_.batch.size(); axis-- > 0;) {
       const int64_t index = number % l_.batch[axis];

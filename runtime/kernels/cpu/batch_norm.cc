@@ -1,7 +1,7 @@
 // Implements batch normalisation over all axes but the last, and its gradient. Both read the rows
-// twice: once to add up what they need per channel, and once to write the result. The number of
-// chunks into which the rows are split depends only on the sizes, so the result does not depend on
-// the number of threads.
+// twice: once to compute sums per channel, and once to write the result. The number of chunks into
+// which the rows are split depends only on the sizes, so the result does not depend on the number
+// of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -147,7 +147,8 @@ class BatchNorm : public Kernel {
   BatchNorm(KernelRequest request, NormOptions options)
       : request_(std::move(request)), options_(options), split_(request_.inputs[0]) {}
 
-  // Holds, per chunk, its moments and those of a block; then the factors.
+  // The workspace contains, for each chunk, its moments and the moments of a block; then the
+  // factors.
   size_t workspace_bytes() const override {
     return static_cast<size_t>((4 * split_.chunks + 1) * split_.width) * sizeof(T);
   }
@@ -224,12 +225,12 @@ class BatchNorm : public Kernel {
   ChannelSplit split_;
 };
 
-// How the gradient passes through the activation: there is no activation; the normalised value is
-// computed again; or the activation's output is read.
+// Says how the gradient knows which values the activation has let pass: there is no activation; the
+// normalised value is computed again; or the activation's output is read.
 enum class ActivationMask { kNone, kComputed, kRead };
 
-// Points to the values that the gradient reads. `more` is a second part of dy. `more` and y may be
-// missing.
+// Points to the values that the gradient reads. `more`, if present, is added to dy. `more` and y
+// may be missing.
 template <typename T>
 struct NormGradInputs {
   StridedRows<const T> dy, x, y, more;
@@ -319,7 +320,7 @@ class BatchNormGrad : public Kernel {
   }
 
  private:
-  // Per chunk, the workspace holds its sums, those of a block, and a row.
+  // For each chunk, the workspace contains its sums, the sums of a block, and a row.
   static constexpr int64_t kPerChunk = 5;
 
   GradientSums<T> At(T* space, int64_t chunk, int64_t i) const {
@@ -339,7 +340,7 @@ class BatchNormGrad : public Kernel {
   }
   bool has_more() const { return request_.inputs.size() == 8; }
 
-  // Adds up each chunk. Stores g in d_side, if there is one.
+  // Computes the sums of each chunk. Stores g in d_side, if there is one.
   void Sum(const NormGradInputs<T>& in, StridedRows<T> d_side, T* space, Stream& stream) const {
     const int64_t channels = split_.channels;
     stream.ParallelFor(split_.chunks, 1, [&](int64_t begin, int64_t end) {
@@ -408,8 +409,8 @@ class BatchNormGrad : public Kernel {
   ChannelSplit split_;
 };
 
-// Checks that the operands have one dtype, and that those from `first` to `last` have the channels
-// of x as their only axis.
+// Checks that all operands have the same dtype, and that operands `first` to `last` have the
+// channels of x as their only axis.
 Status ExpectChannels(const std::vector<Operand>& operands, size_t first, size_t last,
                       const Operand& x) {
   for (size_t i = first; i < last; ++i) {

@@ -7,8 +7,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Converts any value. Floats outside an integer's range, whose conversion C++ does not define,
-// become the nearest integer in the range, and NaN becomes 0.
+// Converts any value. C++ does not define the conversion of a float outside the integer's range:
+// here, such a float becomes the nearest integer in the range, and NaN becomes 0.
 template <typename Out, typename In>
 Out Convert(In value) {
   if constexpr (std::is_same_v<Out, bool>) {
@@ -58,7 +58,7 @@ class Cast : public Kernel {
     int64_t Offset(int64_t row, int64_t column) const { return (row * stride + column) * size; }
 
     int64_t stride;  // in elements
-    int64_t size;    // of an element, in bytes
+    int64_t size;    // the size of an element, in bytes
   };
 
   const Loop loop_;

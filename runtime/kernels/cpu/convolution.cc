@@ -10,7 +10,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 // Calls body(position, k) for each element k of window number `window` that is not over padding.
-// `position` is the position of the input element under k.
+// `position` is the position of the input element that k covers.
 template <typename Body>
 void ForEachInput(const WindowAxis& axis, int64_t window, int64_t inputs, const Body& body) {
   const int64_t first = window * axis.stride - axis.before;

@@ -73,7 +73,7 @@ void CheckSizes(D dtype, const Sizes& s) {
   }
   Attributes window;
   SetWindow(window, s.window);
-  // Sums of up to a few thousand products lose a few more bits than a single operation.
+  // Sums of up to a few thousand products are less precise than single operations, by a few bits.
   Check({"Conv2D", window, {x, f}, {y}, 2e-5});
   Tensor bias(dtype, Shape({s.filter.dim(3)})), biased = y.Clone(), positive = y.Clone();
   for (int64_t i = 0; i < bias.num_elements(); ++i) SetValue(bias, i, 0.5 - i);
@@ -110,10 +110,10 @@ std::vector<Sizes> AllSizes() {
   add(image, filter, Same(image, filter, 2));
   add(image, filter, Valid(filter, 3));
   add(image, filter, Same(image, filter, 1, 2));
-  // One pixel, one channel, one output; a row, as in one-dimensional convolutions.
+  // One pixel with one channel and one output; a single row, as in one-dimensional convolutions.
   add({1, 1, 1, 1}, {1, 1, 1, 1}, {});
   add({2, 1, 9, 3}, {1, 4, 3, 2}, {.height = {}, .width = {.size = 4, .before = 3}});
-  // Groups, and one group per channel (depthwise).
+  // Several groups; one group per channel (depthwise).
   add({2, 5, 5, 6}, {3, 3, 2, 9}, Same({2, 5, 5, 6}, {3, 3, 2, 9}));
   add({2, 5, 5, 6}, {3, 3, 1, 12}, Valid({3, 3, 1, 12}, 2));
   add({2, 5, 5, 16}, {3, 3, 1, 16}, Same({2, 5, 5, 16}, {3, 3, 1, 16}));
@@ -143,7 +143,8 @@ TEST(Convolution, KeepsNaN) {
   }
 }
 
-// The parts of the images depend only on the sizes, so the bits do not depend on the threads.
+// The split of the images into parts depends only on the sizes, so the bits do not depend on the
+// number of threads.
 TEST(Convolution, IsTheSameOnAnyNumberOfThreads) {
   const Shape image = {10, 9, 9, 8}, filter = {3, 3, 8, 24};
   const Sizes sizes = {image, filter, Same(image, filter)};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBlock = 256;              // elements
 constexpr int kMaxSteps = 24;                // their results take 24 KiB of the stack, as floats
-constexpr int kMaxLiterals = 2 * kMaxSteps;  // no step has more than two
+constexpr int kMaxLiterals = 2 * kMaxSteps;  // no step has more than two literals
 
 struct Source {
   enum Kind { kInput, kStep, kLiteral } kind = kInput;

@@ -14,10 +14,10 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Rows are prefetched into the cache this many rows ahead of their use, because the next row may be
-// anywhere in memory.
+// Rows are prefetched into the cache this many rows ahead, because the next row may be anywhere in
+// memory.
 constexpr int64_t kPrefetchedRows = 8;
-constexpr size_t kPrefetchedBytes = 256;  // of each row; the hardware prefetches the rest
+constexpr size_t kPrefetchedBytes = 256;  // per row; the hardware prefetches the other bytes
 constexpr size_t kCacheLine = 64;
 
 // The number of rows that justifies waking another thread.

@@ -21,7 +21,7 @@ int64_t IdAt(const Tensor& ids, int64_t i) {
   return static_cast<int64_t>(ValueAt(ids, i));
 }
 
-// Returns the sum for each id, added in the order of the positions.
+// Returns for each id the sum of its rows, added in the order of the positions.
 std::map<int64_t, std::vector<double>> SumsOf(const Tensor& ids, const Tensor& values) {
   const int64_t cols = values.shape().dim(1);
   std::map<int64_t, std::vector<double>> sums;
@@ -47,7 +47,8 @@ TEST(Gather, CopiesRowsOfAnyType) {
   }
 }
 
-// Runs Gather on a table of three rows, and returns what the stream then reports.
+// Runs Gather on a table of three rows, and returns the message of the stream's error, or "" if
+// there is none.
 std::string GatherError(const Tensor& ids, const Attributes& attributes = {}) {
   const Tensor table(D::kFloat32, {3, 2});
   Tensor out(D::kFloat32, {ids.num_elements(), 2});

@@ -3,7 +3,7 @@
 // only gradient checks need.
 //
 // Always runs on the calling thread alone (one_thread.h); callers split the product into blocks.
-// oneDNN allocates and frees packing buffers itself, and small objects for each call.
+// For each call, oneDNN itself allocates and frees packing buffers and small objects.
 #pragma once
 
 #include <cstdint>

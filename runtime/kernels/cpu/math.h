@@ -90,7 +90,7 @@ inline double Tanh(double x) {
   return std::tanh(x);
 }
 
-// The error function, with an absolute error below 4e-7. Near 0, this is its power series
+// Returns the error function of x, with an absolute error below 4e-7: near 0, its power series
 // (Abramowitz and Stegun, "Handbook of Mathematical Functions", 7.1.5); elsewhere, the
 // approximation 7.1.26.
 inline float Erf(float x) {

@@ -46,8 +46,8 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Splits c along its longer side. Every thread reads one whole operand, and this choice makes
-    // it the smaller one: b if c is split by rows, a if c is split by columns.
+    // Splits c along its longer side. Every thread reads one operand completely: b if c is split by
+    // rows, a if c is split by columns. With this choice, that operand is the smaller one.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tile = by_rows ? kTileRows : kTileColumns;

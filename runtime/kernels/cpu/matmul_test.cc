@@ -72,7 +72,7 @@ TEST(MatMulTest, TakesLeadingAxesAsRows) {
          1e-5});
 }
 
-// Multiplies the matrices of x [2,1,m,k] and y [3,k,n] by loops: z [2,3,m,n].
+// Multiplies the matrices of x [2,1,m,k] and y [3,k,n] with plain loops. The result is z [2,3,m,n].
 TEST(BatchMatMulTest, BroadcastsTransposesAndExchangesAxes) {
   for (const auto& [m, n, k] :
        {std::tuple{5, 7, 3}, {1, 1, 1}, {130, 90, 50}, {0, 2, 3}, {2, 3, 0}}) {

@@ -7,7 +7,7 @@ extern "C" void omp_set_num_threads(int threads);
 namespace tfjob::kernels::cpu {
 
 void KeepOneDnnOnThisThread() {
-  // OpenMP stores the number of threads per calling thread.
+  // OpenMP stores a separate number of threads for each calling thread.
   thread_local const bool set = (omp_set_num_threads(1), true);
   (void)set;
 }

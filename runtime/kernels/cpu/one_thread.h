@@ -5,8 +5,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// Makes all later calls of oneDNN on this thread use this thread only, whatever OMP_NUM_THREADS
-// says. Call it before each use of oneDNN: only the first call per thread does anything.
+// Makes all later calls of oneDNN on this thread use only this thread, regardless of
+// OMP_NUM_THREADS. Call it before each use of oneDNN: only the first call per thread has an effect.
 void KeepOneDnnOnThisThread();
 
 }  // namespace tfjob::kernels::cpu

@@ -1,5 +1,6 @@
 // Computes convolutions with oneDNN's primitives. Images and outputs keep their layout; oneDNN
-// chooses the layout of the filter, and each run converts the filter to it in the workspace.
+// chooses the layout of the filter, and each run converts the filter to that layout in the
+// workspace.
 #include <algorithm>
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -19,8 +20,8 @@ namespace {
 using dnnl::memory;
 
 constexpr int64_t kMostParts = 16;
-// The partial gradients of a filter together take at most about this many bytes, but there are
-// always at least two of them.
+// The partial gradients of a filter together take at most about this many bytes, except that there
+// are always at least two of them.
 constexpr int64_t kPartialBytes = 16 << 20;
 constexpr size_t kAlignment = 64;
 
@@ -33,7 +34,7 @@ size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Returns the descriptor of a dense [images,height,width,channels].
+// Returns the descriptor of a dense tensor [images,height,width,channels].
 memory::desc ImagesOf(const Shape& shape, int64_t images) {
   return {{images, shape.dim(3), shape.dim(1), shape.dim(2)},
           memory::data_type::f32,
@@ -100,7 +101,7 @@ Primitive MakePrimitive(ConvolutionPass pass, const Convolution& c, int64_t imag
           backward.scratchpad_desc()};
 }
 
-// Returns the numbers that identify a pass's image, filter and output to oneDNN.
+// Returns oneDNN's numbers for a pass's image, filter and output.
 std::array<int, 3> ArgumentsOf(ConvolutionPass pass) {
   switch (pass) {
     case ConvolutionPass::kForward:
@@ -190,7 +191,7 @@ class Part {
     bias_.set_data_handle(const_cast<void*>(bias));
     const std::span<const dnnl_exec_arg_t> arguments = arguments_;
     Execute(primitive_, stream_, arguments.first(bias == nullptr ? 4 : 5));
-    // Not done by oneDNN, whose rectifier turns NaN into 0.
+    // oneDNN does not do this, because its rectifier turns NaN into 0.
     if (relu_) {
       auto* const values = static_cast<float*>(output_.get_data_handle());
       Map(outputs_, Relu(), values, values);
@@ -280,7 +281,7 @@ class OneDnnConvolution : public Kernel {
     });
   }
 
-  // Adds the filters of the other parts to that of the first part.
+  // Adds the filters of the other parts to the filter of the first part.
   void AddUp(float* filters, Stream& stream) const {
     const size_t step = filter_bytes_ / sizeof(float);
     stream.ParallelFor(filter_floats_, kGrain, [&](int64_t begin, int64_t end) {
@@ -295,7 +296,7 @@ class OneDnnConvolution : public Kernel {
   ConvolutionPass pass_;
   bool bias_;
   std::vector<Part> parts_;
-  std::vector<Conversion> conversions_;  // of the filter: none or one
+  std::vector<Conversion> conversions_;  // the filter's conversion, if it needs one
   int64_t filter_floats_ = 0;
   size_t filter_bytes_ = 0, scratchpad_bytes_ = 0;  // rounded up
 };

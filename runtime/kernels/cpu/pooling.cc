@@ -14,13 +14,13 @@ constexpr int64_t kChannels = 256;
 
 struct Pooling {
   Window window;
-  Operand image, pooled;  // of one dtype
+  Operand image, pooled;  // both have the same dtype
 
   int64_t images() const { return image.shape.dim(0); }
   int64_t channels() const { return image.shape.dim(3); }
 };
 
-// The inputs that a window sees: rows [top, bottom) and columns [left, right) of image `image`.
+// The inputs that a window covers: rows [top, bottom) and columns [left, right) of image `image`.
 struct Seen {
   int64_t image, top, bottom, left, right;
 
@@ -45,7 +45,7 @@ void ForEachWindow(const Pooling& p, int64_t image, const Body& body) {
   }
 }
 
-// Calls body(pixel) for each input that a window sees, where `pixel` is the input's row in the
+// Calls body(pixel) for each input that a window covers, where `pixel` is the input's row in the
 // image operand.
 template <typename Body>
 void ForEachSeen(const Pooling& p, const Seen& seen, const Body& body) {
@@ -101,7 +101,8 @@ class MaxPool : public Kernel {
   Pooling p_;
 };
 
-// Adds the gradient of each maximum to the first input that equals it, in the order of rows.
+// Adds the gradient of each maximum to the first input that equals the maximum, in the order of
+// rows.
 template <typename T>
 class MaxPoolGrad : public Kernel {
  public:

@@ -1,5 +1,5 @@
-// Helps prepare functions (PrepareFunction in kernel.h) check a request's operands and instantiate
-// a template for a dtype.
+// Helps prepare functions (PrepareFunction in kernel.h) to check a request's operands and to
+// instantiate a template for a dtype.
 #pragma once
 
 #include <memory>
@@ -61,8 +61,8 @@ Prepared ForAny(DType dtype, F f) {
   return ForNumber(dtype, f);
 }
 
-// Returns f(Type<T>()), where T is an unsigned integer of the element's size. For kernels that only
-// move elements.
+// Returns f(Type<T>()), where T is an unsigned integer of the element's size. Meant for kernels
+// that only move elements.
 template <typename F>
 Prepared ForSize(DType dtype, F f) {
   switch (SizeOf(dtype)) {

@@ -96,7 +96,7 @@ class Dropout : public Kernel {
     rows_.ForEach(
         stream,
         [&](int64_t row, int64_t begin, int64_t end) {
-          const int64_t offset = row * rows_.cols;  // of the row's first element, in dense order
+          const int64_t offset = row * rows_.cols;  // the row's first element, in dense order
           ForWords(words, offset + begin, offset + end,
                    [&](const uint32_t* word, int64_t element, int64_t count) {
                      const int64_t col = element - offset;

@@ -10,7 +10,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a block of this shape from a place in one tensor to a place in another.
+// Copies a block from a place in one tensor to a place in another.
 template <typename T>
 class BlockCopy {
  public:
@@ -114,7 +114,7 @@ Prepared PrepareConcat(const KernelRequest& request) {
   });
 }
 
-// Returns the attribute, a list with one index per axis.
+// Returns the attribute `name`, a list with one index per axis.
 StatusOr<std::vector<int64_t>> IndexOf(const KernelRequest& request, const char* name) {
   const auto* index = request.attributes.Find<std::vector<int64_t>>(name);
   if (index != nullptr && static_cast<int>(index->size()) == request.inputs[0].shape.rank())

@@ -37,7 +37,8 @@ class StridedLoop {
   int64_t outer_stride(int operand) const { return rank_ < 2 ? 0 : strides_[operand][rank_ - 2]; }
   int rank() const { return rank_; }
 
-  // Calls body(offsets) for outer iterations [begin, end), with each operand's offset in elements.
+  // Calls body(offsets) for outer iterations [begin, end). `offsets` contains each operand's offset
+  // in elements.
   template <typename Body>
   void ForEachInner(int64_t begin, int64_t end, const Body& body) const {
     if (begin >= end) return;

@@ -1,4 +1,4 @@
-// The host's side of cast.cu.
+// Implements the host's side of cast.cu.
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/parameters.h"
 

@@ -31,7 +31,7 @@ T ValueOf(PhiloxStream& random, double low, double high) {
   return static_cast<T>(low + (high - low) * random.Uniform());
 }
 
-// Where the functions of many ops change: some floats are exactly 0, and special ones.
+// Replaces some values: many functions change at 0, and must handle infinities and NaN.
 double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (random.Below(32)) {
@@ -170,7 +170,7 @@ class ComparedRun {
     return memory_.Allocate(operand.bytes(), name, offset);
   }
 
-  // The padding is not copied, so that reading it is reported.
+  // The padding is not copied, so that a read of the padding is reported.
   void CopyInput(size_t i, std::byte* to) {
     ForRows(request_.inputs[i], [&](size_t offset, size_t bytes) {
       EmulatedMemory::Write(to + offset, inputs_[i]->data() + offset, bytes);

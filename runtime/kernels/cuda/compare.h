@@ -1,5 +1,5 @@
-// Tests kernels for GPUs on the emulator: compares their results with those of the kernels for
-// CPUs, and expects that no access was wrong.
+// Tests kernels for GPUs on the emulator: compares their results with the results of the kernels
+// for CPUs, and expects no wrong accesses.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ struct Comparison {
 
 // Prepares the op for both devices and runs it. The seed chooses the values, the padding of rows,
 // which addresses are unaligned, whether an output uses the memory of an input where the entry
-// allows it, and the order in which the emulator runs threads. Reports differences, wrong accesses
-// and elements that were not written through gtest.
+// allows it, and the order in which the emulator runs threads. Reports through gtest any
+// differences, wrong accesses, and elements that were not written.
 void Compare(const Comparison& comparison, uint64_t seed);
 
 // Returns a launcher that runs kernels on the emulator.
 Launcher EmulatorLauncher(uint64_t seed);
 
-// Expects that the emulator has noted nothing since the last call.
+// Expects that the emulator has recorded no report since the last call.
 void ExpectNoReports(const std::string& what);
 
 }  // namespace tfjob::kernels::cuda

@@ -1,11 +1,11 @@
-// Contains what every kernel file includes first. The kernels are written in the part of CUDA C++
+// Every kernel file includes this header first. The kernels are written in the part of CUDA C++
 // that is defined here and in emulator/shim.h, so that a host compiler can compile them, too: the
 // tests then run them on the emulator, which checks every access.
 //
 // Rules for kernels:
-//   - A kernel takes one trivially copyable struct of at most 4 KiB, which is declared in
-//     parameters.h, and has a name that no other kernel has.
-//   - 16 bytes are read and written at once only with Load and Store.
+//   - A kernel has a unique name, and takes one trivially copyable struct of at most 4 KiB, which
+//     is declared in parameters.h.
+//   - Only Load and Store read or write 16 bytes at once.
 //   - Blocks do not communicate within a launch.
 //   - All threads of a block reach every __syncthreads, and all lanes every shuffle.
 //   - Sums are added in an order that depends only on the shapes.
@@ -50,7 +50,7 @@ namespace {
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kWarp = 32;
 
-// Return the sum or the maximum over a warp, to each of its lanes.
+// Return the sum or the maximum over a warp, on each of its lanes.
 TFJOB_DEVICE float WarpSum(float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(kAllLanes, value, offset);

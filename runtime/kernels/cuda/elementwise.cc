@@ -1,4 +1,4 @@
-// The host's side of elementwise.cu. An op on its own is a program of one step.
+// Implements the host's side of elementwise.cu. A single op is a program with one step.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -84,8 +84,8 @@ Status AddStep(const std::string& text, size_t inputs, ElementwiseParameter& par
   return OkStatus();
 }
 
-// Describes how the kernel reads an input: one with the output's shape, with only its last
-// dimension, or with one element.
+// Describes how the kernel reads an input, which has the output's shape, or only its last
+// dimension, or a single element.
 StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
   if (input.shape == out.shape) return ElementInput{nullptr, input.row_stride, 1};
   if (input.shape.num_elements() == 1) return ElementInput{nullptr, 0, 0};
@@ -136,14 +136,14 @@ Prepared PrepareProgram(const Launcher& launcher, const KernelRequest& request,
   return std::make_unique<ElementwiseKernel>(launcher, parameter, inputs);
 }
 
-// Returns the shortest text from which the same number is read.
+// Returns the shortest text that is parsed to the same number.
 std::string Exactly(double number) {
   std::array<char, 32> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() ? std::string(text.data(), end) : "0";
 }
 
-// Returns the program of an op on its own: "Add i0 i1".
+// Returns the program for a single op: "Add i0 i1".
 std::string ProgramOf(const NamedOp& op, const Attributes& attributes) {
   std::string program = StrCat(op.name, " i0");
   if (op.op == ElementOp::kClip) {

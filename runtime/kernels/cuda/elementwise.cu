@@ -1,12 +1,12 @@
-// Elementwise ops, one by one and in programs.
+// Computes single elementwise ops, and programs of several ops.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The functions are those of cpu/functions.h: Maximum, Minimum and Relu return NaN if an operand is
-// NaN.
+// The functions are the same as in cpu/functions.h: Maximum, Minimum and Relu return NaN if an
+// operand is NaN.
 TFJOB_DEVICE float Compute(ElementOp op, float a, float b, float c) {
   switch (op) {
     case ElementOp::kAdd:

@@ -1,4 +1,4 @@
-// Declares the families of kernels, for table.cc, and what they share.
+// Declares the families of kernels, for table.cc, and functions that they share.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ void Submit(const Launcher& launcher, const char* kernel, Grid grid, Grid block,
   launcher({kernel, grid, block, &parameter, sizeof parameter}, stream);
 }
 
-// Returns how many blocks of `size` cover `count`.
+// Returns how many blocks of `size` elements cover `count` elements.
 inline unsigned Blocks(int64_t count, int64_t size) {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
-// Kernels number the elements of a tensor with 32 bits. Returns Unimplemented for larger tensors.
+// Returns Unimplemented for tensors with more elements than the kernels can number with 32 bits.
 Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);

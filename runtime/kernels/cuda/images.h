@@ -1,4 +1,4 @@
-// Holds the CUDA kernels of this program: fat binaries, with machine code for several GPUs. Two
+// Provides the CUDA kernels of this program: fat binaries, with machine code for several GPUs. Two
 // files define it: embedded_images.cc in builds with --config=cuda, and no_images.cc in others.
 #pragma once
 

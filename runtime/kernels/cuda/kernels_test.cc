@@ -1,4 +1,4 @@
-// Compares every kernel of the table with that for CPUs, over shapes that are drawn from seeds.
+// Compares every kernel of the table with the kernel for CPUs, on shapes that are drawn from seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
   return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
 }
 
-// Returns a shape of up to 20,000 elements: empty, of one element, odd, around a warp or a block.
+// Returns a shape of up to 20,000 elements. Some are empty, have one element or an odd number of
+// elements, or have about the size of a warp or a block.
 Shape DrawShape(PhiloxStream& random) {
   const int64_t rows = Draw(random, {1, 2, 5, 17, 31}),
                 cols = Draw(random, {1, 3, 31, 32, 33, 257});
@@ -126,7 +127,7 @@ TEST(CudaKernels, Softmax) {
   }
 }
 
-// Labels outside of the classes make their row NaN.
+// A label outside of the classes makes its row NaN.
 TEST(CudaKernels, SparseCrossEntropy) {
   for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kUInt8}) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -145,7 +146,7 @@ TEST(CudaKernels, SparseCrossEntropy) {
   }
 }
 
-// Random numbers are equal in every bit.
+// Random numbers must be equal in every bit.
 TEST(CudaKernels, DropoutAndRandomUniform) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
@@ -175,7 +176,7 @@ TEST(CudaKernels, CastsBetweenAllTypes) {
         const double low = from == DType::kUInt8 ? 0 : -high;
         Compare({"Cast", {}, {{shape, from, low, high}}, {{shape, to}}, 1e-7}, seed);
       }
-      // Beyond the range of integers.
+      // Includes values beyond the range of integers.
       if (from == DType::kFloat32 || from == DType::kFloat64)
         Compare({"Cast", {}, {{Shape({400}), from, -1e20, 1e20, true}}, {{Shape({400}), to}}, 1e-7},
                 seed);
@@ -210,8 +211,8 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
       StatusCode::kInvalidArgument);
 }
 
-// Consecutive lanes access consecutive addresses: no request touches more sectors than its bytes
-// need, if the rows are dense and aligned.
+// Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
+// accesses more sectors than its bytes need.
 TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
   const Shape shape({64, 256});

@@ -1,6 +1,6 @@
-// Declares the parameters of the kernels. nvcc and the host's compiler both read it, so the structs
-// contain only pointers and numbers of a fixed size. All pointers are to device memory, and strides
-// are in elements.
+// Declares the parameters of the kernels. Both nvcc and the host's compiler read this header, so
+// the structs contain only pointers and numbers of a fixed size. All pointers are to device memory,
+// and strides are in elements.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 namespace tfjob::kernels::cuda {
 
 // ApplyAdam and ApplySgd update many variables in one launch: a block updates kUpdateChunk elements
-// of one variable. Variables beyond kUpdateTensors need a launch of their own.
+// of one variable. If there are more than kUpdateTensors variables, the others need further
+// launches.
 inline constexpr int kUpdateTensors = 32;
 inline constexpr int kUpdateThreads = 256;
 inline constexpr int kUpdateChunk = kUpdateThreads * 4 * 4;
@@ -23,12 +24,12 @@ struct UpdateTensor {
 
 struct UpdateTensors {
   UpdateTensor tensor[kUpdateTensors];
-  int32_t first_block[kUpdateTensors + 1];  // of each tensor; then the number of blocks
+  int32_t first_block[kUpdateTensors + 1];  // per tensor; then the number of blocks
   int32_t tensors;
 };
 
-// Keras 3's Adam (optimizer/optimizer.h). `step` is in device memory, so that a captured launch
-// reads the value of its run.
+// Keras 3's Adam (optimizer/optimizer.h). `step` is in device memory, so that each replay of a
+// captured launch reads its current value.
 struct AdamParameter {
   UpdateTensors update;
   const int64_t* step;  // the number of updates before this one
@@ -73,7 +74,7 @@ enum class ElementOp : int32_t {
   kCopy
 };
 
-// Where a step finds an operand.
+// Says where a step finds an operand.
 struct ElementSource {
   enum Kind : int32_t { kInput, kStep, kLiteral };
   Kind kind;
@@ -93,7 +94,7 @@ struct ElementwiseParameter {
   float* out;
   int64_t out_stride;
   ElementInput input[kElementInputs];
-  uint32_t count, cols;  // elements, and those of a row
+  uint32_t count, cols;  // elements in total, and per row
   int32_t steps;
   ElementStep step[kElementSteps];
 };

@@ -1,4 +1,4 @@
-// The host's side of random.cu.
+// Implements the host's side of random.cu.
 #include <cmath>
 
 #include "runtime/kernels/cuda/families.h"

@@ -1,4 +1,5 @@
-// Ops that draw random numbers: the words of Philox-4x32-10 that ops.md assigns to each element.
+// Implements ops that draw random numbers: each element uses the words of Philox-4x32-10 that
+// ops.md assigns to it.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -48,7 +49,7 @@ TFJOB_KERNEL(RandomUniform, RandomUniformParameter, kRandomThreads) {
     const uint32_t element = block * 4 + i;
     if (element >= p.count) return;
     const uint32_t row = element / p.cols, col = element - row * p.cols;
-    // 24 bits, so that `unit` is an exact float in [0, 1).
+    // Uses 24 bits, so that `unit` is an exact float in [0, 1).
     const float unit = static_cast<float>(words.word[i] >> 8) / 16777216.0f;
     p.y[row * p.y_stride + col] = fminf(p.low + (p.high - p.low) * unit, p.last);
   }

@@ -1,4 +1,4 @@
-// The host's side of reduce.cu: sums over the first axes, the last axes, or all axes.
+// Implements the host's side of reduce.cu: sums over the first axes, the last axes, or all axes.
 #include <algorithm>
 
 #include "runtime/kernels/cuda/families.h"
@@ -12,7 +12,7 @@ struct Matrix {
   int64_t rows = 0, cols = 0, stride = 0;
 };
 
-// Adds the rows: in parts first if there are many.
+// Adds the rows. If there are many, first adds them in parts.
 class ColumnSums final : public Kernel {
  public:
   ColumnSums(Launcher launcher, const Matrix& in, float scale)
@@ -22,7 +22,7 @@ class ColumnSums final : public Kernel {
         parts_(std::max<int64_t>(1, (in.rows + kSumRows - 1) / kSumRows)) {}
 
   size_t workspace_bytes() const override {
-    // Two areas, between which the sums of the parts alternate.
+    // There are two areas; the sums of the parts are written to each in turn.
     return parts_ == 1 ? 0 : static_cast<size_t>(2 * parts_ * in_.cols) * sizeof(float);
   }
 
@@ -57,7 +57,7 @@ class ColumnSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Adds the columns: in parts first if there are many.
+// Adds the columns. If there are many, first adds them in parts.
 class RowSums final : public Kernel {
  public:
   RowSums(Launcher launcher, const Matrix& in, float scale)
@@ -140,7 +140,7 @@ Prepared PrepareSum(const Launcher& launcher, const KernelRequest& request, bool
   if (added == 0 || out.shape.num_elements() == 0) return Unimplemented("a sum over no elements");
   if (axes.front() == 0 && count < rank) {
     const int64_t cols = Product(in.shape, count, rank);
-    // Rows in memory have the last axis only.
+    // A row in memory has only the last axis.
     if (!in.dense() && count != rank - 1) return Unimplemented("a sum over padded rows");
     return MakeColumnSums(launcher, {added, cols, in.dense() ? cols : in.row_stride}, scale);
   }

@@ -1,11 +1,10 @@
-// Sums over the rows or the columns of a matrix. The order of the additions depends only on the
-// shape.
+// Adds the rows or the columns of a matrix, in an order that depends only on the shape.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 
-// The x axis of a block is 32 columns, and its y axis kSumWarps rows at a time.
+// The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time.
 TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
   __shared__ float sums[kSumWarps][kWarp];
   const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;

@@ -1,11 +1,11 @@
-// The host's side of softmax.cu.
+// Implements the host's side of softmax.cu.
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Submits one block per row; `fill` sets the pointers of the parameter.
+// Submits one block per row. `fill` sets the pointers in the parameter.
 template <typename Parameter, typename Fill>
 class RowKernel final : public Kernel {
  public:

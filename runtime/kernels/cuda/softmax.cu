@@ -1,5 +1,5 @@
-// Softmax and the cross-entropy with its gradient, one row per block. The row's maximum is
-// subtracted first, so that no exponential overflows.
+// Computes softmax, and the cross-entropy with its gradient, one row per block. The row's maximum
+// is subtracted first, so that no exponential overflows.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -8,19 +8,19 @@ namespace {
 
 constexpr int kWarps = kSoftmaxThreads / kWarp;
 
-// A maximum, and the sum of the exponentials of the differences from it.
+// A maximum m, and the sum of exp(x - m) over the elements x.
 struct MaximumAndSum {
   float maximum, sum;
 };
 
 TFJOB_DEVICE MaximumAndSum Join(MaximumAndSum a, MaximumAndSum b) {
-  // NaN stays: every comparison with it is false.
+  // Keeps NaN, because every comparison with NaN is false.
   const float maximum = a.maximum > b.maximum || a.maximum != a.maximum ? a.maximum : b.maximum;
   if (maximum == -INFINITY) return {maximum, a.sum + b.sum};
   return {maximum, a.sum * expf(a.maximum - maximum) + b.sum * expf(b.maximum - maximum)};
 }
 
-// Returns the maximum and the sum of the row, to each thread of the block. `partial` is shared.
+// Returns the row's maximum and sum on each thread of the block. `partial` is shared.
 TFJOB_DEVICE MaximumAndSum JoinRow(const float* x, int cols, MaximumAndSum* partial) {
   MaximumAndSum mine{-INFINITY, 0.0f};
   for (int c = threadIdx.x; c < cols; c += kSoftmaxThreads) mine = Join(mine, {x[c], 1.0f});

@@ -1,8 +1,8 @@
 // Provides the kernels for NVIDIA's GPUs as a table. The host's side of a kernel checks the request
 // when it is prepared, chooses the grid, and submits launches when it runs.
 //
-// The kernels compute float32; docs/gpu.md lists the ops. A kernel that fails by the values of its
-// inputs does not exist here.
+// The kernels compute in float32; docs/gpu.md lists the ops. The table contains no kernel that can
+// fail because of the values of its inputs.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct LaunchRequest {
   size_t bytes = 0;
 };
 
-// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; tests run the emulator.
+// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; in tests, it runs the
+// emulator.
 using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
 
 KernelTable MakeTable(Launcher launcher);

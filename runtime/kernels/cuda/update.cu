@@ -1,4 +1,4 @@
-// Optimizers over many variables in one launch.
+// Applies optimizers to many variables in one launch.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -14,7 +14,7 @@ TFJOB_DEVICE int TensorOfBlock(const UpdateTensors& update) {
   return tensor;
 }
 
-// Returns the first element of this block in its tensor.
+// Returns the index in the tensor of the first element that this block updates.
 TFJOB_DEVICE int64_t FirstOfBlock(const UpdateTensors& update, int tensor) {
   return static_cast<int64_t>(static_cast<int>(blockIdx.x) - update.first_block[tensor]) *
          kUpdateChunk;

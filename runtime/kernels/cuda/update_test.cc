@@ -58,7 +58,7 @@ struct Variables {
     ExpectNoReports(kernel);
   }
 
-  // Compares a variable or a slot with what it must be.
+  // Compares a variable or a slot with the expected values.
   static void ExpectNear(const float* actual, double expected, const char* what) {
     EXPECT_NEAR(*actual, expected, 1e-5 * std::max(1.0, std::abs(expected))) << what;
   }

@@ -73,7 +73,7 @@ bool Contains(unsigned mask, size_t lane) {
   return (mask >> lane & 1) != 0;
 }
 
-// Returns the lane whose value a lane gets.
+// Returns the lane that the lane reads its value from.
 size_t SourceOf(const Thread& thread, size_t lane) {
   const auto width = static_cast<size_t>(thread.width);
   const auto operand = static_cast<size_t>(thread.operand);
@@ -94,7 +94,8 @@ size_t SourceOf(const Thread& thread, size_t lane) {
   return lane;
 }
 
-// Returns whether every lane of the mask waits for it. Reports lanes that wait elsewhere.
+// Returns whether all lanes in the mask wait with this mask. Reports lanes that wait in different
+// operations.
 bool AllWait(std::span<const Thread> warp, unsigned mask) {
   const Thread* first = nullptr;
   for (size_t lane = 0; lane < warp.size(); ++lane) {
@@ -109,7 +110,8 @@ bool AllWait(std::span<const Thread> warp, unsigned mask) {
   return true;
 }
 
-// Completes the operation of the lanes in the mask; false if they have not all come.
+// Completes the operation of the lanes in the mask. Returns false if not all of them have reached
+// it.
 bool Complete(std::span<Thread> warp, unsigned mask) {
   if (!AllWait(warp, mask)) return false;
   uint64_t ballot = 0;
@@ -135,7 +137,7 @@ bool Complete(std::span<Thread> warp, unsigned mask) {
   return true;
 }
 
-// Runs a warp until each of its lanes has left or waits for the block.
+// Runs a warp until each of its lanes has ended or waits for the block.
 void RunWarp(std::span<Thread> warp) {
   for (;;) {
     bool progress = false;
@@ -156,7 +158,7 @@ void RunWarp(std::span<Thread> warp) {
 }
 
 // Opens the barrier at which threads wait. Returns false if the block is done: all threads have
-// left, or the block would hang.
+// ended, or the block would hang.
 bool OpenBarrier() {
   const Thread* at = nullptr;
   const Thread* odd = nullptr;
@@ -216,7 +218,7 @@ const Entry* FindEntry(const std::string& name) {
 void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed) {
   const uint64_t count = uint64_t{block.x} * block.y * block.z;
   const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
-  // CUDA C++ Programming Guide, "Compute Capabilities".
+  // These limits are in the CUDA C++ Programming Guide, "Compute Capabilities".
   if (count == 0 || count > static_cast<uint64_t>(kernel.max_threads) || block.z > 64 ||
       blocks == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535) {
     return Report("launch", std::string(kernel.name) +

@@ -1,7 +1,7 @@
 // Runs CUDA kernels on the host, for tests. Every CUDA thread is a fiber of one host thread. Blocks
 // run one after another, and warps and lanes take turns between synchronisations, in an order that
-// is drawn from a seed. What cannot be right on a GPU, such as a barrier that not all threads of a
-// block reach, is reported (Reports); shadow.h reports wrong accesses to memory.
+// is drawn from a seed. Behaviour that would be wrong on a GPU, such as a barrier that not all
+// threads of a block reach, is reported (TakeReports); shadow.h reports wrong accesses to memory.
 //
 // Nothing here is thread-safe: one launch at a time. Only for x86-64.
 #pragma once
@@ -17,7 +17,7 @@ struct Dim {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// A place in a kernel's source.
+// A line of a kernel's source.
 struct Site {
   const char* file = nullptr;
   int line = 0;
@@ -31,12 +31,12 @@ struct Thread {
 
   Dim index;
   int linear = 0;        // its number in the block
-  int stack = -1;        // of its fiber; -1: none
+  int stack = -1;        // the stack of its fiber; -1: none
   void* sp = nullptr;    // the fiber's stack pointer while it does not run
-  void* asan = nullptr;  // of the address sanitizer
+  void* asan = nullptr;  // the address sanitizer's state of the fiber
   Wait wait = Wait::kReady;
   bool started = false;
-  // The operation of the warp at which it waits.
+  // The warp operation in which the thread waits.
   WarpOp op = WarpOp::kSync;
   unsigned mask = 0;
   int operand = 0;  // source lane, xor mask or distance
@@ -52,7 +52,7 @@ struct State {
 };
 extern State state;
 
-// A kernel, under its name.
+// A kernel and its name.
 struct Entry {
   const char* name = nullptr;
   int max_threads = 0;
@@ -73,9 +73,9 @@ void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64
 void Barrier(Site site);
 uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t value, Site site);
 
-// Notes what is wrong: "race: write of out+0x10 at update.cu:17 …".
+// Records a report: "race: write of out+0x10 at update.cu:17 …".
 void Report(const char* kind, const std::string& text);
-// Returns what was noted since the last call.
+// Returns the reports that were recorded since the last call.
 std::vector<std::string> TakeReports();
 
 // Returns true if the address belongs to the parameter or the threads of the running launch.

@@ -1,4 +1,5 @@
-// Plants one mistake per kernel, and expects that the emulator reports it with every seed.
+// Runs kernels with one mistake each, and expects that the emulator reports the mistake with every
+// seed.
 #include "runtime/kernels/cuda/emulator/emulator.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ struct Operands {
   std::byte* const y = memory.Allocate(kTestThreads * sizeof(float), "y");
 };
 
-// Expects a report that begins with `report`, whatever the seed.
+// Expects a report that begins with `report`, with every seed.
 void ExpectReport(const char* kernel, const std::string& report, unsigned blocks = 1) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Operands operands;
@@ -84,7 +85,7 @@ TEST(Emulator, ReportsUnalignedAccessesOf16Bytes) {
   ExpectReport("TestUnaligned", "alignment: ");
 }
 
-// So that the tests below are not skipped by mistake.
+// Ensures that the tests below are not skipped by mistake.
 TEST(ShadowOfTheBuild, IsOnUnlessTheBuildHasASanitizer) {
 #ifdef TFJOB_SHADOW
   EXPECT_TRUE(shadow::Enabled());
@@ -109,7 +110,8 @@ TEST_F(Shadow, ReportsReadsOfWhatNothingHasWritten) {
   ExpectReport("TestUninitialised", "uninitialised: read of y+");
 }
 
-// In one order, a thread reads what is not written yet; in another, it reads too early or late.
+// In one order, a thread reads a word before it is first written; in others, it reads an older or
+// newer value. Each order must lead to the report.
 TEST_F(Shadow, ReportsAMissingBarrier) {
   ExpectReport("TestWithoutBarrier", "race: read of shared memory+");
 }
@@ -128,7 +130,7 @@ TEST_F(Shadow, KnowsWhichWordsWereWritten) {
   EXPECT_EQ(shadow::FirstUninitialised(y, 256), 1);
 }
 
-// Returns the units and the ideal units of the accesses to shared or to device memory.
+// Returns the units, and the ideal units, of the kernel's accesses to shared or to device memory.
 std::pair<uint64_t, uint64_t> TrafficOf(const char* kernel, bool shared) {
   Operands operands;
   operands.Run(kernel, 0);
@@ -142,9 +144,9 @@ std::pair<uint64_t, uint64_t> TrafficOf(const char* kernel, bool shared) {
 }
 
 TEST_F(Shadow, CountsSectorsAndPassesOverBanks) {
-  // Eight lanes write 32 bytes, to one sector each.
+  // Eight lanes write 32 bytes together, but each writes to a different sector.
   EXPECT_EQ(TrafficOf("TestStrided", false), std::pair(uint64_t{8}, uint64_t{1}));
-  // 32 lanes write to one bank, and then read from it.
+  // 32 lanes write to one bank, and then read from that bank.
   EXPECT_EQ(TrafficOf("TestBankConflict", true), std::pair(uint64_t{64}, uint64_t{2}));
   // Two warps read and write 128 bytes each.
   EXPECT_EQ(TrafficOf("TestCorrect", false), std::pair(uint64_t{16}, uint64_t{16}));

@@ -18,8 +18,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves the stack pointer and continues at another one. The rest of a fiber is on its stack: the
-// registers that a function must preserve (System V ABI, x86-64).
+// Saves the stack pointer, and continues on another stack. All other state of a fiber is on its
+// stack: the registers that a function must preserve (System V ABI, x86-64).
 extern "C" void tfjob_emulator_switch(void** save, void* load);
 asm(R"(
 .text
@@ -54,11 +54,11 @@ constexpr int kMostThreads = 1024;
 
 struct Host {
   void* sp = nullptr;
-  const void* bottom = nullptr;  // of its stack, for the address sanitizer
+  const void* bottom = nullptr;  // the bottom of its stack, for the address sanitizer
   size_t bytes = 0;
   std::vector<int> free_stacks;
-  // The address sanitizer's copy of each stack, which the next fiber on the stack takes over:
-  // making one for each fiber takes 20 times as long as all else.
+  // The address sanitizer's copy of each stack. The next fiber on the stack takes it over, because
+  // to make a new copy per fiber would take 20 times as long as everything else.
   void* fake_stacks[kMostThreads] = {};
 };
 Host host;
@@ -85,7 +85,7 @@ void Prepare(Thread& thread, void (*main)()) {
 #ifdef TFJOB_EMULATOR_ASAN
   __asan_unpoison_memory_region(top - kStackBytes + kGuardBytes, kStackBytes - kGuardBytes);
 #endif
-  void** sp = reinterpret_cast<void**>(top) - 1;  // as after a call: 8 below a multiple of 16
+  void** sp = reinterpret_cast<void**>(top) - 1;  // 8 below a multiple of 16, as after a call
   *--sp = reinterpret_cast<void*>(main);
   constexpr int kRegisters = 6;
   sp -= kRegisters;

@@ -7,17 +7,17 @@
 
 namespace tfjob::kernels::cuda {
 
-// Makes the stacks free for `count` fibers. No fiber may be running.
+// Makes stacks available for `count` fibers. No fiber may be running.
 void ResetFibers(int count);
 // Runs the thread's fiber until it waits or is done. A new fiber calls `main`, which ends with
 // LeaveFiber and does not return.
 void ResumeFiber(Thread& thread, void (*main)());
 // Goes back to ResumeFiber.
 void LeaveFiber();
-// Must be called first by `main`.
+// `main` must call this first.
 void EnterFiber();
 
-// Returns the number of the stack that contains the address; -1 if none does.
+// Returns the number of the stack that contains the address, or -1 if no stack does.
 int StackOf(uintptr_t address);
 
 }  // namespace tfjob::kernels::cuda

@@ -1,5 +1,6 @@
-// Defines what code that is compiled with -fsanitize=thread calls before it accesses memory, and
-// the accesses of 16 bytes, before which it calls nothing.
+// Defines the functions that code calls before each memory access if it is compiled with
+// -fsanitize=thread. Also defines Load and Store, because such code calls no function before
+// accesses of 16 bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

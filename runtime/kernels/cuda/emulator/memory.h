@@ -1,5 +1,5 @@
-// Stands for a GPU's memory in tests of kernels. Every allocation is known to the shadow, and what
-// was not written is NaN.
+// Simulates a GPU's memory in tests of kernels. The shadow (shadow.h) knows every allocation, and
+// memory that has not been written contains NaN.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ class EmulatedMemory {
   EmulatedMemory(const EmulatedMemory&) = delete;
   EmulatedMemory& operator=(const EmulatedMemory&) = delete;
 
-  // Returns memory that begins `offset` bytes after a multiple of 256. The test fails if there is
-  // no more.
+  // Returns memory that begins `offset` bytes after a multiple of 256. The test fails if no memory
+  // is left.
   std::byte* Allocate(size_t bytes, const std::string& name, size_t offset = 0);
   // Copies from the host.
   static void Write(std::byte* to, const void* from, size_t bytes);

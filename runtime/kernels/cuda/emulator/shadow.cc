@@ -12,22 +12,23 @@
 #include "runtime/kernels/cuda/emulator/fibers.h"
 #include "runtime/kernels/cuda/emulator/traffic.h"
 
-// The linker defines these: the first byte of the program, and the part with its static variables.
+// The linker defines these symbols: the first byte of the program, and the beginning and the end of
+// its static variables.
 extern "C" char __executable_start, __data_start, _end;
 
 namespace tfjob::kernels::cuda::shadow {
 namespace {
 
-constexpr uint32_t kMany = 2047;   // instead of a thread: several
-constexpr int kWatchedBlocks = 4;  // of a launch, whose traffic is counted
+constexpr uint32_t kMany = 2047;   // in place of a thread's number: several
+constexpr int kWatchedBlocks = 4;  // the blocks of a launch whose traffic is counted
 
-// The last access of a kind to a word. A segment is a stretch of one block between two barriers;
-// segments are numbered through the program. 0: there was no access.
+// The last read of, or the last write to, a word. A segment is the part of one block between two
+// barriers; segments are numbered throughout the program. Segment 0 means that there was no access.
 struct Stamp {
   uint32_t segment = 0;
   uint32_t thread : 11 = 0;
-  uint32_t bytes : 4 = 0;   // of the word
-  uint32_t epoch : 17 = 0;  // how often the thread's warp had synchronised
+  uint32_t bytes : 4 = 0;   // the bytes of the word, as a mask
+  uint32_t epoch : 17 = 0;  // how often the thread's warp had synchronised by then
 };
 struct Cell {
   Stamp write, read;
@@ -41,7 +42,7 @@ struct Allocation {
   std::string name;
 };
 
-// Set before the constructors of static objects run, and so not a member of one.
+// Not a member of a static object, because it is set before the constructors of static objects run.
 constinit bool enabled = false;
 
 struct Shadow {
@@ -59,7 +60,7 @@ struct Shadow {
 };
 Shadow s;
 
-// Returns zeros, of which only the touched pages take memory.
+// Returns cells that are zero. Only pages that are accessed take memory.
 Cell* MapCells(size_t words) {
   void* const memory = mmap(nullptr, words * sizeof(Cell), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -71,7 +72,8 @@ uint32_t Now() {
   return static_cast<uint32_t>(s.segments.size()) - 1;
 }
 
-// Returns whether what `old` stands for comes before the running access of `thread` on every GPU.
+// Returns whether the access (or accesses) in `old` would happen before the current access by
+// `thread` on every GPU.
 bool Ordered(const Stamp& old, uint32_t thread) {
   if (old.segment == Now()) {
     if (old.thread == thread) return true;
@@ -82,7 +84,7 @@ bool Ordered(const Stamp& old, uint32_t thread) {
   return segment.launch != s.launch || segment.block == s.segments[Now()].block;
 }
 
-// Where an access goes to. Becomes text only in reports.
+// The target of an access. Converted to text only for reports.
 struct Place {
   const std::string& name;
   uintptr_t offset = 0;
@@ -137,7 +139,7 @@ Cell& DeviceCell(uintptr_t word) {
   return s.device_cells[(word - s.arena) / 4];
 }
 
-// Reports an access that may end the process, which follows. So the report is printed at once.
+// Reports an access that follows and may end the process, so the report is printed at once.
 void ReportWild(const char* kind, const std::string& text) {
   Report(kind, text);
   std::fprintf(stderr, "%s: %s\n", kind, text.c_str());
@@ -261,7 +263,7 @@ void Access(uintptr_t address, unsigned bytes, Kind kind, const void* pc) {
       Report("local", "access to the stack of another thread at " + LineOf(pc));
     return;
   }
-  // Constants are in front of the static variables.
+  // Constants precede the static variables.
   const bool constant = kind == Kind::kRead &&
                         address >= reinterpret_cast<uintptr_t>(&__executable_start) &&
                         address < data;

@@ -1,5 +1,5 @@
-// Declares the part of CUDA C++ that the kernels use, for a host compiler. Whatever is missing here
-// is a compile error: kernels stay within what the emulator checks.
+// Declares the part of CUDA C++ that the kernels use, for a host compiler. Anything else does not
+// compile, so kernels use only features that the emulator checks.
 #pragma once
 
 #include <cmath>

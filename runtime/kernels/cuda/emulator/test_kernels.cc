@@ -1,4 +1,4 @@
-// Kernels with one mistake each, for emulator_test.cc, and one without.
+// Defines kernels for emulator_test.cc: one correct kernel, and kernels with one mistake each.
 #include "runtime/kernels/cuda/emulator/test_kernels.h"
 
 #include "runtime/kernels/cuda/device.h"

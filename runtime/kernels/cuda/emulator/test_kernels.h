@@ -1,4 +1,4 @@
-// The parameter of the kernels in test_kernels.cc.
+// Declares the parameter of the kernels in test_kernels.cc.
 #pragma once
 
 #include <cstdint>

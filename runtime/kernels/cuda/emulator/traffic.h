@@ -1,6 +1,7 @@
-// Counts the memory transactions of a kernel: which accesses of a warp are to the same sectors of
-// 32 bytes, or into the same banks of shared memory (CUDA C++ Best Practices Guide, "Coalesced
-// Access to Global Memory", "Shared Memory").
+// Counts the memory transactions of a kernel. A warp's accesses to the same sector of 32 bytes
+// share a transaction; its accesses to the same bank of shared memory do not, unless they are to
+// the same word (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory", "Shared
+// Memory").
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace tfjob::kernels::cuda::shadow {
 
-// Counts an access. The k-th accesses of a warp's lanes at one place are one request.
+// Counts an access. The k-th accesses by the lanes of a warp at the same place in the code form one
+// request.
 void CountAccess(uintptr_t address, unsigned bytes, bool shared, const void* pc, uint32_t thread);
 // Ends the requests of all warps, because a block has ended or passed a barrier.
 void EndRequests();
