@@ -1,6 +1,8 @@
 #include "runtime/progress/progress.h"
 
-#include <grpcpp/impl/service_type.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,6 +11,7 @@
 #include "runtime/progress/client.h"
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
+#include "runtime/wire/dial.h"
 
 namespace tfjob::progress {
 namespace {
@@ -73,6 +76,58 @@ TEST(Progress, IsToldOnlyToWhoHasTheKey) {
   const std::string address = StrCat("127.0.0.1:", server->port());
   EXPECT_EQ(ProgressClient(address, key).Fetch(10s).status(), OkStatus());
   EXPECT_EQ(ProgressClient(address).Fetch(10s).status().code(), StatusCode::kFailedPrecondition);
+}
+
+// A caller with raw calls on one connection.
+class RawCaller {
+ public:
+  explicit RawCaller(const std::string& address) {
+    StatusOr<wire::Dialled> dialled = wire::Dial(address, {});
+    EXPECT_TRUE(dialled.ok()) << dialled.status();
+    if (!dialled.ok()) return;
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
+    stub_ = std::make_unique<grpc::GenericStub>(
+        grpc::CreateCustomInsecureChannelFromFd(address, dialled->socket.Release(), arguments));
+  }
+  // Sends a request of so many bytes. Returns how the call ended.
+  grpc::StatusCode Send(size_t bytes, grpc_compression_algorithm algorithm) {
+    if (stub_ == nullptr) return grpc::StatusCode::UNKNOWN;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 10s);
+    context.set_compression_algorithm(algorithm);
+    // An unknown field of the request.
+    std::string request = "\x7a";
+    for (size_t rest = bytes; rest > 0; rest >>= 7)
+      request += static_cast<char>((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+    request.append(bytes, 'x');
+    const grpc::Slice slice(request);
+    const grpc::ByteBuffer sent(&slice, 1);
+    grpc::CompletionQueue queue;
+    auto call =
+        stub_->PrepareUnaryCall(&context, "/tfjob.progress.ProgressService/Get", sent, &queue);
+    call->StartCall();
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return status.error_code();
+  }
+
+ private:
+  std::unique_ptr<grpc::GenericStub> stub_;
+};
+
+TEST(Progress, RequestsAreLimited) {
+  std::unique_ptr<grpc::Service> service = MakeProgressService(Sample);
+  auto server = *rpc::Server::Start({.host = "127.0.0.1", .services = {service.get()}});
+  RawCaller caller(StrCat("127.0.0.1:", server->port()));
+  EXPECT_EQ(caller.Send(1000, GRPC_COMPRESS_NONE), grpc::StatusCode::OK);
+  EXPECT_EQ(caller.Send(70'000, GRPC_COMPRESS_NONE), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // A small message that would be inflated to a large one.
+  EXPECT_EQ(caller.Send(60'000, GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
 }
 
 }  // namespace

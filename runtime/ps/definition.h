@@ -30,7 +30,7 @@ enum class Placement : uint8_t {
 struct Definition {
   state::TrainingState state;
   Mode mode = Mode::kAsynchronous;
-  // Synchronous only: the number of gradients whose mean is one step. The chief's value at the time
+  // Synchronous only: the number of gradients whose mean is one step. The value that the chief had
   // when it filled the servers applies.
   int replicas_to_aggregate = 1;
   // Synchronous only: the tasks whose gradients are expected, as far as the chief knows them. The
@@ -45,11 +45,12 @@ struct Definition {
   // this many bytes. A shard is the unit of placement and transfer.
   int64_t max_shard_bytes = int64_t{4} << 20;
   // The indices in `state` of the variables whose gradients arrive as rows, in ascending order.
-  // These variables are matrices, and a row has at most max_shard_bytes.
+  // These variables are matrices whose rows have at most max_shard_bytes bytes.
   std::vector<int> row_gradients;
-  // The variables of which tasks never read whole values, but only the rows of each batch, by their
-  // index in `state`, ascending. They are matrices, and a row has at most max_shard_bytes and
-  // kMaxTableRowBytes. If the optimizer changes them, they are among row_gradients.
+  // The indices in `state`, in ascending order, of the variables that tasks never read whole: they
+  // read only the rows that a batch needs. These variables are matrices whose rows have at most
+  // max_shard_bytes and at most kMaxTableRowBytes bytes. Those that the optimizer changes are also
+  // in row_gradients.
   std::vector<int> tables;
 
   bool operator==(const Definition&) const = default;
@@ -62,7 +63,8 @@ bool IsTable(const Definition& definition, int variable);
 // Returns the number of bytes of a row of a variable that is a matrix.
 int64_t RowBytes(const state::Variable& variable);
 
-// Returns the number of norms by which a step's mean is clipped: 0, one per variable, or 1.
+// Returns the number of norms by which a step's mean is clipped: 0 if it is not clipped by norm,
+// one norm per variable, or one norm over all variables.
 size_t NormsOf(const Definition& definition);
 
 // Limits on what a definition may demand from a server. Within them, no product or sum of sizes
@@ -74,10 +76,11 @@ inline constexpr size_t kMaxServers = size_t{1} << 14;
 inline constexpr size_t kMaxTrainingTasks = size_t{1} << 16;
 inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
-// Returns InvalidArgument, with a message that names the variable or the option, for an invalid
-// state, replicas_to_aggregate < 1, max_shard_bytes < 1, clipping in asynchronous mode or to an
-// impossible limit, gradients by rows of a variable that has none, a table that has no rows, and
-// for a variable, a number of shards or tasks, a task's name or a timeout that exceeds its limit.
+// Returns InvalidArgument, with a message that names the variable or the option, in these cases:
+// the state is invalid; replicas_to_aggregate or max_shard_bytes is below 1; the mode is
+// asynchronous and there is clipping, or its limit is impossible; row_gradients or tables contains
+// a variable that has no rows; or a variable, the number of shards or tasks, the name of a task or
+// a timeout exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
@@ -88,7 +91,8 @@ struct Assignment {
   std::vector<std::string> servers;
 };
 // These convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument
-// for text that is not an assignment, an invalid definition, and more than kMaxServers servers.
+// if the text is not an assignment, if the definition is invalid, or if there are more than
+// kMaxServers servers.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 

@@ -103,7 +103,7 @@ TEST_F(EndingServerTest, GoesOnIfTheCopyOfAnotherServerFails) {
   ASSERT_EQ(chief.Join(options), OkStatus());
   ParameterServer& ps = tasks_[0]->ps();
   const int64_t epoch = ps.State().epoch;
-  const std::unique_ptr<rpc::Connector> connector = rpc::MakeGrpcConnector();
+  const std::unique_ptr<rpc::Connector> connector = rpc::MakeSocketConnector();
   auto worker = std::make_unique<RawPeer>(*connector, Task("worker", 1), servers_[0]);
   const std::vector<Bytes> gradient = {{.bytes = Floats(4, 1)}};
   ASSERT_EQ(worker->Ask(Push(1, 0, epoch), gradient).header.step, 1);

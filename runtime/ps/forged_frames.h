@@ -1,4 +1,4 @@
-// Lists messages that a peer that knows the protocol, but violates it, may send. For tests.
+// Lists messages from a peer that knows the protocol but violates it. For tests.
 #pragma once
 
 #include <limits>

@@ -51,7 +51,8 @@ TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
   ASSERT_TRUE(ResetPeak());
   const int64_t before = Peak();
   ASSERT_EQ(chief.client->Restore(state), OkStatus());
-  // The state takes 96 MiB. Frames in flight and the allocator's overhead take some more.
+  // A second copy of the state would take another 96 MiB. Frames in flight and the allocator's
+  // overhead take much less.
   EXPECT_LT(Peak() - before, 48 * kMegabyte);
 }
 

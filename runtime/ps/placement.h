@@ -15,8 +15,8 @@ namespace tfjob::ps {
 // the dense, row-major value. They are aligned to rows, or to elements if a single row
 // exceeds Definition::max_shard_bytes.
 //
-// A constraint with norms over the first axis needs the whole variable: it has one shard, however
-// large. One with norms over other axes needs whole rows.
+// A constraint with norms over the first axis needs the whole variable: that variable has one
+// shard, however large. A constraint with norms over other axes needs whole rows.
 struct Shard {
   int variable = 0;
   int server = 0;

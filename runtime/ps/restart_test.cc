@@ -85,7 +85,7 @@ TEST_F(RestartedServerTest, TheLaterOfTwoProcessesStaysAlthoughTheOlderOneRegist
   EXPECT_TRUE(absl::IsFailedPrecondition(connect(500)->admitted)) << connect(500)->admitted;
 }
 
-// Trains on its batches from the position after the last result, and returns the result.
+// Trains on the batch that follows the position in the last result, and returns the result.
 StepResult TrainNext(Trainer& trainer) {
   StatusOr<StepResult> result = trainer.client->Exchange(
       trainer.gradient_spans(), trainer.value_spans(), trainer.last.drawn + 1);

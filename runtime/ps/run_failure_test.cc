@@ -60,7 +60,7 @@ TEST(RunFailure, EndsAServerThatDoesNotKnowTheChiefOnceTheTaskThatFilledItSaysSo
                            .connector = &connector}),
               OkStatus());
     EXPECT_EQ(worker.client->Fail(state::RunFailure("the worker's words")), OkStatus());
-    // If the server had ended, it would have kept the worker's message.
+    // If the worker's report had ended the server, the server would have kept the worker's message.
     EXPECT_EQ(chief.client->Fail(state::RunFailure("the chief's words")), OkStatus());
     EXPECT_EQ(ps->WaitUntilFinished(), state::RunFailure("the chief's words"));
   }

@@ -8,7 +8,7 @@
 #include "runtime/ps/test_peer.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
-#include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/socket_connector.h"
 
 namespace tfjob::ps {
 namespace {
@@ -125,7 +125,7 @@ TEST_F(SynchronousTest, AWorkerThatDiesInMidStepHoldsNobodyUp) {
   const Definition definition = Synchronous(2);
   Trainer chief(definition);
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
-  const auto connector = rpc::MakeGrpcConnector();
+  const auto connector = rpc::MakeSocketConnector();
   std::vector<std::unique_ptr<RawPeer>> worker;  // its connections
   for (const std::string& server : servers_) {
     worker.push_back(std::make_unique<RawPeer>(*connector, Task("worker", 1), server));
@@ -300,7 +300,7 @@ class LosingConnector : public rpc::Connector {
     while (!answered_) changed_.Wait(mutex_);
   }
 
-  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeGrpcConnector();
+  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeSocketConnector();
   Mutex mutex_;
   CondVar changed_;
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;

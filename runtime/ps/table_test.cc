@@ -50,7 +50,7 @@ class TableTask {
     ASSIGN_OR_RETURN(client_, ParameterClient::Create(std::move(options)));
     return client_->WaitReady(values_).status();
   }
-  // Reads rows of both tables, and as many that do not count.
+  // Reads rows of both tables. For each table, also requests `padding` rows that do not count.
   StatusOr<bool> Pull(const Rows& rows, const Rows& frozen, size_t padding = 0) {
     indices_ = {rows, {}, frozen};
     rows_.assign(3, {});
@@ -75,8 +75,8 @@ class TableTask {
     RETURN_IF_ERROR(client_->BeginStep(gradients, values_, 0, indices));
     return client_->EndStep();
   }
-  // Expects the rows that were read last to contain their number, less `subtracted` in the first
-  // table and negated in the other.
+  // Expects each row that was read last to contain its number: less `subtracted` in the first
+  // table, and negated in the other.
   void ExpectRows(float subtracted) const {
     for (size_t v = 0; v < 3; v += 2) {
       const size_t cols = v == 0 ? kCols : 2;
@@ -230,12 +230,12 @@ rpc::FrameHeader PullRows(uint64_t sequence, int64_t epoch = 1) {
           .value = epoch};
 }
 
-// Requests for what are no rows of the table.
+// Returns requests for rows that the table does not have, and requests that are malformed.
 std::vector<std::vector<Bytes>> ImpossibleRequests() {
   return {
-      {{.bytes = Indices({0})}},  // without their number
+      {{.bytes = Indices({0})}},  // indices without the number of rows
       {Count(0)},
-      {Count(5)},  // more than there are
+      {Count(5)},  // more rows than the table has
       {Count(~uint64_t{0})},
       {{.slot = wire::kRowCount, .offset = 1, .bytes = Indices({0})}},  // number and rows at once
       {{.offset = 1, .bytes = ""}},                                     // no number
@@ -244,9 +244,9 @@ std::vector<std::vector<Bytes>> ImpossibleRequests() {
       {Count(2), {.bytes = Indices({1, 1})}},            // twice
       {Count(2), {.bytes = Indices({2, 1})}},            // not ascending
       {Count(1), {.bytes = Indices({0, 1})}},            // more bytes than announced
-      {Count(1), {.offset = 8, .bytes = Indices({0})}},  // not from the beginning
-      {Count(1), {.bytes = "1234"}},                     // a part of a number
-      {Count(2), {.bytes = Indices({0})}},               // fewer
+      {Count(1), {.offset = 8, .bytes = Indices({0})}},  // not starting at the first byte
+      {Count(1), {.bytes = "1234"}},                     // a part of an index
+      {Count(2), {.bytes = Indices({0})}},               // fewer bytes than announced
       {Count(2), Count(2)},
       {Count(2), {.index = 1, .bytes = Indices({0, 1})}},                      // of another shard
       {Count(1, 1), {.index = 1, .bytes = Indices({0})}},                      // of no table
@@ -276,7 +276,8 @@ TEST_P(HostileTableTest, ServersRefuseWhatAreNoRowsOfTheTable) {
         << "request " << sequence;
   }
   EXPECT_EQ(worker.CodeOf(PullRows(++sequence, /*epoch=*/2), {}), StatusCode::kFailedPrecondition);
-  // It then answers. The last frame may come alone.
+  // The server still answers a valid request, in which the row count and the indices arrive in
+  // separate frames.
   const std::vector<Bytes> first = {Count(2)}, rest = {{.bytes = Indices({1, 3})}};
   rpc::FrameHeader header = PullRows(++sequence);
   header.flags = wire::kFirst;

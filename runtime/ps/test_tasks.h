@@ -11,8 +11,8 @@
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/placement.h"
 #include "runtime/ps/server/server.h"
-#include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/server.h"
+#include "runtime/rpc/socket_connector.h"
 #include "runtime/wire/test_address.h"
 
 namespace tfjob::ps {
@@ -234,7 +234,7 @@ class BreakingConnector : public rpc::Connector {
     const std::unique_ptr<rpc::Transport> inner_;
   };
 
-  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeGrpcConnector();
+  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeSocketConnector();
   std::atomic<int> writes_ = -1, reads_ = -1;
 };
 

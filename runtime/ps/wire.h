@@ -43,23 +43,23 @@ enum Type : uint16_t {
   // highest incarnation of the task that other servers have reported.
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
-  kAnnounce = 18,    // M: to the other servers, likewise; value: the incarnation; no answer
+  kAnnounce = 18,    // M: the same to the other servers; value: the incarnation; no answer
 
   // A contribution. `step`, which is not negative, is the step of the values from which it was
   // computed; `value` is the epoch. Every shard of the server is sent once: all its bytes, or one
   // empty segment if there is no update for it. If the definition specifies that the variable's
   // gradient arrives as rows, all bytes are replaced with an empty segment with the flag kRowCount,
-  // whose offset is the number n of rows, followed by n indices (int64, ascending, of rows of the
-  // variable that the shard has) and then the n rows. Their offsets count from the first index. The
-  // first frame has the flag kFirst. If sent to ps 0, it may have an empty segment with the index
-  // kDrawn, whose offset is the number of batches that the task has drawn, including the batch from
-  // which this contribution was computed.
+  // whose offset is the number n of rows, followed by n indices (int64, in ascending order: the
+  // numbers that the rows of this shard have in the variable) and then the n rows. Offsets of
+  // indices and rows count from the first index. The first frame has the flag kFirst. If sent to
+  // ps 0, it may have an empty segment with the index kDrawn, whose offset is the number of batches
+  // that the task has drawn, including the batch from which this contribution was computed.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
   // The answer to kPush and kPull, in one or more frames: all shards but those of tables. The last
-  // frame has the flag kLast, the
-  // step in `step`. `value` is the staleness or, from ps 0 in synchronous mode, how many batches of
-  // the task the state counts as drawn: any further ones must be drawn again.
+  // frame has the flag kLast; its `step` is the step of the values, and its `value` is the
+  // staleness or, from ps 0 in synchronous mode, the number of the task's batches that the state
+  // counts as drawn. The task must draw any further batches again.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
   kTaken = 24,    // M: chief to a server that is ending: its state was copied; no answer
@@ -67,11 +67,12 @@ enum Type : uint16_t {
   // including those that connect later. The server exits once the chief has sent kFail.
   kFail = 25,
   kFailed = 26,  // M: the run has failed; body: why
-  // Reads rows of tables (Definition::tables); `value`: the epoch. Segments as in kPush, but only
-  // of the shards that have some of the rows, ascending, and without values behind the indices. The
-  // first frame has the flag kFirst, the last one kLast. The answer is kValues, whose segments have
-  // the rows in the same order: their offsets count from the first row that was asked for. The
-  // request changes nothing in the server, so it needs no name and may be repeated.
+  // Reads rows of tables (Definition::tables); `value`: the epoch. The segments are as in kPush,
+  // but without values after the indices, and only for the shards that contain some of the rows, in
+  // ascending order. The first frame has the flag kFirst, the last one kLast. The answer is
+  // kValues, whose segments contain the rows in the same order; their offsets count from the first
+  // row that was asked for. The request changes nothing in the server, so it needs no name and may
+  // be repeated.
   kPullRows = 27,  // D
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
@@ -81,7 +82,7 @@ enum Type : uint16_t {
 
 inline constexpr uint32_t kDrawn = 0xFFFFFFFF;
 
-// A flag of a segment of kPush.
+// A flag of segments in kPush and kPullRows.
 inline constexpr uint32_t kRowCount = 1;
 
 enum Flag : uint16_t {

@@ -1,6 +1,7 @@
 #include "runtime/rpc/connection.h"
 
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "runtime/rpc/message_memory.h"
@@ -33,16 +34,33 @@ Connection::~Connection() = default;
 
 Status Connection::Run() {
   reader_ = Thread::CurrentId();
+  Thread writer;
+  try {
+    writer = Thread("rpc-write", [this] { WriteLoop(); });
+  } catch (const std::system_error& error) {
+    Break(ResourceExhausted("no thread can be started: ", error.what()));
+    return Why();
+  }
   {
     MutexLock lock(mutex_);
     running_ = true;
   }
-  Thread writer("rpc-write", [this] { WriteLoop(); });
+  ReadFrames();
+  writer.Join();
+  return Why();
+}
+
+Status Connection::Why() {
+  MutexLock lock(mutex_);
+  return why_;
+}
+
+void Connection::ReadFrames() {
   IncomingFrame frame;
   Status status;
   while (status.ok()) {
     status = transport_.BeginRead(frame);
-    if (!status.ok()) break;  // which is no sign of life
+    if (!status.ok() || cancelled_) break;  // neither is a sign of life
     last_heard_us_ = NowMicroseconds();
     handling_ = true;
     status = Handle(frame);
@@ -52,10 +70,7 @@ Status Connection::Run() {
   }
   // Stops the writer. It may be blocked in the transport, in which case only breaking the stream
   // wakes it. If Cancel was called earlier, the earlier reason is kept.
-  Cancel(status);
-  writer.Join();
-  MutexLock lock(mutex_);
-  return why_;
+  Break(status);
 }
 
 Status Connection::TakeCredit(int64_t bytes) {
@@ -75,8 +90,10 @@ Status Connection::TakeCredit(int64_t bytes) {
 Status Connection::Handle(IncomingFrame& frame) {
   MessageMemory::Lease memory(MessageMemory::OfProcess());
   if (!handler_.TakesInPlace(frame.header)) {
-    RETURN_IF_ERROR(memory.Take(frame.remaining()));
-    RETURN_IF_ERROR(frame.Load());
+    std::function<Status(size_t)> take;
+    if (frame.remaining() > kSmallMessageBytes)
+      take = [&](size_t more) { return memory.Take(more); };
+    RETURN_IF_ERROR(frame.Load(take));
   }
   if (frame.header.type == kHeartbeat) return OkStatus();
   if (frame.header.type == kCredit) return TakeCredit(frame.header.value);
@@ -85,6 +102,7 @@ Status Connection::Handle(IncomingFrame& frame) {
   // Computed before the call, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
+  frame.Drop();
   if (!uses_credit) return OkStatus();
   MutexLock lock(mutex_);
   // Credit is returned once a quarter of a window is consumed, not for every frame.
@@ -138,8 +156,8 @@ void Connection::Flush() {
   {
     MutexLock lock(mutex_);
     data_waits_ = true;
-    // A writing thread checks for data again before it releases the pen. The writer has been woken
-    // for a rest.
+    // A writing thread checks for data again before it releases the pen. If the rest of a frame is
+    // left, the writer has already been woken for it.
     if (writing_ || rest_ || closing_ || !running_) return;
     writing_ = true;
   }
@@ -155,6 +173,11 @@ void Connection::Flush() {
 }
 
 void Connection::Cancel(const Status& why) {
+  cancelled_ = true;
+  Break(why);
+}
+
+void Connection::Break(const Status& why) {
   {
     MutexLock lock(mutex_);
     if (!closing_) why_ = why;
@@ -212,7 +235,7 @@ void Connection::Write(int frames, bool may_wait) {
       --frames;
     }
     const StatusOr<bool> written = WriteFrame(turn, may_wait);
-    if (!written.ok()) Cancel(written.status());
+    if (!written.ok()) Break(written.status());
     if (!written.ok() || !*written) break;
   }
   MutexLock lock(mutex_);

@@ -4,11 +4,11 @@
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
 // its handler has consumed. Only the connection's own writer waits for the network, and so perhaps
-// for the other side's handler; threads that call Flush leave to it what the network does not take
-// at once. A reader therefore never waits for the other side to read, so two sides that both send
-// cannot block each other. Messages (see Send) need no credit, but the number of messages that may
-// wait is limited. The stream breaks (DataLoss) if a peer returns credit for bytes that it was not
-// sent, or sends far more than its credit allows.
+// for the other side's handler; threads that call Flush leave the bytes that the network does not
+// take at once to the writer. A reader therefore never waits for the other side to read, so two
+// sides that both send cannot block each other. Messages (see Send) need no credit, but the number
+// of messages that may wait is limited. The stream breaks (DataLoss) if a peer returns credit for
+// bytes that it was not sent, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class Connection {
   ~Connection();
 
   // Reads frames on the calling thread until the stream ends, then returns the reason. The writer
-  // thread has ended by then.
+  // thread has ended by then. Returns ResourceExhausted if the thread cannot be started.
   Status Run();
 
   // Queues a message with one segment of text, to be sent ahead of waiting data.
@@ -69,11 +69,12 @@ class Connection {
   bool Drained();
   // Signals that there may be data to send. NextFrame will then be called.
   void Wake();
-  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself,
-  // which saves waking the writer. Meant for small frames; what the network does not take at once
-  // is left to the writer. The caller must not hold a lock that NextFrame takes.
+  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself, which
+  // saves waking the writer. Meant for small frames: bytes that the network does not take at once
+  // are left to the writer. The caller must not hold a lock that NextFrame takes.
   void Flush();
-  // Breaks the stream; Run then returns `why`. If called several times, the first reason counts.
+  // Breaks the stream. Run then returns `why`, without handling frames that have already arrived.
+  // If called several times, the first reason counts.
   void Cancel(const Status& why);
 
   // Returns the time since the peer was last heard from.
@@ -82,6 +83,10 @@ class Connection {
  private:
   enum class Turn { kNothing, kFrame, kData, kRest };
 
+  // Like Cancel, but Run handles the frames that have arrived.
+  void Break(const Status& why);
+  Status Why();
+  void ReadFrames();
   void WriteLoop();
   // Waits until there is something to write and no other thread is writing, then takes the pen,
   // that is, the right to write. Returns false once the connection has ended.
@@ -89,9 +94,11 @@ class Connection {
   // Requires the pen. Writes what is waiting, up to `frames` data frames, then releases the pen.
   // Waits for the network only if `may_wait`.
   void Write(int frames, bool may_wait);
-  // Writes frame_, or what is left of it. Returns false if a rest is left to the writer.
+  // Writes frame_, or what is left of it. Returns false if the rest of the frame is left to the
+  // writer.
   StatusOr<bool> WriteFrame(Turn turn, bool may_wait);
-  // Fills frame_, unless a rest is left of it.
+  // Decides what to write next. Unless that is data, for which NextFrame is called, or the rest of
+  // a frame, fills frame_.
   Turn Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LayDownPen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -103,7 +110,8 @@ class Connection {
   ConnectionHandler& handler_;
   const ConnectionOptions options_;
   std::atomic<int64_t> last_heard_us_;
-  std::atomic<bool> handling_ = false;  // silence does not count while the handler runs
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> handling_ = false;  // true while the handler runs
   std::atomic<Thread::Id> reader_;
 
   Mutex mutex_;
@@ -120,7 +128,8 @@ class Connection {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
 
-  // Used only by the thread that holds the pen. Unchanged while a rest is left.
+  // Used only by the thread that holds the pen. Not changed until all of the frame has been
+  // written.
   OutgoingFrame frame_;
   std::string body_;
 };

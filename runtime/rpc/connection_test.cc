@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "runtime/rpc/frame.h"
-#include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/peer_watch.h"
 #include "runtime/rpc/pipe_connector.h"
 #include "runtime/rpc/server.h"
@@ -178,9 +177,7 @@ TEST(PipeConnector, CarriesFramesBothWaysUnderCredits) {
             StatusCode::kUnavailable);
 }
 
-using MakeConnector = std::unique_ptr<Connector> (*)(Credentials);
-
-class NetworkTest : public testing::TestWithParam<MakeConnector> {
+class SocketTest : public testing::Test {
  protected:
   void SetUp() override {
     StatusOr<std::unique_ptr<Server>> server = Server::Start(
@@ -196,28 +193,28 @@ class NetworkTest : public testing::TestWithParam<MakeConnector> {
   EchoHandler handler_;
   std::unique_ptr<Server> server_;
   std::string address_;
-  std::unique_ptr<Connector> connector_ = GetParam()({});
+  std::unique_ptr<Connector> connector_ = MakeSocketConnector();
 };
 
-TEST_P(NetworkTest, CarriesFramesBothWaysUnderCredits) {
+TEST_F(SocketTest, CarriesFramesBothWaysUnderCredits) {
   ExchangeBothWays(*connector_, address_, handler_);
 }
 
-TEST_P(NetworkTest, RefusesWhoDoesNotBelongHere) {
+TEST_F(SocketTest, RefusesWhoDoesNotBelongHere) {
   Identity other_job = Task("worker", 0), other_attempt = Task("worker", 0);
   other_job.job_uid = "job-b";
   other_attempt.attempt = 2;
   EXPECT_EQ(Message(Refusal(other_job)),
             address_ +
-                ": refused: this is ps 0 of job 'job-a' attempt 1, protocol 2, the caller is "
-                "worker 0 of job 'job-b' attempt 1, protocol 2: another job's task has this "
+                ": refused: this is ps 0 of job 'job-a' attempt 1, protocol 3, the caller is "
+                "worker 0 of job 'job-b' attempt 1, protocol 3: another job's task has this "
                 "address; give the jobs different ports");
   EXPECT_EQ(Refusal(other_attempt).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(Refusal(Task("worker", 13))), address_ + ": no task 13 here");
   EXPECT_EQ(Refusal(Task("worker", 0), "ehco").code(), StatusCode::kUnimplemented);
 }
 
-TEST_P(NetworkTest, ConnectsOnlyTasksThatHaveTheKey) {
+TEST(SocketWithAKey, ConnectsOnlyTasksThatHaveIt) {
   const auto credentials = [](char digit) {
     return Credentials{.key = *wire::JobKey::Parse(std::string(64, digit))};
   };
@@ -227,9 +224,9 @@ TEST_P(NetworkTest, ConnectsOnlyTasksThatHaveTheKey) {
                                 .credentials = credentials('a'),
                                 .streams = {{"echo", &handler}}});
   const std::string address = StrCat("127.0.0.1:", server->port());
-  ExchangeBothWays(*GetParam()(credentials('a')), address, handler);
+  ExchangeBothWays(*MakeSocketConnector(credentials('a')), address, handler);
   const auto refusal = [&](const Credentials& other) {
-    return GetParam()(other)->Connect(address, "echo", Task("worker", 1), 10s).status();
+    return MakeSocketConnector(other)->Connect(address, "echo", Task("worker", 1), 10s).status();
   };
   EXPECT_EQ(refusal(credentials('b')),
             FailedPrecondition(address,
@@ -239,7 +236,7 @@ TEST_P(NetworkTest, ConnectsOnlyTasksThatHaveTheKey) {
   EXPECT_EQ(refusal({}).code(), StatusCode::kFailedPrecondition);
 }
 
-TEST_P(NetworkTest, EndsAStreamThatSendsMoreThanAFrameMayHold) {
+TEST_F(SocketTest, EndsAStreamThatSendsMoreThanAFrameMayHold) {
   StatusOr<OpenStream> stream = connector_->Connect(address_, "echo", Task("worker", 2), 10s);
   ASSERT_TRUE(stream.ok()) << stream.status();
   const std::string large(kMaxFrameBytes, 'x');
@@ -252,7 +249,7 @@ TEST_P(NetworkTest, EndsAStreamThatSendsMoreThanAFrameMayHold) {
   stream->transport->Cancel();
 }
 
-TEST_P(NetworkTest, NamesThePortThatIsTaken) {
+TEST_F(SocketTest, NamesThePortThatIsTaken) {
   Status status =
       Server::Start({.host = "127.0.0.1", .port = server_->port(), .identity = Task("ps", 1)})
           .status();
@@ -265,7 +262,7 @@ TEST_P(NetworkTest, NamesThePortThatIsTaken) {
             StatusCode::kInvalidArgument);
 }
 
-TEST_P(NetworkTest, KnowsWithinTwoSecondsThatThePeerIsGone) {
+TEST_F(SocketTest, KnowsWithinTwoSecondsThatThePeerIsGone) {
   StatusOr<OpenStream> stream = connector_->Connect(address_, "echo", Task("worker", 1), 10s);
   ASSERT_TRUE(stream.ok()) << stream.status();
   Client client(0, 0);
@@ -278,9 +275,6 @@ TEST_P(NetworkTest, KnowsWithinTwoSecondsThatThePeerIsGone) {
   EXPECT_EQ(connector_->Connect(address_, "echo", Task("worker", 1), 300ms).status().code(),
             StatusCode::kUnavailable);
 }
-
-INSTANTIATE_TEST_SUITE_P(Grpc, NetworkTest, testing::Values(&MakeGrpcConnector));
-INSTANTIATE_TEST_SUITE_P(Socket, NetworkTest, testing::Values(&MakeSocketConnector));
 
 // Simulates a stopped peer: its stream exists, but it sends nothing.
 class SilentHandler : public StreamHandler {

@@ -16,8 +16,8 @@ namespace tfjob::rpc {
 struct DataConnection {
   wire::UniqueFd socket;  // non-blocking
   Identity peer;          // proven if the job has a key
-  std::string address;    // of the peer's end of the socket
-  // Says what the caller wants the connection for, as it was proven in the hello: at most 63
+  std::string address;    // the address of the peer's end of the socket
+  // The channel that the caller named in its claims, which the hello has proven: at most 63
   // lower-case letters, digits, '-' and '_'.
   std::string channel;
 };
@@ -30,7 +30,7 @@ class DataHandler {
   // Decides whether to welcome a caller of the same job and attempt. An error is sent to the
   // caller, and logged once per source address.
   virtual Status Admit(const Identity& peer, const std::string& channel) = 0;
-  // Takes a connection that Admit has accepted. No other call comes in between.
+  // Takes a connection that Admit has accepted. No other call is made between Admit and Accept.
   virtual void Accept(DataConnection connection) = 0;
 };
 

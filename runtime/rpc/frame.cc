@@ -12,8 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is copied verbatim");
 
-constexpr size_t kMostKeptBytes = 4 * kFrameTargetBytes;
-
 template <typename T>
 void Append(T value, std::string& to) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -76,7 +74,7 @@ Status IncomingFrame::Receive(std::span<std::byte> to) {
   return source_->Receive(to);
 }
 
-Status IncomingFrame::Load() {
+Status IncomingFrame::Load(const std::function<Status(size_t)>& take) {
   if (source_ == nullptr) return OkStatus();
   PayloadSource& source = *std::exchange(source_, nullptr);
   piece_ = position_ = 0;
@@ -84,21 +82,39 @@ Status IncomingFrame::Load() {
     pieces.assign(1, lent);
     return OkStatus();
   }
-  // A peer must send what it has announced before memory is taken for it.
-  loaded_.clear();
-  while (loaded_.size() < remaining_) {
-    const size_t have = loaded_.size();
-    loaded_.resize(have + std::min(remaining_ - have, kFrameTargetBytes));
-    RETURN_IF_ERROR(source.Receive(std::span(loaded_).subspan(have)));
-  }
+  if (remaining_ > kFrameTargetBytes) return LoadChunks(source, take);
+  if (take != nullptr) RETURN_IF_ERROR(take(remaining_));
+  loaded_.resize(remaining_);
+  RETURN_IF_ERROR(source.Receive(loaded_));
   pieces.assign(1, loaded_);
   return OkStatus();
 }
 
+// Takes memory piece by piece as the bytes arrive, so that a peer cannot use up memory by
+// announcing bytes that it does not send.
+Status IncomingFrame::LoadChunks(PayloadSource& source, const std::function<Status(size_t)>& take) {
+  pieces.clear();
+  for (size_t loaded = 0; loaded < remaining_;) {
+    const size_t count = std::min(remaining_ - loaded, kFrameTargetBytes);
+    if (take != nullptr) RETURN_IF_ERROR(take(count));
+    chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(count));
+    pieces.emplace_back(chunks_.back().get(), count);
+    RETURN_IF_ERROR(source.Receive(std::span(chunks_.back().get(), count)));
+    loaded += count;
+  }
+  return OkStatus();
+}
+
+void IncomingFrame::Drop() {
+  if (chunks_.empty()) return;
+  pieces.clear();
+  piece_ = position_ = remaining_ = 0;
+  chunks_.clear();
+}
+
 StatusOr<size_t> IncomingFrame::ParsePrefix() {
   source_ = nullptr;
-  // The memory of a rare large message is not kept for the stream's lifetime.
-  if (loaded_.capacity() > kMostKeptBytes) loaded_ = {};
+  chunks_.clear();
   piece_ = position_ = remaining_ = 0;
   for (const auto& piece : pieces) remaining_ += piece.size();
   if (remaining_ < kHeaderBytes) {

@@ -2,8 +2,8 @@
 // Each segment is a run of bytes, with an index and an offset that say where the bytes belong.
 // Tensor bytes are never copied into a protobuf message.
 //
-// Wire format, little-endian (frames follow each other on a socket without a gap; over gRPC, a
-// frame is one message, and in a pipe one entry of the queue):
+// Wire format, little-endian (frames follow each other on a socket without a gap; in a pipe, a
+// frame is one entry of the queue):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
 //   table    24 bytes per segment: u32 index, u32 flags, u64 offset, u64 length
 //   payload  the segments' bytes, in order
@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -106,17 +108,20 @@ class IncomingFrame {
   // frame is then incomplete, and nothing more can be read from it.
   Status Receive(std::span<std::byte> to);
   // Waits until the whole payload has arrived, and keeps it in memory that grows as the bytes
-  // arrive. Returns Unavailable if the stream breaks.
-  Status Load();
+  // arrive; `take`, if given, is called before this memory grows by `bytes`; if it returns an
+  // error, so does Load. Returns Unavailable if the stream breaks.
+  Status Load(const std::function<Status(size_t bytes)>& take = nullptr);
+  // Frees the memory of a large payload. Nothing more can then be read from it.
+  void Drop();
 
   // For transports: set `pieces` to the bytes of the next frame, then call Parse.
   std::vector<std::span<const std::byte>> pieces;
   // Reads the header and the table. Returns DataLoss if the frame is shorter or longer than the
   // table states, or has too many segments.
   Status Parse();
-  // For transports whose frames are on their way: set `pieces` to the header and the table, then
-  // call ParsePrefix, which returns the length of the payload, and then Await, with the source of
-  // these bytes. The limits are those of Parse and kMaxFrameBytes.
+  // For transports that return a frame before its payload has arrived: set `pieces` to the header
+  // and the table, then call ParsePrefix, which returns the length of the payload, and then Await,
+  // with the source of the payload. The limits are those of Parse and kMaxFrameBytes.
   StatusOr<size_t> ParsePrefix();
   void Await(size_t payload, PayloadSource& source);
 
@@ -124,12 +129,15 @@ class IncomingFrame {
   size_t piece_ = 0;
   size_t position_ = 0;
   size_t remaining_ = 0;
-  PayloadSource* source_ = nullptr;  // of the remaining bytes; null: they are in `pieces`
-  std::vector<std::byte> loaded_;
+  PayloadSource* source_ = nullptr;  // source of the remaining bytes; null if they are in `pieces`
+  Status LoadChunks(PayloadSource& source, const std::function<Status(size_t)>& take);
+
+  std::vector<std::byte> loaded_;                     // a payload of at most kFrameTargetBytes
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;  // a larger one
 };
 
-// Returns the length of a frame's header and table, from its header. Returns DataLoss if there are
-// too many segments.
+// Returns the length of a frame's header and table, which it computes from the header. Returns
+// DataLoss if there are too many segments.
 StatusOr<size_t> PrefixBytes(std::span<const std::byte, kHeaderBytes> header);
 // Appends the header and the table in wire format.
 void AppendPrefix(const OutgoingFrame& frame, std::string& to);

@@ -17,9 +17,9 @@ namespace tfjob::rpc {
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
-// Returns the claims of a task for the hello of a connection. `channel` is that of a data
-// connection (data_connection.h). Returns InvalidArgument if the claims are too long, because the
-// job's UID is too long.
+// Returns the claims of a task for the hello of a connection. `channel` is the channel of a data
+// connection (data_connection.h), or "" for other connections. Returns InvalidArgument if the
+// claims are too long, because the job's UID is too long.
 StatusOr<std::string> ClaimsOf(const Identity& self, const std::string& channel = "");
 
 struct Caller {
@@ -29,8 +29,8 @@ struct Caller {
 };
 // Parses the claims of a task. Returns DataLoss if they are not readable.
 StatusOr<Caller> ReadClaims(const std::string& claims);
-// The accepting side. AwaitCaller reads the hello of the connecting task; the next call must be
-// Welcome or Refuse, which answers it.
+// The accepting side. AwaitCaller reads the caller's first frame; the next call must be Welcome or
+// Refuse, which answers it.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
@@ -43,14 +43,19 @@ struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
 };
-// Performs the whole accepting side of the handshake: reads the hello, checks the caller, and
-// either welcomes the caller, or refuses it and returns the reason. `find(service)` returns the
-// handler of a service, or null if there is none. `owner` is the task that opened the stream's
-// connection, or null if streams do not run over connections.
+// Performs the whole accepting side of the handshake: reads the caller's first frame, checks the
+// caller, and either welcomes the caller, or refuses it and returns the reason. `find(service)`
+// returns the handler of a service, or null if there is none. `owner` is the task that opened the
+// stream's connection, or null if streams do not run over connections.
 template <typename Find>
 StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find& find,
                           const Identity* owner = nullptr) {
-  ASSIGN_OR_RETURN(Caller caller, AwaitCaller(transport));
+  StatusOr<Caller> awaited = AwaitCaller(transport);
+  if (!awaited.ok()) {
+    Refuse(transport, awaited.status());
+    return awaited.status();
+  }
+  Caller& caller = *awaited;
   Status status = CheckPeer(self, caller.identity, caller.protocol_version);
   if (status.ok() && owner != nullptr) status = CheckOwner(*owner, caller.identity);
   StreamHandler* handler = status.ok() ? find(caller.service) : nullptr;

@@ -10,7 +10,7 @@
 namespace tfjob::rpc {
 
 // Incremented with every incompatible change to the handshake, the frames or the messages.
-inline constexpr int32_t kProtocolVersion = 2;
+inline constexpr int32_t kProtocolVersion = 3;
 
 struct Identity {
   std::string job_uid;  // empty if there is no operator

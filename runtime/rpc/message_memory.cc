@@ -10,10 +10,13 @@ MessageMemory& MessageMemory::OfProcess() {
 }
 
 Status MessageMemory::Lease::Take(size_t bytes) {
-  if (bytes <= kSmallMessageBytes) return OkStatus();
-  bytes_ = static_cast<int64_t>(bytes);
-  if (memory_.used_.fetch_add(bytes_) + bytes_ <= memory_.most_) return OkStatus();
-  return ResourceExhausted("a message of ", bytes,
+  const auto more = static_cast<int64_t>(bytes);
+  if (memory_.used_.fetch_add(more) + more <= memory_.most_) {
+    bytes_ += more;
+    return OkStatus();
+  }
+  memory_.used_ -= more;
+  return ResourceExhausted("a message of more than ", bytes_,
                            " bytes: with those of other streams, more than ", memory_.most_,
                            " bytes");
 }

@@ -11,7 +11,7 @@
 
 namespace tfjob::rpc {
 
-// Messages up to this size are not counted.
+// Messages of up to this size are not counted.
 inline constexpr size_t kSmallMessageBytes = size_t{4} << 20;
 
 // Returns how much memory large messages may take in a process that may use `available` bytes: half
@@ -34,8 +34,8 @@ class MessageMemory {
     ~Lease() { memory_.used_ -= bytes_; }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    // Called at most once. Returns ResourceExhausted if the messages of all streams would take too
-    // much.
+    // Called when the message needs `bytes` more bytes. Returns ResourceExhausted, and takes
+    // nothing, if the messages of all streams together would then take too much memory.
     Status Take(size_t bytes);
 
    private:

@@ -1,11 +1,10 @@
-// Runs a task's only server, which accepts all streams and data connections to the task. Control,
-// parameters, progress and collectives share its port. gRPC does not listen on the port itself: a
-// wire::Listener accepts each connection, runs the hello on it, and hands it over once the peer has
-// proven the job's key: to gRPC, to the thread of a new stream (kStreamChannel in
-// socket_connector.h), or to the handler of other data connections. Streams arrive over gRPC or on
-// sockets of their own; the handlers are the same.
+// Runs a task's only server, which accepts all connections to the task. Control, parameters,
+// progress and collectives share its port. A wire::Listener accepts each connection, runs the hello
+// on it, and hands it over once the peer has proven the job's key: to gRPC, to the thread of a new
+// stream (kStreamChannel in socket_connector.h), or to the handler of other data connections.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +22,7 @@ class Service;
 }  // namespace grpc
 namespace tfjob::wire {
 class Listener;
+enum class Purpose : uint8_t;
 struct ProvenPeer;
 }  // namespace tfjob::wire
 
@@ -35,9 +35,10 @@ struct ServerOptions {
   int port = 0;  // 0: any free port
   Identity identity;
   Credentials credentials;
-  std::vector<grpc::Service*> services;                         // must outlive the server
-  std::vector<std::pair<std::string, StreamHandler*>> streams;  // likewise, by service name
-  DataHandler* on_data = nullptr;  // likewise; null: this task takes only streams
+  // These must outlive the server.
+  std::vector<grpc::Service*> services;  // if there are none, the task takes no gRPC
+  std::vector<std::pair<std::string, StreamHandler*>> streams;  // by service name
+  DataHandler* on_data = nullptr;  // null: this task takes no data connections except streams
 };
 
 class Server {
@@ -51,22 +52,21 @@ class Server {
   ~Server();
 
   int port() const;
-  // Refuses new calls and lets calls in progress finish until the timeout, then cancels the rest.
+  // Refuses new streams and calls, lets those in progress end until the timeout, then breaks the
+  // rest.
   void Shutdown(Duration timeout);
 
  private:
-  class StreamService;
   Server();
-  Status CheckData(const Identity& self, std::string_view claims);
-  // Returns null if the task takes no data connections of this channel.
-  DataHandler* HandlerOf(const std::string& channel);
+  static StatusOr<std::unique_ptr<grpc::Server>> StartGrpc(
+      const std::vector<grpc::Service*>& services);
+  Status Check(const Identity& self, std::string_view claims, wire::Purpose purpose);
   void HandOver(wire::ProvenPeer peer);
   void HandOverData(wire::ProvenPeer peer);
 
   DataHandler* on_data_ = nullptr;
-  std::unique_ptr<StreamService> streams_;
-  std::unique_ptr<StreamServer> socket_streams_;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<StreamServer> streams_;
+  std::unique_ptr<grpc::Server> grpc_;  // null: no services
   std::unique_ptr<wire::Listener> listener_;
 };
 

@@ -11,10 +11,10 @@ namespace {
 
 StatusOr<Identity> Greet(SocketTransport& transport, const std::string& service,
                          const Identity& self, const Identity& owner, Duration timeout) {
-  HandshakeTimer timer(transport, timeout);
-  StatusOr<Identity> peer = Introduce(transport, service, self);
-  if (!peer.ok() && timer.expired()) return DeadlineExceeded("no answer to the handshake");
-  if (peer.ok()) RETURN_IF_ERROR(CheckOwner(owner, *peer));
+  transport.BeginHandshake(timeout);
+  ASSIGN_OR_RETURN(Identity peer, Introduce(transport, service, self));
+  RETURN_IF_ERROR(CheckOwner(owner, peer));
+  transport.EndHandshake();
   return peer;
 }
 

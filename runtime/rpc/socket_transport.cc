@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -17,13 +18,14 @@ namespace {
 // Up to this size, copying a payload costs less than passing it as a part of its own.
 constexpr size_t kCopiedBytes = 4096;
 constexpr size_t kBufferBytes = size_t{64} << 10;
-// How much is read at once while a header is awaited. What is read ahead of a payload is copied
-// once more, so it is small.
+// How much is read at once while a header is awaited. The limit is small, because payload bytes
+// that are read ahead are copied once more.
 constexpr size_t kReadAheadBytes = size_t{16} << 10;
 // From this size on, a range of a payload is received in its place; smaller ones are received many
 // at a time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
-// The most that is received in one call, because only its end shows that the peer is alive.
+// The most bytes that one call receives. They are limited, because only the end of a call shows
+// that the peer is alive.
 constexpr size_t kCallBytes = size_t{1} << 20;
 constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;
 
@@ -39,8 +41,8 @@ SocketTransport::SocketTransport(wire::UniqueFd socket)
     : socket_(std::move(socket)), buffer_(kBufferBytes) {
   const int fd = socket_.get();
   (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  // These only tune the connection: the end of a machine that is gone is also noticed by whoever
-  // watches the stream for silence.
+  // Errors are ignored, because these options only tune the connection: whoever watches the stream
+  // for silence also notices the loss of a machine.
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
@@ -51,9 +53,10 @@ SocketTransport::SocketTransport(wire::UniqueFd socket)
 SocketTransport::~SocketTransport() {
   Cancel();
   ReleaseAll();
-  // Closing a socket that holds unread bytes resets the connection, and a reset may overtake what
-  // the peer has still to read. A few bytes (a heartbeat, a request) are therefore taken. If there
-  // are more, the peer may be waiting for room in this socket, and only a reset ends its wait.
+  // Closing a socket that holds unread bytes resets the connection, and a reset may make the peer
+  // lose bytes that it has not read yet. A few unread bytes (a heartbeat, a request) are therefore
+  // read here. If there are more, the peer may be waiting for room in this socket, and only a reset
+  // ends its wait.
   int unread = 0;
   if (ioctl(socket_.get(), FIONREAD, &unread) == 0 && unread <= static_cast<int>(kReadAheadBytes)) {
     (void)recv(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -61,8 +64,8 @@ SocketTransport::~SocketTransport() {
 }
 
 void SocketTransport::Cancel() {
-  // Wakes the threads that sleep in the socket's calls. The descriptor stays open until they have
-  // returned.
+  // Wakes the threads that sleep in calls on the socket. The descriptor stays open until these
+  // calls have returned.
   (void)shutdown(socket_.get(), SHUT_RDWR);
 }
 
@@ -151,18 +154,32 @@ Status SocketTransport::BeginRead(IncomingFrame& frame) {
   RETURN_IF_ERROR(Fill(kHeaderBytes));
   ASSIGN_OR_RETURN(const size_t prefix,
                    PrefixBytes(std::span(buffer_).subspan(begin_).first<kHeaderBytes>()));
+  if (const size_t segments = (prefix - kHeaderBytes) / kSegmentBytes; segments > most_segments_) {
+    return DataLoss("a handshake of ", segments, " segments");
+  }
   if (prefix <= buffer_.size()) {
     RETURN_IF_ERROR(Fill(prefix));
     frame.pieces.assign(1, std::span(buffer_).subspan(begin_, prefix));
     begin_ += prefix;
   } else {
-    large_prefix_.resize(prefix);
-    payload_ = prefix;
-    RETURN_IF_ERROR(Receive(large_prefix_));
+    RETURN_IF_ERROR(ReceivePrefix(prefix));
     frame.pieces.assign(1, large_prefix_);
   }
   ASSIGN_OR_RETURN(payload_, frame.ParsePrefix());
   frame.Await(payload_, *this);
+  return OkStatus();
+}
+
+// Takes memory piece by piece as the bytes arrive, so that a peer cannot use up memory by
+// announcing bytes that it does not send.
+Status SocketTransport::ReceivePrefix(size_t bytes) {
+  large_prefix_.clear();
+  payload_ = bytes;
+  while (payload_ > 0) {
+    const size_t have = large_prefix_.size();
+    large_prefix_.resize(have + std::min(payload_, kBufferBytes));
+    RETURN_IF_ERROR(Receive(std::span(large_prefix_).subspan(have)));
+  }
   return OkStatus();
 }
 
@@ -216,7 +233,32 @@ std::span<const std::byte> SocketTransport::Lend(size_t bytes) {
   return lent;
 }
 
+void SocketTransport::BeginHandshake(Duration timeout) {
+  most_segments_ = 1;
+  deadline_ = SteadyNow() + timeout;
+}
+
+void SocketTransport::EndHandshake() {
+  most_segments_ = kMaxSegments;
+  deadline_.reset();
+}
+
+Status SocketTransport::AwaitBytes() const {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - SteadyNow());
+    if (left.count() <= 0) return DeadlineExceeded("no answer to the handshake");
+    pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    const int count = poll(&ready, 1, static_cast<int>(std::min<int64_t>(left.count(), INT_MAX)));
+    if (count > 0) return OkStatus();
+    if (count < 0 && errno != EINTR) return Closed(errno);
+  }
+}
+
 StatusOr<size_t> SocketTransport::ReceiveSome(std::span<std::byte> to, int flags) {
+  if (deadline_) {
+    RETURN_IF_ERROR(AwaitBytes());
+    flags &= ~MSG_WAITALL;  // MSG_WAITALL would wait beyond the deadline
+  }
   if (receiving_) waiting_since_us_ = RealClock().Monotonic().count();
   ssize_t count = 0;
   int error = 0;

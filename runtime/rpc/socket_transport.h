@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,6 +35,11 @@ class SocketTransport : public Transport, private PayloadSource {
   Duration Waiting() const override;
   void Cancel() override;
 
+  // Until EndHandshake, a frame has at most one segment, and reading returns DeadlineExceeded once
+  // `timeout` has passed since this call. Called by the reading thread.
+  void BeginHandshake(Duration timeout);
+  void EndHandshake();
+
  private:
   // Writing.
   void Begin(const OutgoingFrame& frame);
@@ -45,9 +52,15 @@ class SocketTransport : public Transport, private PayloadSource {
   // Reading.
   Status Receive(std::span<std::byte> to) override;
   std::span<const std::byte> Lend(size_t bytes) override;
-  // Reads until the buffer holds at least `bytes`, which must fit into it.
+  // Reads a header and a table of `bytes` bytes into large_prefix_.
+  Status ReceivePrefix(size_t bytes);
+  // Reads until the buffer contains at least `bytes` unused bytes, for which it must be large
+  // enough.
   Status Fill(size_t bytes);
-  // Reads at least one byte. While a payload is received, the wait counts for Waiting().
+  // Sleeps until there are bytes to read or the deadline of the handshake has passed.
+  Status AwaitBytes() const;
+  // Reads at least one byte. While a payload is being received, Waiting() reports the time spent in
+  // this wait.
   StatusOr<size_t> ReceiveSome(std::span<std::byte> to, int flags);
   Status SkipPayload();
   size_t buffered() const { return end_ - begin_; }
@@ -60,13 +73,15 @@ class SocketTransport : public Transport, private PayloadSource {
   size_t next_part_ = 0;
   std::vector<std::pair<void (*)(void*), void*>> releases_;
 
-  // Bytes [begin_, end_) of the buffer have arrived and were not used yet.
+  // Bytes [begin_, end_) of the buffer have arrived and have not been used yet.
   std::vector<std::byte> buffer_;
   size_t begin_ = 0, end_ = 0;
   std::vector<std::byte> large_prefix_;  // a header and table that exceed the buffer
   size_t payload_ = 0;                   // bytes of the current frame's payload still to be taken
-  bool receiving_ = false;               // a payload
-  Status broken_;                        // why a payload is incomplete
+  bool receiving_ = false;               // a payload is being received
+  uint32_t most_segments_ = kMaxSegments;
+  std::optional<SteadyTime> deadline_;         // for the handshake
+  Status broken_;                              // why a payload is incomplete
   std::atomic<int64_t> waiting_since_us_ = 0;  // 0: not waiting
 };
 

@@ -42,7 +42,7 @@ struct Release {
   static void Call(void* self) { ++static_cast<Release*>(self)->count; }
 };
 
-// A frame that refers to `payloads`, with one segment for each.
+// Returns a frame that refers to `payloads`, with one segment per payload.
 OutgoingFrame FrameOf(uint64_t sequence, const std::vector<std::vector<std::byte>>& payloads,
                       Release* release = nullptr) {
   OutgoingFrame frame{.header = {.type = 7, .sequence = sequence, .step = -3}, .segments = {}};
@@ -75,7 +75,8 @@ void ExpectFrame(IncomingFrame& frame, const std::vector<std::vector<std::byte>>
   EXPECT_EQ(frame.remaining(), 0u);
 }
 
-// Sizes around the limits at which the transport changes how it moves bytes, and many segments.
+// Returns the payloads of frames whose sizes are around the limits at which the transport changes
+// how it moves bytes, and of frames with many segments.
 std::vector<std::vector<std::vector<std::byte>>> ManyFrames() {
   std::vector<std::vector<std::vector<std::byte>>> frames;
   for (const size_t size : {0, 1, 100, 4096, 4097, 16'383, 16'384, 65'536, 70'000, 3'000'000}) {
@@ -222,6 +223,27 @@ TEST(SocketTransport, TellsHowLongItHasWaitedForTheRestOfAFrame) {
   EXPECT_EQ(pair.near->Waiting(), Duration(0));
 }
 
+TEST(SocketTransport, EndsAHandshakeAtItsDeadline) {
+  Pair pair;
+  pair.near->BeginHandshake(50ms);
+  pair.Say(std::string(10, '\0'));  // less than a header
+  IncomingFrame frame;
+  EXPECT_EQ(pair.near->BeginRead(frame), DeadlineExceeded("no answer to the handshake"));
+}
+
+TEST(SocketTransport, TakesOneSegmentInAHandshakeAndManyAfterIt) {
+  const std::vector<std::vector<std::byte>> two(2, Pattern(3));
+  for (const bool ended : {false, true}) {
+    Pair pair;
+    pair.near->BeginHandshake(20s);
+    if (ended) pair.near->EndHandshake();
+    ASSERT_EQ(pair.far->Write(FrameOf(1, two)), OkStatus());
+    IncomingFrame frame;
+    EXPECT_EQ(pair.near->BeginRead(frame),
+              ended ? OkStatus() : DataLoss("a handshake of 2 segments"));
+  }
+}
+
 // Returns the header of a frame, with a table that announces `lengths`.
 std::string Announcing(const std::vector<uint64_t>& lengths) {
   std::string bytes;
@@ -264,7 +286,7 @@ TEST(SocketTransport, TakesTheLargestFrameThatIsPossible) {
   IncomingFrame frame;
   EXPECT_EQ(pair.near->BeginRead(frame), OkStatus());
   pair.far.reset();
-  // Nothing more arrives, so no memory is taken for it.
+  // The payload does not arrive, so its loading must fail.
   EXPECT_EQ(frame.Load().code(), StatusCode::kUnavailable);
 }
 

@@ -21,23 +21,37 @@ StreamServer::~StreamServer() {
 }
 
 Status StreamServer::Admit(const Identity& peer, const std::string&) {
+  RETURN_IF_ERROR(AdmitAnywhere(peer));
   const std::string task = TaskName(peer);
   MutexLock lock(mutex_);
-  const auto of_task = std::ranges::count_if(
-      open_, [&](const Stream& stream) { return TaskName(stream.peer) == task; });
-  if (of_task >= kMostStreamsOfATask) {
-    return ResourceExhausted("refused: ", TaskName(identity_), " already has ", of_task,
+  const auto of_task = streams_of_.find(task);
+  if (of_task != streams_of_.end() && of_task->second >= kMostStreamsOfATask) {
+    return ResourceExhausted("refused: ", TaskName(identity_), " already has ", of_task->second,
                              " streams of ", task);
   }
   if (open_.size() >= kMostStreams) {
     return ResourceExhausted("refused: ", TaskName(identity_), " already has ", open_.size(),
                              " streams");
   }
+  if (greeting_ >= kMostGreeting) {
+    return ResourceExhausted("refused: ", greeting_, " streams of ", TaskName(identity_),
+                             " are in their handshake");
+  }
   return OkStatus();
 }
 
+// A task that no handler admits gets no thread, whatever service it would ask for.
+Status StreamServer::AdmitAnywhere(const Identity& peer) const {
+  Status refusal;
+  for (const auto& [service, handler] : handlers_) {
+    const Status status = handler->Admit(peer);
+    if (status.ok()) return OkStatus();
+    if (refusal.ok()) refusal = status;
+  }
+  return refusal;
+}
+
 void StreamServer::Accept(DataConnection connection) {
-  Reap();
   MutexLock lock(mutex_);
   const auto stream = open_.emplace(open_.end());
   stream->peer = std::move(connection.peer);
@@ -52,49 +66,76 @@ void StreamServer::Accept(DataConnection connection) {
     kRpcLog.Warning("closed a stream: no thread can be started",
                     {{"peer", TaskName(stream->peer)}, {"why", error.what()}});
     open_.erase(stream);
+    return;
   }
+  ++greeting_;
+  ++streams_of_[TaskName(stream->peer)];
 }
 
 void StreamServer::Serve(const Stream& stream) {
-  SocketTransport& transport = *stream.transport;
-  // The timer must be destroyed before Serve, or it would cancel a healthy stream.
-  StatusOr<Admission> admission = [&] {
-    HandshakeTimer timer(transport, kHandshakeTimeout);
-    return rpc::Admit(
-        transport, identity_, [&](const std::string& service) { return Find(service); },
-        &stream.peer);
-  }();
-  if (!admission.ok()) return;  // the caller was told
-  admission->handler->Serve(stream.peer, stream.address, transport);
+  const StatusOr<Admission> admission = Greet(stream);
+  {
+    MutexLock lock(mutex_);
+    --greeting_;
+  }
+  if (admission.ok()) {
+    admission->handler->Serve(stream.peer, stream.address, *stream.transport);
+  } else if (absl::IsDataLoss(admission.status()) || absl::IsDeadlineExceeded(admission.status())) {
+    LogBroken(stream, admission.status());
+  }
+}
+
+StatusOr<Admission> StreamServer::Greet(const Stream& stream) {
+  stream.transport->BeginHandshake(kHandshakeTimeout);
+  StatusOr<Admission> admission = rpc::Admit(
+      *stream.transport, identity_, [&](const std::string& service) { return Find(service); },
+      &stream.peer);
+  stream.transport->EndHandshake();
+  return admission;
+}
+
+// Logs a stream that does not begin with a handshake. Other refusals are only told to the caller.
+void StreamServer::LogBroken(const Stream& stream, const Status& why) {
+  const std::string source = stream.address.substr(0, stream.address.rfind(':'));
+  std::optional<uint64_t> left_out;
+  {
+    MutexLock lock(mutex_);
+    left_out = broken_.Note(source, RealClock().Monotonic());
+  }
+  if (!left_out) return;
+  kRpcLog.Warning("closed a stream", {{"from", source},
+                                      {"peer", TaskName(stream.peer)},
+                                      {"why", Message(why)},
+                                      {"not_logged", *left_out}});
 }
 
 void StreamServer::End(Streams::iterator stream) {
   std::unique_ptr<SocketTransport> transport;  // closed without the lock
-  MutexLock lock(mutex_);
-  transport = std::move(stream->transport);
-  ended_.splice(ended_.end(), open_, stream);
-  changed_.NotifyAll();
-}
-
-void StreamServer::Reap() {
-  Streams ended;
+  Streams ended;                               // joined without the lock
   {
     MutexLock lock(mutex_);
+    transport = std::move(stream->transport);
+    const auto of_task = streams_of_.find(TaskName(stream->peer));
+    if (--of_task->second == 0) streams_of_.erase(of_task);
     ended.swap(ended_);
+    ended_.splice(ended_.end(), open_, stream);
+    changed_.NotifyAll();
   }
-  for (Stream& stream : ended) stream.thread.Join();
+  for (Stream& other : ended) other.thread.Join();
 }
 
 void StreamServer::Stop(Duration timeout) {
   const auto deadline = SteadyNow() + timeout;
+  Streams ended;
   {
     MutexLock lock(mutex_);
     while (!open_.empty() && changed_.WaitUntil(mutex_, deadline)) {
     }
     for (const Stream& stream : open_) stream.transport->Cancel();
     while (!open_.empty()) changed_.Wait(mutex_);
+    ended.swap(ended_);
   }
-  Reap();
+  for (Stream& stream : ended) stream.thread.Join();
 }
 
 StreamHandler* StreamServer::Find(const std::string& service) const {

@@ -3,24 +3,30 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/source_log.h"
 #include "runtime/base/thread.h"
 #include "runtime/rpc/data_connection.h"
+#include "runtime/rpc/handshake.h"
 #include "runtime/rpc/socket_transport.h"
 #include "runtime/rpc/transport.h"
 
 namespace tfjob::rpc {
 
-// A task opens one stream per server, and one with the leader of its group. Streams that a
-// predecessor of the task has left count too, until they are found to be broken.
+// A task opens one stream per server, and one with the leader of its group. Streams left by a
+// predecessor of the task count too, until they are found to be broken.
 inline constexpr int kMostStreamsOfATask = 64;
 // Every stream takes a thread. A job has fewer tasks than this.
 inline constexpr int kMostStreams = 1 << 14;
+// The most streams that may be in their handshake at once. A peer can make its handshake last for
+// kHandshakeTimeout.
+inline constexpr int kMostGreeting = 256;
 
 class StreamServer : public DataHandler {
  public:
@@ -30,7 +36,9 @@ class StreamServer : public DataHandler {
   // Breaks all streams.
   ~StreamServer() override;
 
-  // Returns ResourceExhausted if the task, or all tasks together, have too many streams.
+  // Returns ResourceExhausted if the task has too many streams, if all tasks together have too
+  // many, or if too many streams are in their handshake. Returns the error of a handler if no
+  // handler admits the task.
   Status Admit(const Identity& peer, const std::string& channel) override;
   // Begins to serve a stream.
   void Accept(DataConnection connection) override;
@@ -48,16 +56,22 @@ class StreamServer : public DataHandler {
   using Streams = std::list<Stream>;
 
   void Serve(const Stream& stream);
+  StatusOr<Admission> Greet(const Stream& stream);
+  // Called on a stream's thread: ends that stream, and joins the threads of streams that ended
+  // earlier.
   void End(Streams::iterator stream);
-  // Joins the threads of the streams that have ended.
-  void Reap();
+  Status AdmitAnywhere(const Identity& peer) const;
+  void LogBroken(const Stream& stream, const Status& why);
   StreamHandler* Find(const std::string& service) const;
 
   const Identity identity_;
   const Handlers handlers_;
   Mutex mutex_;
   CondVar changed_;
-  // Only the thread of an open stream uses it, except that Stop may cancel its transport.
+  SourceLog broken_ ABSL_GUARDED_BY(mutex_);
+  int greeting_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, int> streams_of_ ABSL_GUARDED_BY(mutex_);  // open streams by task
+  // An open stream is used only by its own thread, except that Stop may cancel its transport.
   Streams open_ ABSL_GUARDED_BY(mutex_), ended_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,8 +1,8 @@
 // Defines Transport, one end of a stream. A stream is an ordered, reliable, bidirectional sequence
-// of frames between two tasks; every tensor exchange uses one. Both ends have the same interface.
-// There are three implementations: a TCP socket (socket_transport.h, opened by socket_connector.h),
-// gRPC over TCP (grpc_stream.h, opened by grpc_connector.h) and a pipe inside one process
-// (pipe_connector.h). Shared memory and RDMA may be added.
+// of frames between two tasks. Tasks exchange tensors with parameter servers over streams. Both
+// ends have the same interface. There are two implementations: a TCP socket (socket_transport.h,
+// opened by socket_connector.h) and a pipe inside one process (pipe_connector.h). Shared memory and
+// RDMA may be added.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Transport {
   virtual Status Write(const OutgoingFrame& frame) = 0;
   // Like Write, but does not wait for the network if the transport can avoid it. Returns false if
   // it has begun the frame and WriteRest must be called, on any thread, before the next write.
-  // Until then, all bytes of the frame must stay valid, also those without a `release`.
+  // Until then, all bytes of the frame must stay valid, including those without a `release`.
   virtual StatusOr<bool> TryWrite(const OutgoingFrame& frame) {
     RETURN_IF_ERROR(Write(frame));
     return true;
@@ -33,7 +33,8 @@ class Transport {
   // gone, and DataLoss for bytes that are not a frame.
   virtual Status Read(IncomingFrame& frame) = 0;
   // Like Read, but may return when only the frame's header and table have arrived (see
-  // IncomingFrame). The next call skips what was not taken of the frame.
+  // IncomingFrame). The next call skips the rest of this frame, if the caller has not taken all of
+  // it.
   virtual Status BeginRead(IncomingFrame& frame) { return Read(frame); }
   // Returns how long the reading thread has been waiting for the next bytes of a frame that
   // BeginRead has returned; 0 if it is not waiting. May be called from any thread.

@@ -42,7 +42,7 @@ struct ParameterServerOptions {
   Duration stop_patience{5s};           // see ps::ClientOptions
   std::function<void()> on_late_step;   // see ps::ClientOptions
   Duration patience{0};                 // the longest wait for other tasks; 0 for no limit
-  rpc::Connector* connector = nullptr;  // null for gRPC
+  rpc::Connector* connector = nullptr;  // null for TCP sockets
   rpc::Credentials credentials;
 };
 

@@ -2,9 +2,7 @@
 // training, use at most 64 MiB more memory than without attacks, and log once per source what
 // arrived.
 #include <arpa/inet.h>
-#include <grpcpp/create_channel_posix.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -14,16 +12,18 @@
 #include <random>
 #include <thread>
 
+#include "runtime/progress/service.h"
 #include "runtime/ps/forged_frames.h"
 #include "runtime/ps/test_tasks.h"
+#include "runtime/rpc/data_connection.h"
 #include "runtime/rpc/identity.h"
+#include "runtime/rpc/socket_connector.h"
 #include "runtime/wire/dial.h"
 #include "tests/sanitized.h"
 
 namespace tfjob::hostile {
 namespace {
 
-using wire::Dialled;
 using wire::UniqueFd;
 
 constexpr char kStranger[] = "127.0.0.2";   // the address that most attacks come from
@@ -70,6 +70,7 @@ class HostileTest : public testing::Test {
     server_ = *rpc::Server::Start({.host = "127.0.0.1",
                                    .identity = self,
                                    .credentials = credentials_,
+                                   .services = {progress_.get()},
                                    .streams = {{"parameters", ps_.get()}}});
     ps::ClientOptions options{.servers = {Address()},
                               .identity = ps::Task("chief", 0),
@@ -155,12 +156,10 @@ class HostileTest : public testing::Test {
     return heard;
   }
   Status ConnectAs(const rpc::Identity& identity, const rpc::Credentials& credentials) const {
-    return rpc::MakeGrpcConnector(credentials)
+    return rpc::MakeSocketConnector(credentials)
         ->Connect(Address(), "parameters", identity, 10s)
         .status();
   }
-  // Opens a stream as a task that has the key and sends one message. Returns how the call ended.
-  grpc::StatusCode SendMessage(size_t bytes, grpc_compression_algorithm algorithm) const;
 
   // Sends impossible contributions and definitions as a training task.
   void SendForgedFrames(const rpc::Identity& as) const;
@@ -171,6 +170,9 @@ class HostileTest : public testing::Test {
   rpc::Credentials credentials_{.key = Key('a')};
   const ps::Definition definition_ = ps::TwoVariables();
   std::unique_ptr<ps::ParameterServer> ps_;
+  // As every task does, the server also answers gRPC.
+  const std::unique_ptr<grpc::Service> progress_ =
+      progress::MakeProgressService([] { return progress::Progress(); });
   std::unique_ptr<rpc::Server> server_;
   ps::Trainer chief_{definition_};
   std::atomic<int64_t> steps_ = 0;
@@ -182,41 +184,8 @@ class HostileTest : public testing::Test {
   std::string log_;
 };
 
-grpc::StatusCode HostileTest::SendMessage(size_t bytes,
-                                          grpc_compression_algorithm algorithm) const {
-  // The claims of a worker, in the wire format of runtime/rpc/handshake.proto.
-  const std::string claims = std::string("\x08") + static_cast<char>(rpc::kProtocolVersion) +
-                             "\x12\x03" + "uid" + "\x22\x06" + "worker";
-  StatusOr<Dialled> dialled = wire::Dial(Address(), {.key = &*credentials_.key, .claims = claims});
-  EXPECT_TRUE(dialled.ok()) << dialled.status();
-  if (!dialled.ok()) return grpc::StatusCode::UNKNOWN;
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
-  grpc::GenericStub stub(
-      grpc::CreateCustomInsecureChannelFromFd(Address(), dialled->socket.Release(), arguments));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + 10s);
-  context.set_compression_algorithm(algorithm);
-  grpc::CompletionQueue queue;
-  const auto await = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-  };
-  auto call = stub.PrepareCall(&context, "/tfjob.rpc.Stream/Open", &queue);
-  call->StartCall(nullptr);
-  await();
-  const grpc::Slice slice(std::string(bytes, 'x'));
-  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-  await();
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  await();
-  return status.error_code();
-}
-
 void HostileTest::SendForgedFrames(const rpc::Identity& as) const {
-  const auto connector = rpc::MakeGrpcConnector(credentials_);
+  const auto connector = rpc::MakeSocketConnector(credentials_);
   ps::RawPeer peer(*connector, as, Address());
   ASSERT_EQ(peer.admitted, OkStatus());
   const ps::Received state = peer.Ask({.type = ps::wire::kQuery, .flags = ps::wire::kBrief});
@@ -238,7 +207,7 @@ void HostileTest::SendForgedFrames(const rpc::Identity& as) const {
 }
 
 bool HostileTest::SendForgedDefinition(const ps::Definition& definition) const {
-  const auto connector = rpc::MakeGrpcConnector(credentials_);
+  const auto connector = rpc::MakeSocketConnector(credentials_);
   // The peer claims to be the chief's current process. A peer that claimed to be a later one would
   // replace the chief for good; only the key protects against this.
   ps::RawPeer peer(*connector, ps::Task("chief", 0), Address());
@@ -386,18 +355,64 @@ TEST_F(HostileTest, WrongJobAndWrongRole) {
   ExpectLoggedOnce("the caller is worker 0 of job 'another'", kNeighbour);
 }
 
-TEST_F(HostileTest, CompressedMessage) {
-  EXPECT_EQ(SendMessage(size_t{8} << 20, GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
-}
-
 TEST_F(HostileTest, OversizedHelloAndOversizedFrame) {
   const UniqueFd stranger = Connect();
   Say(stranger, std::string("TFJH\1\1\xFF\xFF", 8) + std::string(100'000, 'x'));
   EXPECT_EQ(HearToTheEnd(stranger), "");
   large_messages_ = true;
-  EXPECT_EQ(SendMessage(rpc::kMaxFrameBytes + 1, GRPC_COMPRESS_NONE),
-            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const auto connector = rpc::MakeSocketConnector(credentials_);
+  ps::RawPeer peer(*connector, ps::Task("worker", 0), Address());
+  ASSERT_EQ(peer.admitted, OkStatus());
+  const std::vector<ps::Bytes> parts = {{.bytes = std::string(rpc::kMaxFrameBytes, 'x')}};
+  (void)peer.Send({.type = ps::wire::kDefine}, parts);
+  EXPECT_EQ(peer.Next().header.type, 0) << "the stream goes on";
   ExpectLoggedOnce("not a TFJob peer");
+}
+
+TEST_F(HostileTest, GarbageInsteadOfFramesOfPeersWithTheKey) {
+  const rpc::Identity worker = ps::Task("worker", 0);
+  std::mt19937 random(7);
+  for (int i = 0; i < 100; ++i) {
+    const StatusOr<rpc::DataConnection> connection =
+        rpc::DialData(Address(), rpc::kStreamChannel, worker, credentials_, 10s);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    std::string garbage(rpc::kHeaderBytes + random() % 3000, '\0');
+    for (char& c : garbage) c = static_cast<char>(random());
+    garbage[7] = '\x7f';  // no possible number of segments, for which the server would wait
+    Say(connection->socket, garbage);
+    EXPECT_NE(HearToTheEnd(connection->socket).find("segments"), std::string::npos);
+  }
+  ExpectLoggedOnce("closed a stream", kNeighbour);
+}
+
+// Each stream announces the largest possible table and then is silent, under another name. The
+// server takes no memory for it (see TearDown).
+TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
+  std::string announced(rpc::kHeaderBytes, '\0');
+  announced[0] = '\xF1';
+  announced[1] = '\xFF';
+  announced[6] = 1;  // 65,536 segments
+  std::vector<rpc::DataConnection> open;
+  for (int i = 0; i < 300; ++i) {
+    StatusOr<rpc::DataConnection> connection =
+        rpc::DialData(Address(), rpc::kStreamChannel, ps::Task("worker", i), credentials_, 10s);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    Say(connection->socket, announced);
+    open.push_back(*std::move(connection));
+  }
+  for (const rpc::DataConnection& connection : open) {
+    EXPECT_NE(HearToTheEnd(connection.socket).find("segments"), std::string::npos);
+  }
+}
+
+TEST_F(HostileTest, StreamsOfTasksThatTheJobDoesNotHave) {
+  // By the time the second one is answered, the first one has been logged.
+  for (int i = 0; i < 2; ++i) {
+    const StatusOr<rpc::DataConnection> connection =
+        rpc::DialData(Address(), rpc::kStreamChannel, ps::Task("evaluator", 0), credentials_, 10s);
+    EXPECT_EQ(connection.status().code(), StatusCode::kFailedPrecondition);
+  }
+  ExpectLoggedOnce("the job has no task evaluator 0", kNeighbour);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "runtime/collectives/endpoint/leader_link.h"
 
-#include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/socket_connector.h"
 
 namespace tfjob::collectives {
 namespace {
@@ -13,7 +13,7 @@ constexpr Duration kPause{200ms};
 
 LeaderLink::LeaderLink(std::shared_ptr<Endpoint::State> state)
     : state_(std::move(state)),
-      connector_(rpc::MakeGrpcConnector(state_->options.credentials)),
+      connector_(rpc::MakeSocketConnector(state_->options.credentials)),
       name_(StrCat(state_->options.tasks[0].type, " ", state_->options.tasks[0].index)) {
   thread_ = Thread("group", [this] { Loop(); });
 }

@@ -1,7 +1,7 @@
 #include "runtime/ps/client/client.h"
 
 #include "runtime/ps/client/remote_client.h"
-#include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/socket_connector.h"
 
 namespace tfjob::ps {
 
@@ -23,7 +23,7 @@ StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Create(ClientOptions
   }
   if (options.identity.incarnation == 0) options.identity.incarnation = rpc::NewIncarnation();
   std::unique_ptr<rpc::Connector> own;
-  if (options.connector == nullptr) own = rpc::MakeGrpcConnector(options.credentials);
+  if (options.connector == nullptr) own = rpc::MakeSocketConnector(options.credentials);
   return std::unique_ptr<ParameterClient>(
       std::make_unique<RemoteClient>(std::move(options), std::move(own)));
 }

@@ -58,8 +58,8 @@ struct ClientOptions {
   // gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one attempt
   // to recover lost servers.
   std::function<bool()> stop_requested;
-  // The default is longer than an exchange takes, and shorter than the time that a process is given
-  // to end.
+  // How long a stop may wait for such an answer. The default is longer than an exchange takes, and
+  // shorter than the time that a process is given to end.
   Duration stop_patience{5s};
   // Asynchronous only. BeginStep sends no contribution that is staler than this: it asks ps 0 how
   // many updates other tasks have made since this task read its values. If there were more updates
@@ -82,7 +82,7 @@ struct ClientOptions {
   // A refusal (the address belongs to another job, attempt or definition) may come from a
   // predecessor that is about to exit. It is final only if it persists for this long.
   Duration refusal_patience{20s};
-  // Borrowed. If null, the client uses gRPC with `credentials`.
+  // Borrowed. If null, the client uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
 };
@@ -123,14 +123,14 @@ class ParameterClient {
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
 
   // Reads rows of tables, between two steps. indices[i] lists the rows of variable i: their
-  // indices, distinct and ascending, and then -1 for each row of rows[i] that does not count. It is
-  // empty if no row is needed. rows[i] has room for as many rows.
+  // indices, distinct and ascending, followed by -1 for each row of rows[i] that does not count. It
+  // is empty if no row is needed. rows[i] has room for one row per entry of indices[i].
   //
   // In synchronous mode, the rows belong to the same step as the values that this task has, as long
   // as this step accepts contributions. Returns false if the servers were rolled back: the next
   // step then sends no gradients, but reads the values and returns StepResult::rolled_back.
   // Recovers from losses as EndStep does, with the same errors. Returns InvalidArgument if an index
-  // is not that of a row, or if the rows have another size.
+  // does not identify a row, or if rows[i] has the wrong size.
   virtual StatusOr<bool> PullRows(std::span<const std::span<const int64_t>> indices,
                                   std::span<const std::span<std::byte>> rows) = 0;
 
@@ -138,15 +138,15 @@ class ParameterClient {
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
   // gradients[i], and values[i] may be overwritten with the fresh value at any time (after a
   // rollback, from BeginStep on). The outer spans are copied. `drawn` is the number of batches that
-  // this task has drawn, including the one of these gradients; 0: the task does not count them.
-  // With max_staleness, call this function only when the gradients have been computed, since it
-  // decides whether to send them; it may then wait as EndStep does, with the same errors.
+  // this task has drawn, including the batch of these gradients, or 0 if the task does not count
+  // batches. With max_staleness, call this function only when the gradients have been computed,
+  // since it decides whether to send them; it may then wait as EndStep does, with the same errors.
   //
   // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i] holds
-  // rows, and indices[i] their indices: distinct, ascending, of rows of the variable, and then -1
-  // for each row of gradients[i] that does not count. Like gradients[i], the indices are read until
-  // EndStep returns and must not change. They may be empty for other variables, and omitted if no
-  // gradient arrives as rows.
+  // rows, and indices[i] holds their indices in the variable, distinct and ascending, followed by
+  // -1 for each row of gradients[i] that does not count. Like gradients[i], the indices are read
+  // until EndStep returns and must not change. They may be empty for other variables, and omitted
+  // if no gradient arrives as rows.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values, int64_t drawn,
                            std::span<const std::span<const int64_t>> indices = {}) = 0;

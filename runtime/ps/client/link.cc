@@ -131,9 +131,8 @@ void Link::Disconnect() {
   copy_ = nullptr;
 }
 
-// Waits until the threads of the RPC library have dropped their last references to the caller's
-// memory. Only then may the caller reuse the memory. The wait is normally short, so a long one
-// is reported.
+// Waits until the transport has released the caller's memory. Only then may the caller reuse it.
+// The wait is normally short, so a long one is reported.
 void Link::AwaitReleases() {
   auto report = SteadyNow() + kReleaseTimeout;
   MutexLock lock(flight_mutex_);
@@ -151,6 +150,7 @@ std::string Link::Awaiting() const {
     return step.pull ? "while the variables were awaited"
                      : StrCat("while its answer to step ", step.step, " was awaited");
   }
+  if (torn_) return StrCat("within a frame of its values, at step ", step.step);
   if (pending_.number != 0 && !pending_.done) {
     return StrCat("while a request was awaited, at step ", step.step);
   }
@@ -180,6 +180,10 @@ state::PeerState Link::Describe() {
 }
 
 // ---- requests
+
+bool Link::TakesInPlace(const rpc::FrameHeader& header) const {
+  return header.type == wire::kValues || header.type == wire::kShard;
+}
 
 void Link::OnFrame(rpc::IncomingFrame& frame) {
   switch (frame.header.type) {

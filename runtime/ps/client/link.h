@@ -22,12 +22,12 @@ namespace tfjob::ps {
 struct Step {
   bool active = false;
   bool pull = false;  // only read the values, or rows of tables
-  bool rows = false;  // only read rows: `values` are those of the rows that `indices` name
+  bool rows = false;  // only read rows: `values` receives the rows that `indices` lists
   uint64_t sequence = 0;
   int64_t step = 0;   // step of the values from which the gradients were computed
   int64_t drawn = 0;  // see ParameterClient::BeginStep
-  // Asynchronous: the state of ps 0 lacks batches before this one. These batches and this one are
-  // drawn again, so ps 0 gets no gradient; its values are only read.
+  // Asynchronous: the state of ps 0 lacks batches before the current one. They and the current
+  // batch are drawn again, so this step sends ps 0 no gradient, and only reads its values.
   bool rewound = false;
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<const int64_t>> indices;  // see ParameterClient::BeginStep
@@ -52,7 +52,7 @@ struct LinkContext {
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;     // the chief ended the job
-  Status failure ABSL_GUARDED_BY(mutex);            // of the run; OK: none is known
+  Status failure ABSL_GUARDED_BY(mutex);            // the run's failure; OK if none is known
   bool interrupted ABSL_GUARDED_BY(mutex) = false;  // waits for answers must end
   bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 holds commits for a copy
   Members members ABSL_GUARDED_BY(mutex);
@@ -60,10 +60,10 @@ struct LinkContext {
   // The tasks for which the first step is waiting, and the tasks without which it began, as last
   // reported.
   std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
-  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // of this process, from ps 0; 0: none yet
+  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // this process's number; 0: none yet
 };
 
-// State of a server, as it last reported it.
+// The state of a server, as the server last reported it.
 struct RemoteState {
   bool ready = false;
   int64_t epoch = 0;
@@ -122,12 +122,16 @@ class Link : public rpc::ConnectionHandler {
   // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
-  // Makes the link ignore an answer that is still outstanding. Once this function has returned, the
-  // reader no longer writes into the caller's spans.
-  void Quiesce();
-  // Like Quiesce, but for use after a failure. Once it has returned, the writer no longer reads
-  // from the caller's spans either.
-  void Abandon();
+  // Makes the link ignore an answer that is still outstanding, except for the frame that is being
+  // received.
+  void Ignore();
+  // Waits until the frame that is being received, if any, has arrived or the stream has ended;
+  // breaks the stream at the deadline. After Ignore and this function, the reader no longer writes
+  // into the caller's spans.
+  void AwaitReader(std::optional<SteadyTime> deadline);
+  // Must be called after AwaitReader. Once it has returned, the writer no longer reads from the
+  // caller's spans either.
+  void Release();
 
   enum class Part {
     kDown,      // not connected
@@ -148,6 +152,8 @@ class Link : public rpc::ConnectionHandler {
   // Wakes the writer if the marked gradients are worth a frame.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Returns whether a frame of values has broken off and no complete values have arrived since.
+  bool torn() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return torn_; }
   // Returns whether the exchange was answered, even if the connection has been lost since.
   bool answered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return started_ && answered_; }
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
@@ -158,13 +164,14 @@ class Link : public rpc::ConnectionHandler {
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   // ps 0 only: returns whether this process is registered on the current connection. The caller
-  // sets this.
+  // says so with set_registered.
   bool registered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return up_ && registered_; }
   void set_registered() ABSL_NO_THREAD_SAFETY_ANALYSIS { registered_ = up_; }
 
   state::PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
+  bool TakesInPlace(const rpc::FrameHeader& header) const override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
 
  private:
@@ -214,7 +221,8 @@ class Link : public rpc::ConnectionHandler {
     if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
-  // The rows that a step has of a shard: their position among those of the variable, and how many.
+  // The part of a shard in the rows that a step reads or updates: the position of its first row
+  // among these rows of the variable, and the number of its rows.
   struct RowRange {
     size_t begin = 0, count = 0;
   };
@@ -226,8 +234,8 @@ class Link : public rpc::ConnectionHandler {
   void OnRefused(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot);
-  // Returns the memory for the bytes of a segment; DataLoss if they are not those of values that
-  // this server was asked for.
+  // Returns the memory for the bytes of a segment, or DataLoss if this server was not asked for
+  // these values.
   StatusOr<std::span<std::byte>> TargetOf(const Step& step, const rpc::SegmentInfo& segment) const;
   // Returns this server's shard that contains the segment; DataLoss if there is none.
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
@@ -253,7 +261,7 @@ class Link : public rpc::ConnectionHandler {
   const std::string address_;
   const std::string name_;
   std::vector<int> shards_;
-  uint64_t bytes_ = 0;  // size of all its shards that are read whole
+  uint64_t bytes_ = 0;  // total size of the server's shards that are read whole
 
   // Changed only by the caller's thread.
   std::unique_ptr<rpc::Transport> transport_;
@@ -277,9 +285,10 @@ class Link : public rpc::ConnectionHandler {
   bool answered_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
+  bool torn_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  // Updates of the marked shards in sending order. The first `sent_` have been sent. The
-  // number of rows and `offset_` bytes of the next one have been sent, too.
+  // Updates of the marked shards in sending order. The first `sent_` of them have been sent
+  // completely, and `offset_` bytes of the next one.
   std::vector<Update> ready_ ABSL_GUARDED_BY(context_.mutex);
   bool counted_ ABSL_GUARDED_BY(context_.mutex) = false;  // the next update's row count was sent
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;
@@ -291,7 +300,7 @@ class Link : public rpc::ConnectionHandler {
   uint64_t next_request_ ABSL_GUARDED_BY(context_.mutex) = 1;
   Pending pending_ ABSL_GUARDED_BY(context_.mutex);
   FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
-  uint64_t moved_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes of the fill or copy, so far
+  uint64_t moved_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes of the fill or copy moved so far
   uint64_t to_move_ ABSL_GUARDED_BY(context_.mutex) = 0;
   state::Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;

@@ -50,7 +50,8 @@ void Link::Start(int64_t epoch) {
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
 }
 
-// Asks for rows of the shards that have some. If none has, the server has no part in this.
+// Asks for rows of the shards that have some. If no shard has any, the server takes no part in the
+// step.
 void Link::StartRows() {
   bytes_to_come_ = 0;
   for (int index : shards_) {
@@ -81,7 +82,8 @@ Link::RowRange Link::RowsOf(const Step& step, const Shard& shard) const {
   const std::span<const int64_t> indices = step.indices[variable];
   if (indices.empty()) return {};
   const int64_t row_bytes = RowBytes(context_.options.definition.state.variables[variable]);
-  // The rows of a shard are consecutive. Behind the last row of all, there may be -1.
+  // The rows of a shard are consecutive. After the last row of the variable, there may be padding
+  // (-1).
   const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
   const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
   const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
@@ -211,16 +213,24 @@ bool Link::Lent() {
   return in_flight_ > 0;
 }
 
-void Link::Quiesce() {
+void Link::Ignore() {
   MutexLock lock(context_.mutex);
-  // Clearing started_ makes OnValues ignore further frames. If a frame is being read, waits until
-  // it has been read.
+  // Makes OnValues ignore further frames.
   if (!answered_) started_ = false;
+}
+
+void Link::AwaitReader(std::optional<SteadyTime> deadline) {
+  MutexLock lock(context_.mutex);
+  while (deadline && reading_ && context_.changed.WaitUntil(context_.mutex, *deadline)) {
+  }
+  if (deadline && reading_) {
+    // The server has stopped in the middle of a frame.
+    connection_->Cancel(Unavailable("the rest of a frame of its values did not arrive"));
+  }
   while (reading_) context_.changed.Wait(context_.mutex);
 }
 
-void Link::Abandon() {
-  Quiesce();
+void Link::Release() {
   // Segments handed to the connection cannot be recalled; only closing the connection
   // releases them.
   if (Lent()) Disconnect();
@@ -239,17 +249,14 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
     reading_ = true;
     step = &context_.step;
   }
-  // Values are read without the lock. Meanwhile reading_ makes Quiesce wait, so the spans
+  // Values are read without the lock. Meanwhile reading_ makes AwaitReader wait, so the spans
   // stay valid.
   const uint64_t bytes = frame.remaining();
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     StatusOr<std::span<std::byte>> target = TargetOf(*step, segment);
-    if (!target.ok()) {
-      status = target.status();
-      break;
-    }
-    frame.Read(*target);
+    status = target.ok() ? frame.Receive(*target) : target.status();
+    if (!status.ok()) break;
   }
   EndValues(frame, bytes, std::move(status));
 }
@@ -267,7 +274,7 @@ StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
                                          segment.length);
   }
   const RowRange rows = RowsOf(step, *shard);
-  // A variable of whose rows none were requested need not have rows.
+  // If no rows of a variable were requested, it need not have rows.
   const auto row = rows.count == 0
                        ? size_t{0}
                        : static_cast<size_t>(RowBytes(definition.state.variables[variable]));
@@ -282,6 +289,7 @@ StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
 void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status) {
   MutexLock lock(context_.mutex);
   reading_ = false;
+  torn_ = torn_ || (absl::IsUnavailable(status) && !context_.step.rows);
   if (frame.header.sequence != context_.step.sequence) {
     // The step was restarted, under another number, while the frame was being read. The frame's
     // values belong to the earlier state; the values of the new state follow.
@@ -297,6 +305,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
       status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");
     }
     answered_ = status.ok();
+    if (answered_ && !again && !context_.step.rows) torn_ = false;
     answer_ = frame.header;
   }
   // After an error, later frames cannot be trusted either. The exchange is repeated on a

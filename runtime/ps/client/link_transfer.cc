@@ -201,7 +201,8 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
     }
     Tensor& tensor = segment.flags == 0 ? state.value : state.slots[segment.flags - 1];
     const size_t begin = static_cast<size_t>((*shard)->offset) + segment.offset;
-    frame.Read(tensor.bytes().subspan(begin, segment.length));
+    // If this fails, the stream is broken, and the reader ends.
+    if (!frame.Receive(tensor.bytes().subspan(begin, segment.length)).ok()) return;
   }
 }
 

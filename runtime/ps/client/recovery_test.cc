@@ -88,7 +88,7 @@ class TwoServersTest : public testing::Test {
     return client_->WaitReady(values_);
   }
   StatusOr<StepResult> Step() {
-    // No gradient for the large variable, because a scripted server returns no credit.
+    // There is no gradient for the large variable, because a scripted server returns no credit.
     const std::vector<std::span<const std::byte>> gradients = {{}, values_[1]};
     return client_->Exchange(gradients, values_);
   }
@@ -308,7 +308,7 @@ TEST(Stop, EndsTheWaitForAServerThatDoesNotAnswer) {
   pipes.Close("here");
 }
 
-// More shards than a frame may have segments, most of them empty.
+// There are more shards, most of them empty, than a frame may have segments.
 TEST(ManyShards, AreSentInSeveralFrames) {
   rpc::PipeConnector pipes;
   auto ps = *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipes});
@@ -334,7 +334,8 @@ TEST(ManyShards, AreSentInSeveralFrames) {
   pipes.Close("here");
 }
 
-// A server that accepts the definition and then stops reading, or does not send the requested copy.
+// Expects the client to give up on a server that accepts the definition and then stops reading, and
+// on one that does not send the requested copy.
 TEST(Stalls, ATransferThatDoesNotMoveIsGivenUp) {
   rpc::PipeConnector pipes;
   ScriptedServer server;

@@ -14,6 +14,8 @@ namespace {
 // The time after which a query is repeated, since its answer may have been lost. A server answers
 // at once.
 constexpr Duration kAskTimeout{1s};
+// How long to wait, after an exchange has failed, for frames that are being received.
+constexpr Duration kFramePatience{500ms};
 
 }  // namespace
 
@@ -123,6 +125,8 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
         CheckGradient(i, gradients[i], indices.empty() ? std::span<const int64_t>() : indices[i]));
   }
   ASSIGN_OR_RETURN(too_stale_, TooStale());
+  // No gradient of values that broke off is applied.
+  too_stale_ = too_stale_ || Torn();
   MutexLock lock(context_.mutex);
   Step& step = context_.step;
   if (step.active) return FailedPrecondition("the previous step has not ended");
@@ -269,7 +273,7 @@ StatusOr<StepResult> RemoteClient::Result() {
   const bool pulled = context_.step.pull;
   result.global_step = links_[0]->answer().step;
   for (auto& link : links_) {
-    // After `again`, a link that has not answered still holds its answer to an earlier step.
+    // After `again`, a link that was not answered still holds the answer to an earlier step.
     if (!link->answered()) continue;
     const rpc::FrameHeader& answer = link->answer();
     const bool position = synchronous() && link == links_[0];
@@ -316,22 +320,37 @@ Status RemoteClient::Complete() {
     if (!status.ok()) break;
     if (*answered) {
       // After `again`, other servers may still answer if the step was committed meanwhile.
-      for (auto& link : links_) link->Quiesce();
+      Quiesce();
       return OkStatus();
     }
     status = CheckStop();
     if (status.ok()) status = Repair();
     if (!status.ok()) break;
     if (OutdatedRows()) {
-      for (auto& link : links_) link->Abandon();
+      Abandon();
       return OkStatus();
     }
   }
   // The caller may reuse its memory as soon as this function returns.
-  for (auto& link : links_) link->Abandon();
+  Abandon();
   MutexLock lock(context_.mutex);
   context_.step.active = false;
   return status;
+}
+
+void RemoteClient::Quiesce(std::optional<Deadline> deadline) {
+  for (auto& link : links_) link->Ignore();
+  for (auto& link : links_) link->AwaitReader(deadline);
+}
+
+void RemoteClient::Abandon() {
+  Quiesce(SteadyNow() + kFramePatience);
+  for (auto& link : links_) link->Release();
+}
+
+bool RemoteClient::Torn() {
+  MutexLock lock(context_.mutex);
+  return std::ranges::any_of(links_, [](const auto& link) { return link->torn(); });
 }
 
 // Returns whether rows are awaited although the state that they belong to was replaced.

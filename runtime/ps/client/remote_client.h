@@ -56,6 +56,14 @@ class RemoteClient : public ParameterClient {
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
   bool OutdatedRows();
+  // Makes all links ignore outstanding answers. Once it has returned, no reader writes into the
+  // caller's spans. Without a deadline, waits for a frame that is being received for as long as its
+  // server is alive.
+  void Quiesce(std::optional<Deadline> deadline = {});
+  // Like Quiesce, but for use after a failure. Once it has returned, no writer reads from the
+  // caller's spans either.
+  void Abandon();
+  bool Torn();
   bool StopRequested() const;
   // Returns whether a task that was asked to stop should still wait for the answer to its gradient,
   // which may arrive soon.
@@ -78,8 +86,8 @@ class RemoteClient : public ParameterClient {
   // Registers this process with ps 0 unless it is registered, and returns whether it is. Also asks
   // for the position in the data if ps 0 was filled since. A refusal is kept in registration_.
   bool Registered();
-  // Asynchronous: ps 0 has a state of another epoch, in which `position` batches of this task count
-  // as drawn.
+  // Asynchronous mode only. Called when ps 0 has a state of another epoch, in which `position`
+  // batches of this task count as drawn.
   void TakePosition(int64_t position) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
@@ -108,12 +116,12 @@ class RemoteClient : public ParameterClient {
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
   std::vector<bool> known_;          // indexed by server: whether its state is known
-  Status registration_;              // of the last attempt to register with ps 0
+  Status registration_;              // result of the last attempt to register with ps 0
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
-  // Asynchronous: the epoch in which this process registered with ps 0; the position that the next
-  // result must report, because ps 0 has a different state; and the position that the last result
-  // reported, or -1.
+  // Asynchronous mode only: registered_epoch_ is the epoch in which this process registered with
+  // ps 0. position_, if set, is the position that the next result must report, because ps 0 has a
+  // different state. reported_position_ is the position that the last result reported, or -1.
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;
   int64_t reported_position_ = -1;
@@ -125,7 +133,7 @@ class RemoteClient : public ParameterClient {
   Deadline deadline_{};       // when `patience` runs out
   Deadline refused_since_{};
   Deadline stop_seen_{};  // when the chief first saw the request to stop
-  // When a server was first seen to be shutting down; kTold: on_late_step was called.
+  // When a server was first seen to be shutting down; kTold once on_late_step has been called.
   Deadline ending_since_{};
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;

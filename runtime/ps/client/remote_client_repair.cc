@@ -48,7 +48,8 @@ std::vector<Status> RemoteClient::InParallel(
   return results;
 }
 
-// Waits until `pending` is empty, a report is due, or kStopInterval has passed. Returns a copy.
+// Waits until `pending` is empty, a report is due, or kStopInterval has passed. Returns a copy of
+// `pending`.
 std::vector<size_t> RemoteClient::AwaitSome(const std::vector<size_t>& pending) {
   const Deadline wake = std::min(next_report_, Now() + kStopInterval);
   MutexLock lock(context_.mutex);
@@ -184,8 +185,8 @@ bool RemoteClient::Registered() {
 
 void RemoteClient::TakePosition(int64_t position) {
   Step& step = context_.step;
-  // Nothing is lost if the state contains all batches before the one in flight, with or without
-  // that one.
+  // Nothing is lost if the state contains all batches before the one in flight, whether or not it
+  // contains that batch as well.
   const bool has_in_flight = step.active && step.drawn > 0 && position == step.drawn;
   if (position == reported_position_ || has_in_flight) return;
   position_ = position;
@@ -228,7 +229,7 @@ Status RemoteClient::ContinueSynchronous() {
   if (!usable()) {
     if (!context_.options.chief) return OkStatus();
     RETURN_IF_ERROR(FillFromChief(AllServers()));
-    // If a server was lost while it was being filled, the next round fills all of them again.
+    // If a server was lost while it was being filled, the next round fills all servers again.
     if (!usable()) return OkStatus();
   }
   if (!Registered()) return OkStatus();

@@ -197,7 +197,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
   for (; begun < links_.size() && status.ok(); ++begun) {
     status = links_[begun]->BeginCopy(snapshot);
   }
-  // Awaits every copy that has begun, because it writes into the snapshot.
+  // Awaits every copy that has begun, because a copy in progress writes into the snapshot.
   if (!status.ok()) --begun;
   std::vector<size_t> copying(begun);
   std::iota(copying.begin(), copying.end(), size_t{0});

@@ -23,9 +23,10 @@ struct Answer {
   std::vector<Bytes> parts;
 };
 
-// Answers a query with `state` and `body` (a brief one without `body`, if `may_be_brief`), and any
-// other request with the next answers in `script`, or with an empty reply if the script has none
-// for it. Tests change the members only while no request is in progress.
+// Answers a query with `state` and `body` (without `body`, if the query asks for a brief answer and
+// `may_be_brief` is set), and any other request with the next answers in `script`, or with an empty
+// reply if the script has none for it. Tests change the members only while no request is in
+// progress.
 class ScriptedServer : public rpc::StreamHandler {
  public:
   rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};

@@ -8,7 +8,7 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// Limits how long a chief that dies during a copy can keep the others waiting.
+// Limits how long a chief that dies during a copy can keep the other tasks waiting.
 constexpr Duration kHoldLease{60s};
 // Reports of further contributions to a step are ignored.
 constexpr size_t kMostStaged = 1 << 16;
@@ -200,7 +200,8 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   departed_.erase(worker);
   if (int64_t& newest = newest_[worker]; newest < incarnation) {
     newest = incarnation;
-    // The new process computes the batch again, so the old one's gradient must not arrive later.
+    // The new process computes the batch again, so the gradient of the old process must no longer
+    // count, even if it arrives later.
     std::erase_if(staged_, [&](const auto& staged) {
       return staged.first.worker == worker && IsOlder(staged.first) &&
              !std::ranges::all_of(staged.second.where, std::identity());

@@ -36,10 +36,11 @@ struct HoldResult {
   bool granted = false;
 };
 
-// A connected worker has lost its token: the others no longer wait for its contribution.
+// Reports that a connected worker has lost its token: the other workers no longer wait for its
+// contribution.
 struct Lapse {
   Worker worker;
-  Duration waited{0};  // how long the others have waited
+  Duration waited{0};  // how long the other workers have waited
   bool operator==(const Lapse&) const = default;
 };
 
@@ -63,17 +64,17 @@ class Coordinator {
   // Makes the first commit wait until all these workers are members, so that every run begins with
   // the same sets of contributions. Does not wait for a worker that has left because its data
   // ended. The wait ends at `until`. Called before the first Fill; has no effect once a first
-  // commit has been possible, since tasks that are lost during training must not keep the others
-  // waiting.
+  // commit has been possible, since tasks that are lost during training must not keep the other
+  // tasks waiting.
   void Gather(std::vector<Worker> workers, Duration until);
   // Returns the workers for which the first step is still waiting.
   std::vector<Worker> Missing() const;
 
   // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
-  // have reported that epoch. With `merges`, servers are asked to sum contributions as soon as both
-  // are certain to be in the commit, which frees memory before the last contribution arrives. If
-  // `groups` is not 0, each commit is measured: each server reports `groups` sums of squares of its
-  // part of the mean, and applies its part once it has the totals over all servers.
+  // have reported that epoch. With `merges`, servers are asked to sum two contributions as soon as
+  // both are certain to be in the commit, which frees memory before the last contribution arrives.
+  // If `groups` is not 0, each commit is measured: each server reports `groups` sums of squares of
+  // its part of the mean, and applies its part once it has the totals over all servers.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
                           bool merges = false, size_t groups = 0);
   // Called when ps 0 no longer has a valid state. Aborts the epoch on every server and ends
@@ -88,10 +89,10 @@ class Coordinator {
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step
-  // that count as drawn, or 0. The earliest contributions that every server keeps count, as many as
-  // the step needs: they will be committed. With `backups` (see Participant::Fill), later
-  // contributions, which will be dropped, count too; otherwise their workers are expected to
-  // compute them again.
+  // that count as drawn, or 0. A contribution counts if it will be committed: every server keeps
+  // it, and it is among the earliest ones, up to the number that the step needs. With `backups`
+  // (see Participant::Fill), later contributions, which will be dropped, count too; otherwise their
+  // workers are expected to compute them again.
   int64_t DrawnBy(const Worker& worker, bool backups) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
@@ -120,7 +121,7 @@ class Coordinator {
     int64_t incarnation = 0;
     int64_t epoch = 0;
     int64_t step = 0;             // all commits to earlier steps are applied
-    std::vector<double> squares;  // of its part of the last commit; empty: not reported yet
+    std::vector<double> squares;  // as reported for the last commit; empty: not yet
   };
   struct Member {
     int64_t incarnation = 0;
@@ -161,7 +162,7 @@ class Coordinator {
   bool merges_ = false;
   MergeTree tree_;
   std::optional<Commit> last_commit_;
-  std::optional<Totals> totals_;  // of the last commit, once all servers have measured it
+  std::optional<Totals> totals_;  // the last commit's, once all servers have measured it
   size_t groups_ = 0;             // 0: commits are not measured
   Duration repeated_{0};
 

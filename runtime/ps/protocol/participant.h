@@ -68,8 +68,9 @@ class Participant {
   // their exchanges.
   ParticipantActions Void();
 
-  // Returns whether the bytes of the contribution are needed. False if it is already staged, if its
-  // step is decided or too far ahead, or if `epoch` is not the current one.
+  // Returns whether the bytes of the contribution are needed. They are not needed if the
+  // contribution is already staged, if its step is decided or too far ahead, or if `epoch` is not
+  // the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
   // Called when all bytes of the contribution have arrived, whether or not they were needed.
   // Reports the contribution to the coordinator, or answers or refuses its exchange. See
@@ -109,8 +110,8 @@ class Participant {
   std::map<Name, Contribution> staged_;
   std::set<Name> merged_;  // the staged contributions that were summed into another
   std::optional<Commit> applying_;
-  std::vector<double> squares_;  // of a measured commit that is waiting for its totals
-  Ledger applied_;               // since the state was filled
+  std::vector<double> squares_;  // the squares of a measured commit that waits for its totals
+  Ledger applied_;               // the contributions applied since the state was filled
   Duration repeated_{0};
 };
 

@@ -28,7 +28,7 @@ TEST(Ledger, KnowsWhatWasAppliedForWhom) {
   EXPECT_TRUE(ledger.Contains(Of(kB, 9)));
 }
 
-// If each entry moved those after it, this would take more than a minute.
+// If the insertion of an entry moved all later entries, this would take more than a minute.
 TEST(Ledger, TakesManyEntriesInAnyOrder) {
   constexpr int kMany = 200'000;
   const auto start = std::chrono::steady_clock::now();

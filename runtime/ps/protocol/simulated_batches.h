@@ -14,7 +14,7 @@
 
 namespace tfjob::ps::protocol {
 
-// By worker: the number of its last batch that a state contains. Batches are numbered from 1.
+// Maps each worker to the number of its last batch in a state. Batches are numbered from 1.
 using UsedBatches = std::map<Worker, int64_t>;
 
 class SimulatedBatches {

@@ -38,8 +38,8 @@ class SimulatedSquares {
     return squares;
   }
 
-  // Checks that a commit that is applied was measured on all servers, and that its totals are the
-  // sums of what they reported.
+  // Checks that an applied commit was measured on all servers, and that its totals are the sums of
+  // the squares that they reported.
   void Check(const Commit& commit, int servers, const std::vector<double>& totals) {
     ASSERT_EQ(commit.measured, groups_ > 0);
     std::vector<double> expected(groups_, 0);

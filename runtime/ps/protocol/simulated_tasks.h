@@ -37,7 +37,8 @@ struct SimulatedServer {
   std::unique_ptr<Coordinator> coordinator;  // on server 0
   Lineage lineage;                           // history of its state
   std::map<Worker, int64_t> newest;          // newest incarnations seen
-  // The contributions summed under a name since the last commit, that name included.
+  // Maps a name to the contributions that were summed under it since the last commit, including the
+  // contribution of that name.
   std::map<Name, std::vector<Name>> sums;
   int64_t summed_epoch = 0, summed_step = 0;
   std::map<Worker, int64_t> drawn;  // on server 0: the positions in the data that it reports
@@ -57,7 +58,7 @@ struct SimulatedWorker {
   uint64_t sequence = 0;
   int64_t drawn = 0;  // position in its data, as server 0 last reported it
   bool awaiting = false;
-  std::map<int, std::pair<int64_t, int64_t>> answers;  // by server → epoch, step
+  std::map<int, std::pair<int64_t, int64_t>> answers;  // server → epoch and step of its answer
 };
 
 }  // namespace tfjob::ps::protocol

@@ -1,5 +1,5 @@
-// Decides how long the others wait for a worker that is connected but does not contribute to its
-// synchronous step.
+// Decides how long the other workers wait for a worker that is connected but does not contribute to
+// its synchronous step.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace tfjob::ps::protocol {
 
 // A worker loses its token (the request for a batch of the current step) once others have waited
-// for its contribution for `factor` × the median step time, but at the earliest after `least`. With
-// the factor 0, a worker never loses its token.
+// for its contribution for `factor` × the median step time, and for at least `least`. With the
+// factor 0, a worker never loses its token.
 struct LeaseRule {
   double factor = 10;
   Duration least = std::chrono::seconds(60);
@@ -30,18 +30,19 @@ class StepLease {
   // Excludes the step in progress from the measurement, because it takes longer for a reason that
   // does not apply to the next step (a hold, a recovery, a stuck worker).
   void Discount() { counts_ = false; }
-  // Returns the lease of the step in progress; nullopt if there is none. Until a step has been
-  // measured, it is `least`.
+  // Returns the lease of the step in progress; nullopt if it has no lease. Until a step has been
+  // measured, the lease is `least`.
   std::optional<Duration> Length() const;
 
  private:
-  // Returns the median of the last steps. While there are fewer than five, a single delayed step
-  // would distort the median, so returns the shortest; 0 before the first step has ended.
+  // Returns the median of the last steps. While there are fewer than five, returns the shortest
+  // instead, because a single delayed step would distort the median. Returns 0 before the first
+  // step has ended.
   Duration Typical() const;
 
   const LeaseRule rule_;
-  std::array<Duration, 31> times_{};  // of the last steps, as a ring
-  size_t count_ = 0;                  // of all steps measured
+  std::array<Duration, 31> times_{};  // the times of the last steps, as a ring
+  size_t count_ = 0;                  // the number of steps measured
   int64_t step_ = -1;                 // -1: none observed yet
   Duration since_{0};                 // when the step was first observed
   bool counts_ = true;

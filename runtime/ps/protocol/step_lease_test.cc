@@ -15,7 +15,7 @@ TEST(StepLease, IsAMultipleOfTheMedianStepButAtLeastTheLeast) {
   EXPECT_EQ(lease.Length(), 60s) << "no step was measured yet";
   lease.Observe(40s, 101);
   EXPECT_EQ(lease.Length(), 400s);
-  // Four steps of 2 s each; a slow one does not matter.
+  // Four steps took 2 s each, so the single slow step no longer matters.
   lease.Observe(48s, 105);
   EXPECT_EQ(lease.Length(), 60s);
   for (int step = 106; step < 140; ++step) lease.Observe(48s + 8s * (step - 105), step);

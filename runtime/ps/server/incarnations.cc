@@ -47,14 +47,15 @@ void Incarnations::Settle(Entry& entry, bool issued) {
   const auto own = std::ranges::find(entry.undecided, *entry.instance);
   entry.previous.reset();
   if (own == entry.undecided.end()) return;
-  // The processes before it got their numbers from a predecessor of this server, or have none.
+  // The processes that connected before this one got their numbers from a predecessor of this
+  // server, or have none.
   const auto first = issued ? entry.undecided.begin() : own;
   for (auto other = first; other != own; ++other) Supersede(entry, *other);
   entry.undecided.erase(first, own + 1);
 }
 
 Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t newest) {
-  // A later process may have a lower number, if that comes from a ps 0 that was restarted.
+  // A later process may have a lower number, if that number comes from a ps 0 that was restarted.
   const std::string numbers = newest > own ? StrCat(" (", newest, " > ", own, ")") : "";
   return FailedPrecondition("refused: a later start of ", protocol::ToString(task), " is known",
                             numbers, ": stop the older process");

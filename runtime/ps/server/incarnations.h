@@ -23,10 +23,10 @@ class Incarnations {
   // Returns whether a later process of the task is known. If so, the instance must be refused.
   bool IsSuperseded(const protocol::Worker& task, int64_t instance) const;
 
-  // ps 0 only. The process has connected. The new process supersedes the registered process of the
-  // task, unless Register finds that the new one is older. A process that is not registered yet may
-  // turn out to be the later one, so it is not superseded. Returns the incarnation of the process,
-  // or 0 if it has none yet.
+  // ps 0 only. Called when a process has connected. The new process supersedes the registered
+  // process of the task, unless Register finds that the new one is older. A process that is not
+  // registered yet may turn out to be the later one, so it is not superseded. Returns the
+  // incarnation of the process, or 0 if it has none yet.
   int64_t Connect(const protocol::Worker& task, int64_t instance);
   // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
   // that ps 0, or its predecessor, has already given to the process, or 0. `heard` is the highest
@@ -55,8 +55,8 @@ class Incarnations {
     bool issued_here = false;
   };
   struct Entry {
-    std::optional<int64_t> instance;  // of the process that connected last
-    int64_t incarnation = 0;          // of this process; 0: it has none yet
+    std::optional<int64_t> instance;  // the process that connected last
+    int64_t incarnation = 0;          // its incarnation; 0: it has none yet
     bool issued_here = false;         // it had no incarnation before it registered with this server
     int64_t newest = 0;               // the highest known incarnation
     std::deque<int64_t> superseded;   // earlier instances, oldest first
@@ -69,8 +69,8 @@ class Incarnations {
   // Called if the process that connected last turns out to be an older one: refuses it, and makes
   // the previous process the latest again.
   static void Demote(Entry& entry);
-  // Settles the order of the process that connected last. If it was `issued` a new number, it is
-  // later than all processes that connected before it.
+  // Settles the order of the process that connected last. If it was given a new number (`issued`),
+  // it is later than all processes that connected before it.
   static void Settle(Entry& entry, bool issued);
   static Status IsOver(const protocol::Worker& task, int64_t own, int64_t newest);
 

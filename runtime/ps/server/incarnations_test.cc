@@ -43,7 +43,7 @@ TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow
   EXPECT_EQ(*known.Register(kTask, 600, 0, 7), 8);
   // The incarnation that another server knows is reported only later.
   EXPECT_EQ(*known.Register(kTask, 600, 8, 9), 10);
-  // A process that is older than the ledger.
+  // The ledger names a later incarnation, so this process is the older one.
   known.Learn(kTask, 20);
   EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 600, 10, 10).status()));
 }

@@ -1,6 +1,6 @@
 // Admits only a few contributions at a time while the server receives as fast as it can. Complete
-// contributions can then be summed (protocol/merge_tree.h) before the others take memory. Private
-// to this package.
+// contributions can then be summed (protocol/merge_tree.h) before further contributions take
+// memory. Private to this package.
 #pragma once
 
 #include <cstdint>

@@ -57,6 +57,10 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
   }
 }
 
+bool PeerSession::TakesInPlace(const rpc::FrameHeader& header) const {
+  return header.type == wire::kPush || header.type == wire::kFill;
+}
+
 void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
   if (!Allowed(frame.header)) return;
   switch (frame.header.type) {
@@ -174,7 +178,12 @@ void PeerSession::Fill(rpc::IncomingFrame& frame) {
       fill_status_ = status;
       return;
     }
-    frame.Read(fill_->FillTarget(segment.index, segment.flags, segment.offset, segment.length));
+    status = frame.Receive(
+        fill_->FillTarget(segment.index, segment.flags, segment.offset, segment.length));
+    if (!status.ok()) {  // the stream is broken
+      fill_status_ = status;
+      return;
+    }
   }
 }
 
@@ -268,6 +277,7 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
       push_.store = nullptr;
+      if (absl::IsUnavailable(status)) return;  // the stream is broken
       return Refuse(frame.header.sequence, status);
     }
   }
@@ -304,8 +314,9 @@ void PeerSession::EndPush() {
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }
-  // Every server counts, since a contribution visits them all and each needs the step for its
-  // updates. The counter of ps 0 is the job's global step, from which staleness is computed.
+  // Every server counts steps, since a contribution goes to all servers, and each of them needs the
+  // step for its updates. The counter of ps 0 is the job's global step, from which staleness is
+  // computed.
   const int64_t before = store->Count(push_.name, push_.drawn);
   const int64_t step = store->step();
   const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, before - push_.step) : 0;

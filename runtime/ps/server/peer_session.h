@@ -52,6 +52,7 @@ class PeerSession : public rpc::ConnectionHandler {
   void SayFailed(const Status& failure);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
+  bool TakesInPlace(const rpc::FrameHeader& header) const override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
 
  private:
@@ -75,7 +76,7 @@ class PeerSession : public rpc::ConnectionHandler {
   struct RowRequest {
     std::shared_ptr<Store> store;  // null: none
     uint64_t sequence = 0;
-    int last_shard = -1;  // whose rows are known
+    int last_shard = -1;  // the last shard whose indices have arrived
     // The shard in progress (-1: none). `received` bytes of its indices have arrived.
     int shard = -1;
     int64_t count = 0;
@@ -93,9 +94,9 @@ class PeerSession : public rpc::ConnectionHandler {
   struct Reply {
     std::shared_ptr<Store> store;
     uint64_t sequence = 0;
-    std::vector<ReplyPart> parts;  // those that are ready
+    std::vector<ReplyPart> parts;  // the parts that are ready
     size_t sent = 0;               // number of these parts already sent
-    size_t offset = 0;             // bytes of the next one already sent
+    size_t offset = 0;             // bytes of the next part already sent
     size_t bytes = 0;              // bytes that are ready and not yet sent
     bool last = false;             // whether `final` is known
     rpc::FrameHeader final;
@@ -151,7 +152,7 @@ class PeerSession : public rpc::ConnectionHandler {
   // Begins to receive the update of a shard, as the first segment of the shard describes it.
   Status BeginShard(const rpc::SegmentInfo& segment);
   Status BeginRows(const ShardRows& rows, const rpc::SegmentInfo& segment);
-  void TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  Status TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   // Called when the shard's update is complete: checks its rows, if any, and applies it in
   // asynchronous mode.
   Status EndShard();

@@ -30,7 +30,7 @@ Status PeerSession::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInf
                              segment.offset);
     }
     push_.received += segment.length;
-    TakeBytes(frame, segment);
+    RETURN_IF_ERROR(TakeBytes(frame, segment));
   }
   return push_.received == push_.expected ? EndShard() : OkStatus();
 }
@@ -72,12 +72,13 @@ Status PeerSession::BeginRows(const ShardRows& rows, const rpc::SegmentInfo& seg
   return OkStatus();
 }
 
-void PeerSession::TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+Status PeerSession::TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, push_.shard, segment.offset, segment.length);
   }
-  if (push_.synchronous) return frame.Skip(segment.length);  // not needed
-  frame.Read(push_.update->bytes(push_.expected).subspan(segment.offset, segment.length));
+  // None of this contribution's bytes are needed, so all are left to be skipped.
+  if (push_.synchronous) return OkStatus();
+  return frame.Receive(push_.update->bytes(push_.expected).subspan(segment.offset, segment.length));
 }
 
 Status PeerSession::EndShard() {

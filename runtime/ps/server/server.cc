@@ -1,7 +1,7 @@
 #include "runtime/ps/server/server.h"
 
 #include "runtime/ps/server/service.h"
-#include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/socket_connector.h"
 
 namespace tfjob::ps {
 
@@ -11,7 +11,7 @@ StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(ServerOptions
   }
   std::unique_ptr<rpc::Connector> own;
   if (options.connector == nullptr) {
-    own = rpc::MakeGrpcConnector(options.credentials);
+    own = rpc::MakeSocketConnector(options.credentials);
     options.connector = own.get();
   }
   return std::unique_ptr<ParameterServer>(

@@ -27,9 +27,9 @@ inline constexpr char kParameterService[] = "parameters";
 
 struct ServerOptions {
   rpc::Identity identity;  // task_index is the server's number
-  // The job's chief: the only task that may define, fill, hold, copy and end the state. With the
-  // type "", it is unknown, and every task that trains may do so; the task that last filled this
-  // server then counts as the chief, whose report of a failure ends the server.
+  // The job's chief: the only task that may define, fill, hold, copy and end the state. If the type
+  // is "", the chief is unknown: every task that trains may then do this, and the task that last
+  // filled this server counts as the chief. The server ends when the chief reports a failure.
   std::string chief_type = "chief";
   int32_t chief_index = 0;
   // Returns whether the job may have this task. All other tasks are refused. If null, every name is
@@ -41,7 +41,7 @@ struct ServerOptions {
   size_t max_queued_bytes = size_t{16} << 20;
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   state::PeerEventSink on_event;
-  // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
+  // Connects to ps 0. Borrowed. If null, the server uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
   // Decides when a silent peer is reported, and when its connection is broken.

@@ -20,14 +20,6 @@ std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
 
-// Removes gRPC's prefix, as in "ipv4:127.0.0.1:5000".
-std::string PlainAddress(const std::string& address) {
-  for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
-    if (address.starts_with(prefix)) return address.substr(prefix.size());
-  }
-  return address;
-}
-
 }  // namespace
 
 Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
@@ -58,7 +50,7 @@ Status Service::Admit(const rpc::Identity& peer) {
 
 void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     rpc::Transport& transport) {
-  PeerSession session(*this, peer, PlainAddress(address), transport, options_);
+  PeerSession session(*this, peer, address, transport, options_);
   Register(session);
   const auto ticket = watch_.Add(
       {.connection = &session.connection(),
@@ -89,7 +81,8 @@ void Service::Register(PeerSession& session) {
     if (index() == 0 && RoleOf(session.peer()) != PeerRole::kNone) {
       session.set_incarnation(incarnations_.Connect(task, session.peer().incarnation));
     }
-    // Servers do not request incarnations for themselves: only ps 0 needs these.
+    // A server does not request an incarnation for itself: only ps 0 needs the incarnations of
+    // servers.
     if (index() == 0 && task.type == "ps" && session.incarnation() == 0) {
       session.set_incarnation(
           incarnations_.Register(task, session.peer().incarnation, 0, 0).value_or(0));

@@ -75,7 +75,7 @@ class Service : public ParameterServer {
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
   // Other servers: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
-  // The task will contribute nothing more.
+  // Called when the task will contribute nothing more.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
@@ -85,10 +85,10 @@ class Service : public ParameterServer {
   // Ends the run with an error that the peer of this session has reported. The chief's message
   // takes precedence.
   void Fail(const PeerSession& session, const std::string& words);
-  // The task of this session was asked to end, and will contribute nothing more.
+  // Called when the task of this session was asked to end; it will contribute nothing more.
   void OnTaskEnding(const PeerSession& session);
-  // The chief begins to copy the state through this session, or has copied the state of all
-  // servers.
+  // OnCopyBegins is called when the chief begins to copy the state through this session, OnTaken
+  // when it has copied the state of all servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
@@ -181,14 +181,13 @@ class Service : public ParameterServer {
   Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
+  Status failure_ ABSL_GUARDED_BY(mutex_);                 // the run's failure; OK: none
   bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded the failure
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to end
   // When a server that was asked to end no longer waits for peers that read slowly.
   SteadyTime last_words_until_ ABSL_GUARDED_BY(mutex_) = SteadyTime::max();
-  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since the process was asked to
-                                                 // end
-  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has this copy of all servers
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since ending_ was set
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has the copies of all servers
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
   // Tasks that were connected and are no longer.

@@ -29,13 +29,13 @@ Status Staging::CheckRows(int shard) const {
                        RowUpdate<std::byte>::Of(Bytes(shard), rows(shard)).indices);
 }
 
-void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length) {
-  if (length == 0) return;
+Status Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length) {
+  if (length == 0) return OkStatus();
   if (slot_ != nullptr) slot_->Count(length);
   rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
   if (offset == 0 && store_->rows_of(shard) == nullptr)
     update.reset(buffers_->Take(store_->bytes_of(shard)));
-  frame.Read(Bytes(shard).subspan(offset, length));
+  return frame.Receive(Bytes(shard).subspan(offset, length));
 }
 
 const std::byte* Staging::update(int shard) const {

@@ -30,8 +30,8 @@ class Staging {
   // before the staging is used in any other way.
   Status CheckRows(int shard) const;
   // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
-  // the contribution has no update for the shard.
-  void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
+  // the contribution has no update for the shard. Returns Unavailable if the stream breaks.
+  Status Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
   // Called when all bytes have arrived: admits the next contribution.
   void EndIntake() { slot_ = nullptr; }
   // Returns null if there is no update for the shard.
@@ -56,7 +56,7 @@ class Staging {
   void Absorb(int shard, Staging& other);
 
  private:
-  // These return the whole update, and its values only, without the indices of rows.
+  // Bytes returns the whole update, Values only its values, without the indices of rows.
   std::span<std::byte> Bytes(int shard) const;
   std::span<std::byte> Values(int shard) const;
   void AddRowsOf(int shard, const Staging& other);
@@ -71,12 +71,12 @@ class Staging {
   std::vector<int64_t> rows_;
 };
 
-// Adds the contributions of a commit in the pairs of the merge tree, whether or not the merges were
-// requested or the requests arrived in time. The bits of the sum therefore depend on the set alone.
-// updates[i] belongs to set[i].
+// Sums the contributions of a commit in pairs, as the merge tree prescribes, even if the merges
+// were not requested, or the requests did not arrive in time. The bits of the sum therefore depend
+// only on the set of contributions. updates[i] belongs to set[i].
 void SumInPairs(const std::vector<protocol::Name>& set,
                 const std::vector<std::shared_ptr<Staging>>& updates);
-// Adds the sums that SumInPairs leaves to the first one, in the order of the set, as
+// Adds the sums that remain after SumInPairs to the first of them, in the order of the set, as
 // Store::ApplyMean would.
 void SumIntoFirst(const std::vector<std::shared_ptr<Staging>>& updates);
 

@@ -83,9 +83,9 @@ class Store {
   // CheckRows accepts.
   bool ApplyRows(int shard, const protocol::Name& name, std::span<const std::byte> update,
                  int64_t rows, int64_t step, kernels::Stream& stream);
-  // Applies the mean of `count` contributions, whose sum is `update`; 0: none has an update for the
-  // shard. Records all of `names`, from which the caller has removed those that the ledger
-  // contains.
+  // Applies the mean of `count` contributions, whose sum is `update`. If none of them has an update
+  // for the shard, `count` is 0. Records all of `names`, from which the caller has removed those
+  // that the ledger contains.
   void ApplyMeanOfRows(int shard, std::span<const protocol::Name> names,
                        std::span<const std::byte> update, int64_t rows, int count, int64_t step,
                        kernels::Stream& stream, double factor = 1);
@@ -153,7 +153,7 @@ class Store {
     size_t bytes = 0;
     int slots = 0;
     ShardRows rows;        // count 0: the gradient does not arrive as rows
-    ShardRows table_rows;  // count 0: of no table
+    ShardRows table_rows;  // count 0: the shard belongs to no table
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const;
 

@@ -55,10 +55,11 @@ class Synchronizer {
   // See protocol::StagedReport for `drawn`.
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step, int64_t drawn,
               std::shared_ptr<Staging> staging);
-  // The task has requested the current values, and takes part from now on.
+  // Called when the task has requested the current values. It takes part from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
-  // One of the task's sessions has ended. The task leaves unless it has another session by now.
+  // Called when one of the task's sessions has ended. The task leaves unless it has another session
+  // by now.
   void Disconnected(const protocol::Worker& worker, int64_t incarnation);
   // Returns whether, as far as this server knows, the step waits for the task's gradient.
   bool Awaits(const protocol::Worker& worker);
