@@ -176,6 +176,12 @@ void AddOutputKeys(std::vector<Key>& keys) {
                          "arguments, such as `[accuracy, {name: top_k_categorical_accuracy, k: "
                          "3}]`: [Losses and metrics](#losses-and-metrics).",
                   .choices = MetricNames()});
+  keys.push_back({.path = "weighted_metrics",
+                  .type = KeyType::kMetrics,
+                  .binding = Bind<&C::weighted_metrics>(),
+                  .doc = "Metrics like those of `metrics`, but of weighted examples: they use the "
+                         "sample weights or class_weight, as in Keras.",
+                  .choices = MetricNames()});
   keys.push_back({.path = "class_weight",
                   .type = KeyType::kClassWeights,
                   .binding = Bind<&C::class_weight>(),
@@ -193,8 +199,8 @@ void AddOutputKeys(std::vector<Key>& keys) {
                   .type = KeyType::kOutputs,
                   .binding = Bind<&C::outputs>(),
                   .doc = "Keys that apply to one output of a model with several outputs, by the "
-                         "output's name: `loss`, `loss_weight`, `metrics` and `class_weight`. "
-                         "Other outputs take these keys from the top level.",
+                         "output's name: `loss`, `loss_weight`, `metrics`, `weighted_metrics` and "
+                         "`class_weight`. Other outputs take these keys from the top level.",
                   .unset_doc = "all outputs alike"});
 }
 

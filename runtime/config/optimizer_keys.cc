@@ -140,8 +140,9 @@ void AddCommonOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back(Hyper("gradient_accumulation_steps", Bind<kOf, &O::gradient_accumulation_steps>(),
                        2, {}, "every step",
                        "Update the variables only once every this many steps, with the mean of the "
-                       "gradients since the last update. Cannot be combined with asynchronous "
-                       "parameter servers or with clipping."));
+                       "gradients since the last update, which is clipped if a limit is set. "
+                       "Cannot be combined with asynchronous parameter servers, nor with "
+                       "synchronous ones if gradients are clipped."));
   keys.push_back(
       Hyper("lazy", Bind<kOf, &O::lazy>(), 0, {}, "false",
             "Leave the rows of a table that a batch does not contain, and their slots, unchanged. "

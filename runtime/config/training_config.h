@@ -186,9 +186,9 @@ struct TrainingConfig {
   // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
-  // A list of names, or of maps with a name and arguments, which the package model parses; null if
+  // Lists of names, or of maps with a name and arguments, which the package model parses; null if
   // there are none.
-  std::shared_ptr<const Json> metrics;
+  std::shared_ptr<const Json> metrics, weighted_metrics;
   std::map<int64_t, double> class_weight;  // if empty, all classes weigh 1
   std::shared_ptr<const Json> outputs;     // {NAME: {loss: …, metrics: …}}; null if none
 

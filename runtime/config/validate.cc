@@ -162,14 +162,6 @@ Status CheckAveraging(const OptimizerConfig& optimizer) {
                          "remove one of the two");
 }
 
-Status CheckAccumulation(const OptimizerConfig& optimizer) {
-  const bool clips = optimizer.clipvalue || optimizer.clipnorm || optimizer.global_clipnorm;
-  if (!clips || !optimizer.gradient_accumulation_steps) return OkStatus();
-  return InvalidArgument(
-      "optimizer.gradient_accumulation_steps: gradients that are accumulated cannot be clipped; "
-      "remove it, or remove clipvalue, clipnorm and global_clipnorm");
-}
-
 Status CheckStrategy(const StrategyConfig& strategy) {
   const bool servers =
       strategy.kind == StrategyKind::kAuto || strategy.kind == StrategyKind::kParameterServer;
@@ -230,7 +222,6 @@ Status Validate(const TrainingConfig& config) {
   }
   RETURN_IF_ERROR(CheckClipping(config));
   RETURN_IF_ERROR(CheckAveraging(config.optimizer));
-  RETURN_IF_ERROR(CheckAccumulation(config.optimizer));
   RETURN_IF_ERROR(CheckStrategy(config.strategy));
   RETURN_IF_ERROR(CheckBatchSize(config));
   RETURN_IF_ERROR(CheckEnd(config));

@@ -8,6 +8,8 @@
 #include "runtime/graph/ops.h"
 #include "runtime/model/clip_gradients.h"
 #include "runtime/model/mask.h"
+#include "runtime/model/named_metrics.h"
+#include "runtime/model/updates.h"
 
 namespace tfjob::model {
 namespace {
@@ -58,10 +60,6 @@ std::vector<Output> ReadVariables(Builder& b, const std::vector<VariableSpec>& v
   return reads;
 }
 
-std::string Prefix(const Model& model, size_t output, std::string_view separator) {
-  return model.outputs.size() == 1 ? "" : StrCat(OutputNames(model)[output], separator);
-}
-
 Output Weighted(Builder& b, Output value, double weight) {
   return weight == 1 ? value : Mul(b, value, Scalar(b, b.dtype(value), weight));
 }
@@ -103,21 +101,6 @@ Output PerExample(Builder& b, Output values, bool sum) {
   return sum ? Sum(b, values, axes) : Mean(b, values, axes);
 }
 
-MetricFetch FetchOf(const Model& model, size_t output, const Objective& objective, Metric metric) {
-  return {.name = Prefix(model, output, "_") + std::string(Name(metric)),
-          .fetch = StrCat(Prefix(model, output, "/"), Name(metric), "_sum"),
-          .metric = metric,
-          .sums = SumsOf(metric, objective.labels.shape.num_elements(), objective.masked)};
-}
-
-// Returns the loss of one of several outputs, before weighting, as a metric. It is a mean, like an
-// accuracy.
-MetricFetch LossFetchOf(const Model& model, size_t output) {
-  return {.name = Prefix(model, output, "_") + kLoss,
-          .fetch = Prefix(model, output, "/") + kLossSum,
-          .metric = Metric::kAccuracy};
-}
-
 // Returns the penalties of the layers' outputs, and of the variables that are trained, as in Keras.
 Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, const LayerCall& call) {
   Output total;
@@ -135,6 +118,7 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
                Output penalty) {
+  const std::vector<MetricFetch> parts = LossesOfOutputs(model, options);
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
@@ -145,7 +129,7 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
         PerExample(b, WeightedBySample(b, values, feeds.sample_weights[i]), objective.loss.sum);
     const Output batch = Sum(b, losses, {});
     const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
-    if (predictions.size() > 1) b.AddFetch(LossFetchOf(model, i).fetch, batch);
+    if (!parts.empty()) b.AddFetch(parts[i].fetch, batch);
     loss = Total(b, loss, Weighted(b, own, objective.weight));
     sum = Total(b, sum, Weighted(b, batch, objective.weight));
   }
@@ -160,15 +144,15 @@ Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, cons
 
 void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                 const std::vector<Output>& predictions, const std::vector<Output>& masks) {
-  for (size_t i = 0; i < options.objectives.size(); ++i) {
+  for (const NamedMetric& metric : NamedMetricsOf(model, options)) {
+    const size_t i = metric.output;
     const Objective& objective = options.objectives[i];
     const Output mask = objective.masked ? masks[i] : Output();
-    for (Metric metric : objective.metrics) {
-      const Output sums =
-          MetricSums(b, metric, objective.loss, predictions[i], feeds.labels[i], mask);
-      if (!b.ok()) return;
-      b.AddFetch(FetchOf(model, i, objective, metric).fetch, sums);
-    }
+    const Output weights = metric.weighted ? feeds.sample_weights[i] : Output();
+    const Output sums = MetricSums(b, metric.fetch.metric, objective.loss, predictions[i],
+                                   feeds.labels[i], mask, weights);
+    if (!b.ok()) return;
+    b.AddFetch(metric.fetch.fetch, sums);
   }
 }
 
@@ -182,18 +166,6 @@ void Contribute(Builder& b, const BuildOptions& options, Change change, const st
     b.AddFetch(contribution.indices, indices);
   }
   built.contributions.push_back(std::move(contribution));
-}
-
-// Applies `value` to the variable. `indices` are the indices of `value` if it consists of rows of a
-// gradient.
-void Update(Builder& b, const optimizer::Optimizer& optimizer, Change change,
-            const VariableSpec& variable, Output value, Output indices, Output step) {
-  if (change == Change::kAssign) return Assign(b, variable.name, value);
-  Attributes attributes = ToAttributes(ForVariable(optimizer, variable.name));
-  SetConstraint(variable.rules.constraint, attributes);
-  if (change == Change::kGradient)
-    return ApplyOptimizer(b, variable.name, value, step, std::move(attributes));
-  ApplyOptimizerRows(b, variable.name, indices, value, step, std::move(attributes));
 }
 
 // Adds the gradient of every trainable variable, last layer first.
@@ -219,15 +191,17 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
   // Rows that a gradient lacks are zero, and no kind of clipping changes zeros.
-  values = ClipGradients(b, options.clipping, std::move(values));
+  if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
+  std::vector<VariableGradient> applied;
   for (size_t i = 0; i < trained.size(); ++i) {
     const Change change = gradients[i].by_rows() ? Change::kGradientRows : Change::kGradient;
-    const Output indices = gradients[i].rows.indices;
+    const Output indices = gradients[i].by_rows() ? gradients[i].rows.indices : Output();
     Contribute(b, options, change, trained[i]->name, values[i], indices, built);
-    if (options.optimizer)
-      Update(b, *options.optimizer, change, *trained[i], values[i], indices, feeds.step);
+    applied.push_back({trained[i], values[i], indices});
   }
+  if (options.optimizer)
+    ApplyGradients(b, *options.optimizer, options.clipping, std::move(applied), feeds.step);
   return OkStatus();
 }
 
@@ -236,7 +210,7 @@ Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    if (objective.metrics.empty() || masks[i].valid() == objective.masked) continue;
+    if (!IsMeasured(objective) || masks[i].valid() == objective.masked) continue;
     return Internal("the output of ", Describe(LayerOf(model, model.outputs[i])), " has ",
                     objective.masked ? "no mask" : "a mask, which FindMasks has not found");
   }
@@ -253,8 +227,10 @@ Status CheckObjectives(const Model& model, const BuildOptions& options) {
     const Objective& objective = options.objectives[i];
     const TensorType& labels = objective.labels;
     Status status = CheckLoss(objective.loss, outputs[i].shape, labels.dtype, labels.shape);
-    for (Metric metric : objective.metrics) {
-      if (status.ok()) status = CheckMetric(metric, outputs[i].shape, labels.dtype, labels.shape);
+    for (const auto* metrics : {&objective.metrics, &objective.weighted_metrics}) {
+      for (const Metric& metric : *metrics) {
+        if (status.ok()) status = CheckMetric(metric, outputs[i].shape, labels.dtype, labels.shape);
+      }
     }
     const std::optional<Shape>& weights = objective.sample_weights;
     if (status.ok() && weights && weights->rank() > 0 && *weights != PlacesOf(outputs[i].shape)) {
@@ -299,8 +275,7 @@ std::string ContributionName(Change change, const std::string& variable) {
 }
 
 void FindMasks(const Model& model, BuildOptions& options) {
-  const auto unmeasured = [](const Objective& objective) { return objective.metrics.empty(); };
-  if (std::ranges::all_of(options.objectives, unmeasured)) return;
+  if (std::ranges::none_of(options.objectives, IsMeasured)) return;
   BuildOptions prediction = options;
   prediction.mode = Mode::kPredict;
   prediction.batch_size = 1;
@@ -315,13 +290,9 @@ void FindMasks(const Model& model, BuildOptions& options) {
 }
 
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options) {
-  std::vector<MetricFetch> metrics;
-  const size_t outputs = options.objectives.size();
-  for (size_t i = 0; i < outputs && outputs > 1; ++i) metrics.push_back(LossFetchOf(model, i));
-  for (size_t i = 0; i < outputs; ++i) {
-    for (Metric metric : options.objectives[i].metrics)
-      metrics.push_back(FetchOf(model, i, options.objectives[i], metric));
-  }
+  std::vector<MetricFetch> metrics = LossesOfOutputs(model, options);
+  for (NamedMetric& metric : NamedMetricsOf(model, options))
+    metrics.push_back(std::move(metric.fetch));
   return metrics;
 }
 
@@ -383,23 +354,19 @@ StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
     const TensorType& type = training.graph.type(training.graph.FindFetch(name)->output);
     return Placeholder(b, name, type.dtype, type.shape);
   };
-  // Assignments come first. They are not clipped.
-  std::vector<Output> values, gradients;
+  std::vector<VariableGradient> gradients;
   for (const Contribution& contribution : training.contributions) {
-    values.push_back(feed(contribution.fetch));
-    if (contribution.change != Change::kAssign) gradients.push_back(values.back());
-  }
-  gradients = ClipGradients(b, clipping, std::move(gradients));
-  if (!b.ok()) return b.status();
-  std::ranges::copy_backward(gradients, values.end());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Contribution& contribution = training.contributions[i];
+    const Output value = feed(contribution.fetch);
+    if (contribution.change == Change::kAssign) {
+      Assign(b, contribution.variable, value);
+      continue;
+    }
     const bool rows = contribution.change == Change::kGradientRows;
     const auto variable =
         std::ranges::find(training.variables, contribution.variable, &VariableSpec::name);
-    Update(b, optimizer, contribution.change, *variable, values[i],
-           rows ? feed(contribution.indices) : Output(), step);
+    gradients.push_back({&*variable, value, rows ? feed(contribution.indices) : Output()});
   }
+  ApplyGradients(b, optimizer, clipping, std::move(gradients), step);
   return std::move(b).Finish();
 }
 

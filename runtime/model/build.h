@@ -40,6 +40,7 @@ enum class Mode { kTrain, kEval, kPredict };
 struct Objective {
   Loss loss;
   std::vector<Metric> metrics;
+  std::vector<Metric> weighted_metrics;  // use the sample weights, if there are any
   double weight = 1;
   // The labels of one example as the data provides them: int64 (classes), or float32 (one-hot rows
   // or values). See loss.h for their shapes.
@@ -63,7 +64,9 @@ struct BuildOptions {
   // ApplyOptimizerRows and Assign ops.
   // Training on one device needs this. If unset, the graph has one fetch per contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
-  optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
+  // kTrain: of the gradients, applied or fetched. With gradient_accumulation_steps, `optimizer`
+  // applies the clipped mean of several gradients.
+  optimizer::Clipping clipping = {};
   // kTrain: whether gradients of tables may be kGradientRows. If not, all gradients are dense.
   bool gradient_rows = true;
   // Variables that are not where the graph runs: it is fed the rows that it reads of them. They
@@ -97,7 +100,9 @@ struct Contribution {
 std::string ContributionName(Change change, const std::string& variable);
 
 struct MetricFetch {
-  std::string name;   // "accuracy"; "OUTPUT_accuracy" if the model has several outputs, as in Keras
+  // "accuracy", or the name that the user has given; "OUTPUT_accuracy" if the model has several
+  // outputs. See MetricsOf.
+  std::string name;
   std::string fetch;  // "accuracy_sum": the sums of the batch (metric.h)
   Metric metric = Metric::kAccuracy;
   int64_t sums = 1;  // the number of sums
@@ -105,8 +110,10 @@ struct MetricFetch {
 // Sets Objective::masked for the outputs that have a mask, if any output has metrics. Requires
 // inputs that the model accepts.
 void FindMasks(const Model& model, BuildOptions& options);
-// Returns the metrics of all objectives, in order. Before them, the losses of the outputs, not
-// weighted, if there are several: "OUTPUT_loss", as in Keras.
+// Returns the metrics of all objectives, in order, then their weighted metrics. Before them, the
+// losses of the outputs, not weighted, if there are several: "OUTPUT_loss". Names that would not be
+// unique are changed as in Keras (keras/src/trainers/compile_utils.py, CompileMetrics.result): a
+// weighted metric becomes "weighted_NAME" or "OUTPUT_weighted_NAME", any other "NAME_1".
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
 struct BuiltGraph {
@@ -134,8 +141,8 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
 // Builds a graph that only applies contributions, which are fed by the names of their fetches. Its
-// other feed is kStep. The updates clip the gradients by `clipping` first, for contributions that
-// the training graph has not clipped.
+// other feed is kStep. The updates clip the gradients, or with gradient_accumulation_steps their
+// mean, by `clipping` first, for contributions that the training graph has not clipped.
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer,
                                     const optimizer::Clipping& clipping = {});

@@ -213,12 +213,13 @@ std::string MetricError(const std::string& text) {
 
 TEST(Metrics, ArgumentsAreRead) {
   const StatusOr<Json> json =
-      ParseJson(R"({"name": "auc", "curve": "PR", "num_thresholds": 50})", "");
+      ParseJson(R"({"name": "auc", "curve": "PR", "num_thresholds": 50, "as": "pr"})", "");
   ASSERT_TRUE(json.ok());
   const StatusOr<Metric> metric = ReadMetric(JsonField(*json));
   ASSERT_TRUE(metric.ok()) << metric.status();
   EXPECT_EQ(metric->curve, Metric::Curve::kPr);
   EXPECT_EQ(SumsOf(*metric, 1), 102);
+  EXPECT_EQ(metric->given_name, "pr");
 }
 
 TEST(Metrics, ErrorsNameTheMetricAndTheArgument) {
@@ -226,7 +227,10 @@ TEST(Metrics, ErrorsNameTheMetricAndTheArgument) {
             "metrics[0].num_threshold: argument num_threshold of metric auc is not supported; did "
             "you mean \"num_thresholds\"?");
   EXPECT_EQ(MetricError(R"({"name": "accuracy", "k": 3})"),
-            "metrics[0].k: argument k of metric accuracy is not supported");
+            "metrics[0].k: argument k of metric accuracy is not supported; known: as");
+  EXPECT_EQ(MetricError(R"({"name": "accuracy", "as": ""})"),
+            "metric accuracy: metrics[0].as: expected a name of 1 to 200 printable characters, got "
+            "\"\"");
   EXPECT_EQ(MetricError(R"({"name": "top_k_categorical_accuracy", "k": 0})"),
             "metric top_k_categorical_accuracy: metrics[0].k: expected an integer from 1 to "
             "1073741824, got 0");

@@ -37,23 +37,23 @@ constexpr std::string_view kOwnNames[] = {"accuracy",
                                           "false_negatives"};
 static_assert(std::size(kOwnNames) == static_cast<size_t>(Metric::kLoss));
 
-bool IsCount(Metric metric) {
+bool IsCount(const Metric& metric) {
   return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
 }
 
-bool UsesMask(Metric metric) {
+bool UsesMask(const Metric& metric) {
   return !IsCount(metric) && metric.kind != Metric::kR2Score &&
          metric.kind != Metric::kRootMeanSquaredError;
 }
 
 // Returns the metric that kAccuracy stands for.
-Metric Resolve(Metric metric, int64_t last_axis, bool classes) {
+Metric Resolve(const Metric& metric, int64_t last_axis, bool classes) {
   if (metric.kind != Metric::kAccuracy) return metric;
   if (classes) return Metric::kSparseCategoricalAccuracy;
   return last_axis == 1 ? Metric::kBinaryAccuracy : Metric::kCategoricalAccuracy;
 }
 
-LabelForm FormOfMetric(Metric metric, bool classes) {
+LabelForm FormOfMetric(const Metric& metric, bool classes) {
   switch (metric.kind) {
     case Metric::kSparseCategoricalAccuracy:
     case Metric::kSparseTopKCategoricalAccuracy:
@@ -104,7 +104,7 @@ Output TopK(Builder& b, int64_t k, Output p, Output y) {
 }
 
 // Returns one value per place of a metric that is a mean, or a function of one.
-Output Values(Builder& b, Metric metric, const Loss& loss, Output p, Output y) {
+Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Output y) {
   switch (metric.kind) {
     case Metric::kBinaryAccuracy:
       return BinaryAccuracy(b, metric.threshold, p, y);
@@ -142,6 +142,16 @@ Output SumOfValues(Builder& b, Output values) {
                        static_cast<double>(examples) / static_cast<double>(shape.num_elements()));
 }
 
+// Returns the weights of the values, of their rank: the product of the mask and the sample weights,
+// as far as there are any. Invalid if there is neither.
+Output WeightsOf(Builder& b, Output values, Output mask, Output sample_weights) {
+  Output weights;
+  if (mask.valid()) weights = AlongSteps(b, Cast(b, mask, b.dtype(values)), values);
+  if (!sample_weights.valid() || !b.ok()) return weights;
+  const Output own = AlongSteps(b, sample_weights, values);
+  return weights.valid() && b.ok() ? Mul(b, weights, own) : own;
+}
+
 }  // namespace
 
 StatusOr<Metric> ParseMetric(std::string_view name) {
@@ -154,7 +164,7 @@ StatusOr<Metric> ParseMetric(std::string_view name) {
                          DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
 }
 
-std::string_view Name(Metric metric) {
+std::string_view Name(const Metric& metric) {
   return metric.kind == Metric::kLoss ? Name(metric.loss)
                                       : kOwnNames[static_cast<size_t>(metric.kind)];
 }
@@ -166,7 +176,7 @@ std::vector<std::string_view> MetricNames() {
   return names;
 }
 
-Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
+Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
                    const Shape& label_shape) {
   const std::string what = StrCat("metric ", Name(metric));
   const bool classes = label_dtype == DType::kInt64;
@@ -182,29 +192,30 @@ Status CheckMetric(Metric metric, const Shape& output, DType label_dtype,
                      label_dtype, label_shape);
 }
 
-int64_t SumsOf(Metric metric, int64_t elements, bool masked) {
-  if (masked && UsesMask(metric)) return 2;
-  if (metric.kind == Metric::kR2Score) return 3 * elements;
-  return IsCount(metric) ? counts::SumsOf(metric) : 1;
+int64_t SumsOf(const Metric& metric, int64_t elements, bool masked, bool weighted) {
+  if (metric.kind == Metric::kR2Score) return 3 * elements + (weighted ? 1 : 0);
+  if (IsCount(metric)) return counts::SumsOf(metric);
+  return weighted || (masked && UsesMask(metric)) ? 2 : 1;
 }
 
-Output MetricSums(Builder& b, Metric metric, const Loss& loss, Output prediction, Output labels,
-                  Output mask) {
+Output MetricSums(Builder& b, const Metric& metric, const Loss& loss, Output prediction,
+                  Output labels, Output mask, Output sample_weights) {
   if (!b.ok()) return {};
-  if (metric.kind == Metric::kR2Score || IsCount(metric))
-    return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction));
+  if (metric.kind == Metric::kR2Score || IsCount(metric)) {
+    return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction), sample_weights);
+  }
   const Shape& shape = b.shape(prediction);
   const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
-  metric = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
-  const Output values = Values(b, metric, loss, prediction, labels);
-  if (!mask.valid() || !UsesMask(metric) || !b.ok()) return SumOfValues(b, values);
-  const Output kept = Cast(b, mask, b.dtype(values));
-  const Output sums[] = {SumOfValues(b, Mul(b, values, AlongSteps(b, kept, values))),
-                         SumOfValues(b, kept)};
+  const Metric resolved = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
+  const Output values = Values(b, resolved, loss, prediction, labels);
+  if (!b.ok()) return {};
+  const Output weights = WeightsOf(b, values, UsesMask(resolved) ? mask : Output(), sample_weights);
+  if (!weights.valid()) return SumOfValues(b, values);
+  const Output sums[] = {SumOfValues(b, Mul(b, values, weights)), SumOfValues(b, weights)};
   return Concat(b, {Reshape(b, sums[0], {1}), Reshape(b, sums[1], {1})}, 0);
 }
 
-double MetricValue(Metric metric, std::span<const double> sums, int64_t examples) {
+double MetricValue(const Metric& metric, std::span<const double> sums, int64_t examples) {
   if (examples == 0 || sums.empty()) return 0;
   if (metric.kind == Metric::kR2Score || IsCount(metric))
     return counts::Value(metric, sums, static_cast<double>(examples));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -67,25 +68,30 @@ struct Metric {
   std::optional<bool> from_logits = {};  // unset: that of the output's loss; kAuc: false
   double label_smoothing = 0;
 
+  std::string given_name = {};  // under which the user wants to see it; "": Name
+
   bool operator==(const Metric&) const = default;
 };
 
 // Parses a name such as "accuracy". For any other name, returns InvalidArgument with a message that
 // suggests or lists names.
 StatusOr<Metric> ParseMetric(std::string_view name);
-// Reads a name, or a map with a name and arguments: {name: top_k_categorical_accuracy, k: 3}.
-// Errors are InvalidArgument; they name the path, the metric and the argument.
+// Reads a name, or a map with a name and arguments: {name: top_k_categorical_accuracy, k: 3}. The
+// argument `as` is the given name. Errors are InvalidArgument; they name the path, the metric and
+// the argument.
 StatusOr<Metric> ReadMetric(const JsonField& field);
-std::string_view Name(Metric metric);
+// Returns the metric's own name: "auc".
+std::string_view Name(const Metric& metric);
 // Returns the names of all metrics.
 std::vector<std::string_view> MetricNames();
 
 // Checks that the metric fits the output and the labels, like CheckLoss.
-Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
+Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
+                   const Shape& label_shape);
 
 // Returns the number of sums. `elements` is the number of elements of one example's output;
-// `masked` says that the output has a mask.
-int64_t SumsOf(Metric metric, int64_t elements, bool masked = false);
+// `masked` says that the output has a mask, `weighted` that MetricSums is given sample weights.
+int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool weighted = false);
 
 // Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
@@ -94,12 +100,18 @@ int64_t SumsOf(Metric metric, int64_t elements, bool masked = false);
 // If the output has a mask, a mean is one over the places that count, as in Keras, and has two
 // sums: that of the values and that of the mask. As in Keras, the other metrics ignore the mask:
 // kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
-graph::Output MetricSums(graph::Builder& b, Metric metric, const Loss& loss,
-                         graph::Output prediction, graph::Output labels, graph::Output mask = {});
+//
+// `sample_weights`, if valid, are float32: one per example, or one per place. As in Keras'
+// weighted_metrics, a mean is then the weighted one, the sum of the weights (and of the mask) being
+// the second sum, and every element that another metric counts or adds up has the weight of its
+// place.
+graph::Output MetricSums(graph::Builder& b, const Metric& metric, const Loss& loss,
+                         graph::Output prediction, graph::Output labels, graph::Output mask = {},
+                         graph::Output sample_weights = {});
 
 // Returns the metric's value. `sums` are the totals of SumsOf(metric) sums over `examples`
 // examples. Returns 0 if there are no examples, or where Keras replaces the result of a division by
 // zero with 0.
-double MetricValue(Metric metric, std::span<const double> sums, int64_t examples);
+double MetricValue(const Metric& metric, std::span<const double> sums, int64_t examples);
 
 }  // namespace tfjob::model

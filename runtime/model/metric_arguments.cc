@@ -1,4 +1,5 @@
 // Implements ReadMetric: which arguments each metric has.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -8,6 +9,8 @@
 
 namespace tfjob::model {
 namespace {
+
+constexpr size_t kLongestMetricName = 200;
 
 Status ReadProbability(const JsonField& value, double& into) {
   ASSIGN_OR_RETURN(into, value.Double());
@@ -75,11 +78,11 @@ Status ReadSummation(const JsonField& value, Metric& metric) {
 
 struct Argument {
   std::string_view name;
-  bool (*belongs)(Metric metric);
+  bool (*belongs)(const Metric& metric);
   Status (*read)(const JsonField& value, Metric& metric);
 };
 
-bool IsCrossentropy(Metric metric) {
+bool IsCrossentropy(const Metric& metric) {
   if (metric.kind != Metric::kLoss) return false;
   return metric.loss == LossKind::kBinaryCrossentropy ||
          metric.loss == LossKind::kCategoricalCrossentropy ||
@@ -87,34 +90,49 @@ bool IsCrossentropy(Metric metric) {
 }
 
 const Argument kArguments[] = {
-    {"threshold", [](Metric m) { return m == Metric::kBinaryAccuracy; }, ReadThreshold},
+    {"threshold", [](const Metric& m) { return m == Metric::kBinaryAccuracy; }, ReadThreshold},
     {"k",
-     [](Metric m) {
+     [](const Metric& m) {
        return m == Metric::kTopKCategoricalAccuracy || m == Metric::kSparseTopKCategoricalAccuracy;
      },
      ReadK},
     {"thresholds",
-     [](Metric m) {
+     [](const Metric& m) {
        return m.kind >= Metric::kPrecision && m.kind <= Metric::kFalseNegatives &&
               m.kind != Metric::kAuc;
      },
      ReadOneThreshold},
-    {"class_id", [](Metric m) { return m.kind == Metric::kPrecision || m.kind == Metric::kRecall; },
+    {"class_id",
+     [](const Metric& m) { return m.kind == Metric::kPrecision || m.kind == Metric::kRecall; },
      ReadClassId},
-    {"num_thresholds", [](Metric m) { return m.kind == Metric::kAuc; }, ReadNumThresholds},
-    {"curve", [](Metric m) { return m.kind == Metric::kAuc; }, ReadCurve},
-    {"summation_method", [](Metric m) { return m.kind == Metric::kAuc; }, ReadSummation},
-    {"from_logits", [](Metric m) { return m.kind == Metric::kAuc || IsCrossentropy(m); },
+    {"num_thresholds", [](const Metric& m) { return m.kind == Metric::kAuc; }, ReadNumThresholds},
+    {"curve", [](const Metric& m) { return m.kind == Metric::kAuc; }, ReadCurve},
+    {"summation_method", [](const Metric& m) { return m.kind == Metric::kAuc; }, ReadSummation},
+    {"from_logits", [](const Metric& m) { return m.kind == Metric::kAuc || IsCrossentropy(m); },
      ReadFromLogits},
     {"label_smoothing",
-     [](Metric m) {
+     [](const Metric& m) {
        return IsCrossentropy(m) && m.loss != LossKind::kSparseCategoricalCrossentropy;
      },
      ReadSmoothing},
 };
 
-Status ReadArgument(Metric whole, std::string_view name, const JsonField& value, Metric& metric) {
-  std::vector<std::string> known;
+// The name stands in log lines, and is a tag of TensorBoard's.
+Status ReadGivenName(const JsonField& value, Metric& metric) {
+  ASSIGN_OR_RETURN(metric.given_name, value.String());
+  const auto printable = [](unsigned char c) { return c >= ' ' && c != 0x7f; };
+  if (!metric.given_name.empty() && metric.given_name.size() <= kLongestMetricName &&
+      std::ranges::all_of(metric.given_name, printable))
+    return OkStatus();
+  return Annotate(
+      value.Mismatch(StrCat("a name of 1 to ", kLongestMetricName, " printable characters")),
+      StrCat("metric ", Name(metric)));
+}
+
+Status ReadArgument(const Metric& whole, std::string_view name, const JsonField& value,
+                    Metric& metric) {
+  if (name == "as") return ReadGivenName(value, metric);
+  std::vector<std::string> known = {"as"};
   for (const Argument& argument : kArguments) {
     if (!argument.belongs(whole)) continue;
     if (argument.name == name)

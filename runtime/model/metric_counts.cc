@@ -5,6 +5,7 @@
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/losses/losses.h"
+#include "runtime/model/mask.h"
 
 namespace tfjob::model::counts {
 namespace {
@@ -38,27 +39,35 @@ Output OfClass(Builder& b, int64_t class_id, Output x) {
   return Slice(b, x, std::move(begin), std::move(size));
 }
 
-Output AucSums(Builder& b, const Metric& metric, Output p, Output y) {
+// Returns the values, each multiplied by the weight of its place, if there are weights.
+Output Weighted(Builder& b, Output values, Output weights) {
+  return weights.valid() ? Mul(b, values, weights) : values;
+}
+
+Output AucSums(Builder& b, const Metric& metric, Output p, Output y, Output weights) {
   if (metric.from_logits.value_or(false)) p = Sigmoid(b, p);
   const Output column = Reshape(b, ClipByValue(b, p, 0, 1), {-1, 1});
   const Output above = Cast(b, Greater(b, column, Const(b, Thresholds(metric.num_thresholds))),
                             DType::kFloat32);  // [n, thresholds]
-  const Output yes = Reshape(b, y, {1, -1});
-  const Output no = OneMinus(b, yes);
+  const Output yes = Reshape(b, Weighted(b, y, weights), {1, -1});
+  const Output no = Reshape(b, Weighted(b, OneMinus(b, y), weights), {1, -1});
   return Concat(b,
                 {Vector(b, MatMul(b, yes, above)), Vector(b, MatMul(b, no, above)),
                  Vector(b, Sum(b, yes, {})), Vector(b, Sum(b, no, {}))},
                 0);
 }
 
-Output R2Sums(Builder& b, Output p, Output y) {
-  return Concat(
-      b, {Sum(b, y, {0}), Sum(b, Square(b, y), {0}), Sum(b, Square(b, Sub(b, y, p)), {0})}, 0);
+Output R2Sums(Builder& b, Output p, Output y, Output weights) {
+  std::vector<Output> sums;
+  for (const Output values : {y, Square(b, y), Square(b, Sub(b, y, p))})
+    sums.push_back(Sum(b, Weighted(b, values, weights), {0}));
+  if (weights.valid()) sums.push_back(Vector(b, Sum(b, weights, {})));
+  return Concat(b, sums, 0);
 }
 
-// Counts the elements at which both are 1.
-Output CountBoth(Builder& b, Output x, Output y) {
-  return Sum(b, Mul(b, x, y), {});
+// Adds up the weights of the elements at which both are 1.
+Output CountBoth(Builder& b, Output x, Output y, Output weights) {
+  return Sum(b, Weighted(b, Mul(b, x, y), weights), {});
 }
 
 double Quotient(double a, double b) {
@@ -67,6 +76,7 @@ double Quotient(double a, double b) {
 
 double R2(std::span<const double> sums, double examples) {
   const size_t elements = sums.size() / 3;
+  if (sums.size() > 3 * elements) examples = sums.back();  // the sum of the weights
   double total = 0;
   for (size_t i = 0; i < elements; ++i) {
     const double sum = sums[i], variance = sums[elements + i] - sum * sum / examples;
@@ -78,44 +88,44 @@ double R2(std::span<const double> sums, double examples) {
 
 }  // namespace
 
-int64_t SumsOf(Metric metric) {
+int64_t SumsOf(const Metric& metric) {
   if (metric.kind == Metric::kAuc) return 2 * metric.num_thresholds + 2;
   return metric.kind == Metric::kPrecision || metric.kind == Metric::kRecall ? 2 : 1;
 }
 
-Output Sums(Builder& b, Metric metric, Output p, Output y) {
+Output Sums(Builder& b, const Metric& metric, Output p, Output y, Output sample_weights) {
   if (metric.class_id >= 0) {
     p = OfClass(b, metric.class_id, p);
     y = OfClass(b, metric.class_id, y);
   }
-  if (metric.kind == Metric::kR2Score) return R2Sums(b, p, y);
+  if (!b.ok()) return {};
+  const Output weights = sample_weights.valid() ? AlongSteps(b, sample_weights, p) : Output();
+  if (metric.kind == Metric::kR2Score) return R2Sums(b, p, y, weights);
   // As in Keras, every label but 0 is positive.
-  const Output yes = metric.kind == Metric::kAuc
-                         ? y
-                         : OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));
-  if (metric.kind == Metric::kAuc) return AucSums(b, metric, p, yes);
+  const Output yes = OneMinus(b, Cast(b, Equal(b, y, losses::Number(b, y, 0)), b.dtype(y)));
+  if (metric.kind == Metric::kAuc) return AucSums(b, metric, p, yes, weights);
   const Output positive =
       Cast(b, Greater(b, p, losses::Number(b, p, metric.threshold)), b.dtype(p));
   const Output no = OneMinus(b, yes), negative = OneMinus(b, positive);
-  const Output true_positives = CountBoth(b, yes, positive);
+  const Output true_positives = CountBoth(b, yes, positive, weights);
   switch (metric.kind) {
     case Metric::kTruePositives:
       return true_positives;
     case Metric::kTrueNegatives:
-      return CountBoth(b, no, negative);
+      return CountBoth(b, no, negative, weights);
     case Metric::kFalsePositives:
-      return CountBoth(b, no, positive);
+      return CountBoth(b, no, positive, weights);
     case Metric::kFalseNegatives:
-      return CountBoth(b, yes, negative);
+      return CountBoth(b, yes, negative, weights);
     default:
       break;
   }
-  const Output wrong =
-      metric.kind == Metric::kPrecision ? CountBoth(b, no, positive) : CountBoth(b, yes, negative);
+  const Output wrong = metric.kind == Metric::kPrecision ? CountBoth(b, no, positive, weights)
+                                                         : CountBoth(b, yes, negative, weights);
   return Concat(b, {Vector(b, true_positives), Vector(b, wrong)}, 0);
 }
 
-double Value(Metric metric, std::span<const double> sums, double examples) {
+double Value(const Metric& metric, std::span<const double> sums, double examples) {
   if (metric.kind == Metric::kR2Score) return R2(sums, examples);
   if (metric.kind == Metric::kAuc) return AreaUnderCurve(metric, sums);
   const bool ratio = metric.kind == Metric::kPrecision || metric.kind == Metric::kRecall;

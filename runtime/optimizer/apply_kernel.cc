@@ -22,6 +22,7 @@ class ApplyKernel : public Kernel {
  public:
   ApplyKernel(const Optimizer& optimizer, Projection projection, const KernelRequest& request)
       : optimizer_(optimizer),
+        part_(PartOf(request.attributes)),
         projection_(std::move(projection)),
         inputs_(request.inputs),
         outputs_(request.outputs) {
@@ -40,8 +41,8 @@ class ApplyKernel : public Kernel {
 
  private:
   void UpdateAll(const void* const* inputs, void* const* outputs, Stream& stream) const {
-    const auto update =
-        internal::MakeUpdate<T>(optimizer_, *static_cast<const int64_t*>(inputs[kStep]), T{1});
+    const auto update = internal::MakeUpdate<T>(
+        optimizer_, *static_cast<const int64_t*>(inputs[kStep]), T{1}, part_);
     if (rows_ == 1) {
       stream.ParallelFor(cols_, internal::kGrain, [&](int64_t begin, int64_t end) {
         Update(update, inputs, outputs, 0, begin, end);
@@ -68,6 +69,7 @@ class ApplyKernel : public Kernel {
   }
 
   const Optimizer optimizer_;
+  const Part part_;
   Projection projection_;
   std::vector<Operand> inputs_, outputs_;
   int64_t rows_ = 0, cols_ = 0;

@@ -4,7 +4,7 @@
 //   inputs      step (int64 scalar: the number of updates before this one), gradient, variable,
 //               slots in the order of Slots()
 //   outputs     variable, slots: in the memory of those inputs (InPlace::kAlways)
-//   attributes  ToAttributes(optimizer)
+//   attributes  ToAttributes(optimizer), part (part.h)
 //
 // ApplyOptimizerRows has two inputs instead of the gradient: indices (int64[n], distinct,
 // ascending, and perhaps followed by -1) and values ([n,d]), the rows of the gradient with these

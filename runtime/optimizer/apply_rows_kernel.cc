@@ -22,7 +22,10 @@ template <typename T>
 class ApplyRowsKernel : public Kernel {
  public:
   ApplyRowsKernel(const Optimizer& optimizer, Projection projection, const KernelRequest& request)
-      : optimizer_(optimizer), projection_(std::move(projection)), inputs_(request.inputs) {}
+      : optimizer_(optimizer),
+        part_(PartOf(request.attributes)),
+        projection_(std::move(projection)),
+        inputs_(request.inputs) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const std::span<const int64_t> indices = IndicesOf(inputs[kIndices]);
@@ -43,7 +46,8 @@ class ApplyRowsKernel : public Kernel {
       r.slots[i - kTable - 1] = static_cast<T*>(outputs[i - kTable]);
       r.slot_strides[i - kTable - 1] = inputs_[i].row_stride;
     }
-    internal::UpdateRows(optimizer_, internal::MakeUpdate<T>(optimizer_, step, T{1}), r, stream);
+    internal::UpdateRows(optimizer_, internal::MakeUpdate<T>(optimizer_, step, T{1}, part_), r,
+                         stream);
     // Projects all rows, even rows without a gradient, as in Keras.
     projection_.Run(r.variable, r.stride);
   }
@@ -58,6 +62,7 @@ class ApplyRowsKernel : public Kernel {
   }
 
   const Optimizer optimizer_;
+  const Part part_;
   Projection projection_;
   const std::vector<Operand> inputs_;
 };

@@ -73,7 +73,7 @@ void Average(int64_t count, T keep, const T* __restrict w, T* __restrict average
 template <typename T>
 void UpdateBlock(const Update<T>& u, int64_t count, T* variable, const T* gradient,
                  T* const* slots) {
-  if (u.accumulator >= 0) {
+  if (u.accumulator >= 0 && u.adds) {
     T* const sum = slots[u.accumulator];
     Accumulate(count, u.arriving, gradient, sum);
     gradient = sum;
@@ -106,7 +106,7 @@ void Update<T>::operator()(int64_t count, T* variable, const T* gradient, T* con
 }
 
 template <typename T>
-Update<T> MakeUpdate(const Optimizer& o, int64_t step, T gradient_scale) {
+Update<T> MakeUpdate(const Optimizer& o, int64_t step, T gradient_scale, Part part) {
   const int64_t every = std::max<int64_t>(1, o.gradient_accumulation_steps);
   const int64_t updates = step / every;  // updates before this one
   const double rate = RateAt(o.schedule, o.learning_rate, step);
@@ -126,12 +126,19 @@ Update<T> MakeUpdate(const Optimizer& o, int64_t step, T gradient_scale) {
     update.only_adds = (step + 1) % every != 0;
     update.coefficients.scale = T{1} / static_cast<T>(every);
   }
+  if (part == Part::kUpdate) {
+    update.adds = false;
+    update.coefficients.scale = gradient_scale;
+  } else if (part == Part::kAccumulate) {
+    update.only_adds = true;
+    update.average = -1;
+  }
   return update;
 }
 
 template struct Update<float>;
 template struct Update<double>;
-template Update<float> MakeUpdate(const Optimizer&, int64_t, float);
-template Update<double> MakeUpdate(const Optimizer&, int64_t, double);
+template Update<float> MakeUpdate(const Optimizer&, int64_t, float, Part);
+template Update<double> MakeUpdate(const Optimizer&, int64_t, double, Part);
 
 }  // namespace tfjob::optimizer::internal

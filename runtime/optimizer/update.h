@@ -7,6 +7,7 @@
 #include <span>
 
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/optimizer/part.h"
 
 namespace tfjob::optimizer::internal {
 
@@ -46,6 +47,7 @@ struct Update {
 
   int accumulator = -1;    // index of the slot; -1: there is none
   T arriving = 1;          // the factor by which a gradient is added to the accumulator
+  bool adds = true;        // adds the gradient to the accumulator; else it already is the mean
   bool only_adds = false;  // this step only adds to the accumulator, not to the variable
 
   // `slots` are the slots of optimizer::Slots, in the same range.
@@ -53,7 +55,8 @@ struct Update {
 };
 
 template <typename T>
-Update<T> MakeUpdate(const Optimizer& optimizer, int64_t step, T gradient_scale);
+Update<T> MakeUpdate(const Optimizer& optimizer, int64_t step, T gradient_scale,
+                     Part part = Part::kWhole);
 
 // A variable that is a matrix, its slots, and the rows of its gradient that are not zero. Strides
 // count elements.

@@ -175,7 +175,9 @@ Status ValidateOptimizer(const Definition& definition) {
     const bool clips = definition.clipping.kind != optimizer::ClipKind::kNone;
     if (!clips || optimizer.gradient_accumulation_steps == 0) return OkStatus();
     return InvalidArgument(
-        "optimizer.gradient_accumulation_steps: gradients that are accumulated cannot be clipped");
+        "optimizer.gradient_accumulation_steps: parameter servers do not clip accumulated "
+        "gradients; remove it, or clipvalue, clipnorm and global_clipnorm, or train without "
+        "parameter servers");
   }
   for (const auto& [name, every] :
        {std::pair{"gradient_accumulation_steps", optimizer.gradient_accumulation_steps},

@@ -22,10 +22,8 @@ namespace {
 
 Status TakeObjective(Json compiled, config::TrainingConfig& config) {
   if (!JsonField(compiled)["loss"].present()) return OkStatus();
-  if (config.metrics != nullptr) {
-    compiled.erase("metrics");
-    compiled.erase("weighted_metrics");
-  }
+  if (config.metrics != nullptr) compiled.erase("metrics");
+  if (config.weighted_metrics != nullptr) compiled.erase("weighted_metrics");
   ASSIGN_OR_RETURN(const model::Model model, keras::ReadModelFile(config.model.file));
   ASSIGN_OR_RETURN(const Json keys, keras::ObjectiveKeys(compiled, model::OutputNames(model)));
   return config::SetOpenKeys(config, keys);

@@ -19,18 +19,19 @@
 namespace tfjob::train {
 namespace {
 
-StatusOr<std::vector<model::Metric>> MetricsOf(const config::TrainingConfig& config) {
+// `list` is the value of `key`, or null.
+StatusOr<std::vector<model::Metric>> ReadMetrics(const char* key, const Json* list) {
   std::vector<model::Metric> metrics;
-  if (config.metrics == nullptr) return metrics;
-  ASSIGN_OR_RETURN(const auto elements, JsonField(*config.metrics, "metrics").Elements());
+  if (list == nullptr) return metrics;
+  ASSIGN_OR_RETURN(const auto elements, JsonField(*list, key).Elements());
   for (const JsonField& element : elements) {
-    ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(element));
+    ASSIGN_OR_RETURN(model::Metric metric, model::ReadMetric(element));
     for (const model::Metric& other : metrics) {
-      if (Name(other) != Name(metric)) continue;
+      if (other != metric) continue;
       return InvalidArgument(element.path(), ": metric ", Name(metric),
                              " is listed twice; keep one of the two");
     }
-    metrics.push_back(metric);
+    metrics.push_back(std::move(metric));
   }
   return metrics;
 }
@@ -45,7 +46,9 @@ StatusOr<model::Objective> ObjectiveOf(const config::TrainingConfig& config) {
   objective.loss.delta = config.loss.delta.value_or(objective.loss.delta);
   objective.loss.apply_class_balancing = config.loss.apply_class_balancing.value_or(false);
   objective.loss.sum = config.loss.reduction == config::Reduction::kSum;
-  ASSIGN_OR_RETURN(objective.metrics, MetricsOf(config));
+  ASSIGN_OR_RETURN(objective.metrics, ReadMetrics("metrics", config.metrics.get()));
+  ASSIGN_OR_RETURN(objective.weighted_metrics,
+                   ReadMetrics("weighted_metrics", config.weighted_metrics.get()));
   return objective;
 }
 

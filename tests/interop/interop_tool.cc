@@ -207,8 +207,8 @@ StatusOr<Json> ComputeLoss(const Json& request) {
   return Json{{"values", results[0]}, {"gradient", results[1]}};
 }
 
-// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels], or [prediction,
-// labels, mask], …]} → the metric's value over all batches
+// {"metric": name, or {"name", argument, …}, "batches": [[prediction, labels, mask or null, sample
+// weights or null], …]} → the metric's value over all batches
 StatusOr<Json> ComputeMetric(const Json& request) {
   ASSIGN_OR_RETURN(const model::Metric metric, model::ReadMetric(JsonField(request["metric"])));
   std::vector<double> totals;
@@ -218,10 +218,12 @@ StatusOr<Json> ComputeMetric(const Json& request) {
     ASSIGN_OR_RETURN(const auto results,
                      RunOn(prediction, ToTensor(batch[1]),
                            [&](graph::Builder& b, graph::Output p, graph::Output y) {
-                             const graph::Output mask =
-                                 batch.size() > 2 ? Const(b, ToTensor(batch[2])) : graph::Output();
-                             return std::vector<graph::Output>{
-                                 model::MetricSums(b, metric, model::Loss(), p, y, mask)};
+                             const auto optional = [&](size_t i) {
+                               return batch[i].is_null() ? graph::Output()
+                                                         : Const(b, ToTensor(batch[i]));
+                             };
+                             return std::vector<graph::Output>{model::MetricSums(
+                                 b, metric, model::Loss(), p, y, optional(2), optional(3))};
                            }));
     totals.resize(results[0].size());
     for (size_t i = 0; i < totals.size(); ++i) totals[i] += static_cast<double>(results[0][i]);

@@ -65,6 +65,7 @@ METRICS = [
     (keras.metrics.Precision, "precision", PROBABILITIES, ONES),
     (keras.metrics.Recall, "recall", PROBABILITIES, ONES),
     (keras.metrics.AUC, "auc", PROBABILITIES, ONES),
+    (keras.metrics.AUC, "auc", PROBABILITIES, ONES * 0.5),
     (keras.metrics.TruePositives, "true_positives", PROBABILITIES, ONES),
     (keras.metrics.TrueNegatives, "true_negatives", PROBABILITIES, ONES),
     (keras.metrics.FalsePositives, "false_positives", PROBABILITIES, ONES),
@@ -108,6 +109,9 @@ def with_arguments():
     return cases
 
 
+# Metrics that count elements, not places.
+OF_ELEMENTS = {"precision", "recall", "auc", "true_positives", "true_negatives", "false_positives", "false_negatives"}
+
 # For an output with a mask.
 MASKED = [
     (keras.metrics.BinaryAccuracy, "binary_accuracy", PROBABILITIES, ONES),
@@ -140,35 +144,50 @@ class Losses(unittest.TestCase):
 
 
 class Metrics(unittest.TestCase):
+    def compare(self, make, name, arguments, prediction, labels, mask=None, weights=None):
+        """Compares the metric's value after two batches."""
+        metric, batches = make(**arguments), []
+        for part in (slice(0, 4), slice(4, None)):
+            output = tf.constant(prediction[part])
+            if mask is not None:
+                output._keras_mask = tf.constant(mask[part])
+            metric.update_state(labels[part], output, sample_weight=None if weights is None else weights[part])
+            batches.append([as_json(prediction[part]), as_json(labels[part])] +
+                           [None if array is None else as_json(array[part]) for array in (mask, weights)])
+        got = tool("metric", {"metric": {"name": name, **arguments}, "batches": batches})
+        self.assertAlmostEqual(got, float(metric.result()), delta=2e-5)
+
     def test_values_over_batches_equal_keras(self):
         for make, name, prediction, labels in METRICS:
             with self.subTest(metric=name, prediction=prediction.shape, labels=labels.shape):
-                metric, batches = make(), []
-                for part in (slice(0, 4), slice(4, None)):
-                    metric.update_state(labels[part], prediction[part])
-                    batches.append([as_json(prediction[part]), as_json(labels[part])])
-                got = tool("metric", {"metric": name, "batches": batches})
-                self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)
+                self.compare(make, name, {}, prediction, labels)
 
     def test_values_with_arguments_equal_keras(self):
         for make, name, arguments, prediction, labels in with_arguments():
             with self.subTest(metric=name, **arguments):
-                metric, batches = make(**arguments), []
-                for part in (slice(0, 4), slice(4, None)):
-                    metric.update_state(labels[part], prediction[part])
-                    batches.append([as_json(prediction[part]), as_json(labels[part])])
-                got = tool("metric", {"metric": {"name": name, **arguments}, "batches": batches})
-                self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)
+                self.compare(make, name, arguments, prediction, labels)
 
     def test_masks_of_outputs_count_as_in_keras(self):
         mask = RNG.random(STEPS[:-1]) > 0.4
         for make, name, prediction, labels in MASKED:
             with self.subTest(metric=name):
-                metric, batches = make(), []
-                for part in (slice(0, 4), slice(4, None)):
-                    output = tf.constant(prediction[part])
-                    output._keras_mask = tf.constant(mask[part])
-                    metric.update_state(labels[part], output)
-                    batches.append([as_json(prediction[part]), as_json(labels[part]), as_json(mask[part])])
-                got = tool("metric", {"metric": name, "batches": batches})
-                self.assertAlmostEqual(got, float(metric.result()), delta=1e-5)
+                self.compare(make, name, {}, prediction, labels, mask)
+
+    def test_weighted_values_equal_keras(self):
+        plain = [(make, name, {}, prediction, labels) for make, name, prediction, labels in METRICS]
+        for make, name, arguments, prediction, labels in plain + with_arguments():
+            for axes in range(1, max(2, prediction.ndim)):
+                # Keras does not broadcast the weights of examples over the steps of these metrics.
+                if axes < prediction.ndim - 1 and name in OF_ELEMENTS:
+                    continue
+                with self.subTest(metric=name, axes=axes, **arguments):
+                    weights = RNG.random(prediction.shape[:axes]).astype(np.float32)
+                    self.compare(make, name, arguments, prediction, labels, weights=weights)
+
+    def test_masks_and_weights_count_together_as_in_keras(self):
+        # One weight per step. Keras multiplies weights and mask without broadcasting, so it raises if there is one weight
+        # per example.
+        mask, weights = RNG.random(STEPS[:-1]) > 0.4, RNG.random(STEPS[:-1]).astype(np.float32)
+        for make, name, prediction, labels in MASKED:
+            with self.subTest(metric=name):
+                self.compare(make, name, {}, prediction, labels, mask, weights)

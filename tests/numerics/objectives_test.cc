@@ -30,8 +30,8 @@ class EvalRun {
     for (const Tensor& feed : feeds) fed.push_back(exec::Feed::Of(feed));
     EXPECT_EQ(program_->Run(fed), OkStatus());
   }
-  double Get(const std::string& fetch) const {
-    return static_cast<double>(program_->Fetch<float>(program_->FindFetch(fetch))[0]);
+  double Get(const std::string& fetch, size_t i = 0) const {
+    return static_cast<double>(program_->Fetch<float>(program_->FindFetch(fetch))[i]);
   }
 
  private:
@@ -170,10 +170,58 @@ TEST(Objectives, LossesOfSeveralOutputsAreReportedAndAddedUpByWeight) {
   const Tensor ones = Tensor::Of<float>({3, 2}, {1, 1, 1, 1, 1, 1});
   const EvalRun run(model, options, {x, zeros, ones});
   const double a = (1 + 4 + 9 + 16 + 25 + 36) / 2.0, b = (0 + 1 + 4 + 9 + 16 + 25) / 2.0;
-  EXPECT_NEAR(run.Get("a/loss_sum"), a, 1e-4);
-  EXPECT_NEAR(run.Get("b/loss_sum"), b, 1e-4);
-  EXPECT_NEAR(run.Get("b/mean_squared_error_sum"), b, 1e-4);
+  EXPECT_NEAR(run.Get("a_loss_sum"), a, 1e-4);
+  EXPECT_NEAR(run.Get("b_loss_sum"), b, 1e-4);
+  EXPECT_NEAR(run.Get("b_mean_squared_error_sum"), b, 1e-4);
   EXPECT_NEAR(run.Get(kLossSum), 0.5 * a + b, 1e-4);
+}
+
+// A weighted mean divides by the sum of the weights, unlike the loss.
+TEST(Objectives, WeightedMetricsUseTheWeightsAndPlainOnesDoNot) {
+  BuildOptions options =
+      Options(LossKind::kSparseCategoricalCrossentropy, true, {DType::kInt64, {kSteps}});
+  options.objectives[0].weighted_metrics = {Metric::kAccuracy, Metric::kPerplexity};
+  for (const bool by_place : {false, true}) {
+    SCOPED_TRACE(by_place);
+    options.objectives[0].sample_weights = by_place ? Shape{kSteps} : Shape{};
+    Tensor weights(DType::kFloat32, by_place ? Shape{kExamples, kSteps} : Shape{kExamples});
+    for (int64_t i = 0; i < weights.num_elements(); ++i)
+      weights.data<float>()[static_cast<size_t>(i)] = Weight(i);
+    double hits = 0, weighted = 0, entropy = 0, total = 0;
+    for (int64_t place = 0; place < kExamples * kSteps; ++place) {
+      const auto weight = static_cast<double>(Weight(by_place ? place : place / kSteps));
+      hits += Hit(place) ? 1.0 / kSteps : 0;
+      weighted += Hit(place) ? weight / kSteps : 0;
+      entropy += CrossEntropy(place) * weight / kSteps;
+      total += weight / kSteps;
+    }
+    const EvalRun run(Identity(), options, {Scores(), Classes(), weights});
+    EXPECT_NEAR(run.Get("accuracy_sum"), hits, 1e-5);
+    EXPECT_NEAR(run.Get("weighted_accuracy_sum"), weighted, 1e-5);
+    EXPECT_NEAR(run.Get("weighted_accuracy_sum", 1), total, 1e-5);
+    EXPECT_NEAR(run.Get("perplexity_sum"), entropy, 1e-5);
+    EXPECT_NEAR(run.Get("perplexity_sum", 1), total, 1e-5);
+  }
+  options.objectives[0].sample_weights.reset();
+  for (const MetricFetch& metric : MetricsOf(Identity(), options)) EXPECT_EQ(metric.sums, 1);
+}
+
+TEST(Objectives, NamesOfMetricsAreMadeUniqueAsInKeras) {
+  Metric loss = Metric::kRecall, pr = Metric::kAuc;
+  loss.given_name = "loss";
+  pr.given_name = "pr";
+  const auto names = [](const BuildOptions& options) {
+    std::string text;
+    for (const MetricFetch& metric : MetricsOf(Identity(), options)) {
+      EXPECT_EQ(metric.fetch, metric.name + "_sum");
+      text += metric.name + " ";
+    }
+    return text;
+  };
+  BuildOptions options = Options(LossKind::kMeanSquaredError, false, {DType::kFloat32, {2}});
+  options.objectives[0].metrics = {Metric::kAuc, pr, Metric::kAuc, loss};
+  options.objectives[0].weighted_metrics = {Metric::kRecall, pr, Metric::kAuc, pr};
+  EXPECT_EQ(names(options), "auc pr auc_1 loss_1 recall weighted_pr weighted_auc weighted_pr_1 ");
 }
 
 }  // namespace

@@ -13,13 +13,14 @@ struct CompiledObject {
   std::string name;     // in the training file: "mean_squared_error"
   std::string written;  // in the file: "MeanSquaredError", "mse"
   JsonField arguments;  // not present for a function
+  bool is_class = false;
 };
 
 StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   if (!field.present() || !field.value()->is_string()) {
     ASSIGN_OR_RETURN(const std::string class_name, field["class_name"].String());
     if (class_name != "function")
-      return CompiledObject{TrainingName(class_name), class_name, field["config"]};
+      return CompiledObject{TrainingName(class_name), class_name, field["config"], true};
     ASSIGN_OR_RETURN(const std::string function, field["config"].String());
     return CompiledObject{TrainingName(function), function, field["no arguments"]};
   }
@@ -55,6 +56,14 @@ StatusOr<Json> LossKeys(const JsonField& field) {
   return keys;
 }
 
+// Returns the name under which Keras reports the metric (compile_utils.py, get_metric): that of the
+// object, or what compile() was given.
+StatusOr<std::string> NameInKeras(const CompiledObject& metric) {
+  if (!metric.is_class) return metric.written;
+  const JsonField name = metric.arguments["name"];
+  return name.present() ? name.String() : metric.name;
+}
+
 StatusOr<Json> MetricKeys(const JsonField& field) {
   ASSIGN_OR_RETURN(const CompiledObject metric, ReadObject(field));
   if (metric.written == "Accuracy") {
@@ -74,6 +83,8 @@ StatusOr<Json> MetricKeys(const JsonField& field) {
   Json keys = {{"name", metric.name}};
   RETURN_IF_ERROR(AddArguments(metric, keys));
   DropDefaults(keys);
+  ASSIGN_OR_RETURN(std::string seen_as, NameInKeras(metric));
+  if (seen_as != metric.name) keys["as"] = std::move(seen_as);
   if (keys.size() == 1) return keys["name"];
   return keys;
 }
@@ -129,16 +140,11 @@ StatusOr<Json> KeysOfOutput(const JsonField& compiled, std::span<const std::stri
   if (weight.present()) {
     ASSIGN_OR_RETURN(keys["loss_weight"], weight.Double());
   }
-  ASSIGN_OR_RETURN(const JsonField weighted,
-                   MetricsOfOutput(compiled["weighted_metrics"], outputs, output));
-  if (weighted.present() && !weighted.value()->empty()) {
-    return InvalidArgument(weighted.path(),
-                           ": weighted metrics are not supported; name metrics in ",
-                           "the training file");
+  for (const char* key : {"metrics", "weighted_metrics"}) {
+    ASSIGN_OR_RETURN(const JsonField part, MetricsOfOutput(compiled[key], outputs, output));
+    ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part));
+    if (!metrics.empty()) keys[key] = std::move(metrics);
   }
-  ASSIGN_OR_RETURN(const JsonField part, MetricsOfOutput(compiled["metrics"], outputs, output));
-  ASSIGN_OR_RETURN(Json metrics, ListOfMetrics(part));
-  if (!metrics.empty()) keys["metrics"] = std::move(metrics);
   return keys;
 }
 

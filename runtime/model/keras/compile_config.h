@@ -24,14 +24,16 @@ StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 // they are read.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
-// Returns the keys `loss`, `loss_weight` and `metrics`, or, for several outputs, `outputs`.
-// `outputs` are the names of the model's outputs. Returns the same errors as OptimizerKeys.
+// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics`; for several outputs,
+// `outputs`. `outputs` are the names of the model's outputs. Metrics have the names under which
+// Keras reports them. Returns the same errors as OptimizerKeys.
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);
 
 // Returns compile_config. `keys` has one element per output: the keys of a training file, of which
 // the sections `optimizer` and `loss` are complete. Returns nullopt if Keras has no such loss
-// (clipped_crossentropy). Leaves out metrics that Keras lacks (perplexity), and the options of the
-// optimizer that Keras does not save (exclude_from_weight_decay) or lacks (lazy).
+// (clipped_crossentropy). Leaves out metrics that Keras lacks (perplexity), names that Keras cannot
+// give (to `accuracy`, except "acc"), and the options of the optimizer that Keras does not save
+// (exclude_from_weight_decay) or lacks (lazy).
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
                                       const optimizer::Optimizer& optimizer);
 

@@ -39,7 +39,8 @@ TEST(CompileConfig, LossesAndMetricsHaveTheNamesOfTheTrainingFile) {
               "l"}}, {"class_name": "BinaryAccuracy", "config": {"threshold": 0.5}}]})",
                       kOne),
             R"({"loss":{"name":"kl_divergence","reduction":"sum"},"loss_weight":2.0,)"
-            R"("metrics":["accuracy","mean_absolute_error","log_cosh","binary_accuracy"]})");
+            R"("metrics":[{"as":"acc","name":"accuracy"},"mean_absolute_error",)"
+            R"({"as":"l","name":"log_cosh"},"binary_accuracy"]})");
   EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": [{"class_name": "BinaryAccuracy", "config":
               {"threshold": 0.25}}]})",
                       kOne),
@@ -47,15 +48,39 @@ TEST(CompileConfig, LossesAndMetricsHaveTheNamesOfTheTrainingFile) {
             R"("metrics":[{"name":"binary_accuracy","threshold":0.25}]})");
 }
 
+// Keras reports a metric under the string that compile() was given, or under the object's name.
+TEST(CompileConfig, MetricsKeepTheNamesUnderWhichKerasReportsThem) {
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": ["mae", "MSE"], "weighted_metrics":
+              [{"class_name": "AUC", "config": {"name": "auc_1", "curve": "PR"}},
+              {"class_name": "Recall", "config": {"name": "recall"}},
+              {"class_name": "function", "config": "mean_squared_error"}]})",
+                      kOne),
+            R"({"loss":{"name":"mean_squared_error"},)"
+            R"("metrics":[{"as":"mae","name":"mean_absolute_error"},)"
+            R"({"as":"MSE","name":"mean_squared_error"}],)"
+            R"("weighted_metrics":[{"as":"auc_1","curve":"PR","name":"auc"},"recall",)"
+            R"("mean_squared_error"]})");
+  EXPECT_EQ(Objective(R"({"loss": "mse", "metrics": null, "weighted_metrics":
+              [null, ["mae", "accuracy"]]})",
+                      kTwo),
+            R"({"outputs":{"a":{"loss":{"name":"mean_squared_error"}},)"
+            R"("b":{"loss":{"name":"mean_squared_error"},)"
+            R"("weighted_metrics":[{"as":"mae","name":"mean_absolute_error"},"accuracy"]}}})");
+  EXPECT_EQ(Objective(R"({"loss": "mse", "weighted_metrics": [{"class_name": "AUC", "config":
+              {"name": 3}}]})",
+                      kOne),
+            "compile_config.weighted_metrics[0].config.name: expected a string, got 3");
+}
+
 TEST(CompileConfig, SettingsOfOutputsAreGivenByNameByPositionOrForAll) {
   const std::string wanted = R"({"outputs":{"a":{"loss":{"name":"mean_squared_error"},)"
                              R"("loss_weight":0.5,"metrics":["accuracy"]},)"
                              R"("b":{"loss":{"name":"mean_squared_error"},"loss_weight":2.0}}})";
-  EXPECT_EQ(
-      Objective(R"({"loss": "mse", "loss_weights": [0.5, 2], "metrics": [["acc"], []]})", kTwo),
-      wanted);
+  EXPECT_EQ(Objective(R"({"loss": "mse", "loss_weights": [0.5, 2], "metrics": [["accuracy"], []]})",
+                      kTwo),
+            wanted);
   EXPECT_EQ(Objective(R"({"loss": ["mse", "mse"], "loss_weights": {"a": 0.5, "b": 2},
-              "metrics": {"a": ["acc"]}})",
+              "metrics": {"a": ["accuracy"]}})",
                       kTwo),
             wanted);
   EXPECT_EQ(Objective(R"({"loss": ["mse"]})", kTwo),
@@ -101,7 +126,8 @@ TEST(CompileConfig, WhatIsWrittenIsReadAgain) {
   adam.schedule.decay = optimizer::Decay::kCosine;
   const Json keys = Parsed(R"({"loss": {"name": "kl_divergence", "reduction": "sum"},
       "loss_weight": 2.0, "metrics": ["accuracy", "auc", {"name": "binary_accuracy",
-      "threshold": 0.25}], "optimizer": {"name": "adam", "beta_1": 0.5, "lazy": true,
+      "threshold": 0.25}], "weighted_metrics": ["log_cosh", {"name": "accuracy", "as": "acc"},
+      {"name": "auc", "as": "pr", "curve": "PR"}], "optimizer": {"name": "adam", "beta_1": 0.5, "lazy": true,
       "learning_rate": 0.25, "learning_rate_schedule": {"name": "cosine_decay",
       "decay_steps": 7}}})");
   const auto config = MakeCompileConfig(std::span(&keys, 1), adam);
@@ -109,7 +135,9 @@ TEST(CompileConfig, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ((*config)["metrics"][1]["class_name"], "AUC");
   EXPECT_EQ(Objective(PrintJson(*config), kOne),
             R"({"loss":{"name":"kl_divergence","reduction":"sum"},"loss_weight":2.0,)"
-            R"("metrics":["accuracy","auc",{"name":"binary_accuracy","threshold":0.25}]})");
+            R"("metrics":["accuracy","auc",{"name":"binary_accuracy","threshold":0.25}],)"
+            R"("weighted_metrics":["log_cosh",{"as":"acc","name":"accuracy"},)"
+            R"({"as":"pr","curve":"PR","name":"auc"}]})");
   EXPECT_EQ(OptimizerOf(PrintJson((*config)["optimizer"])),
             R"({"beta_1":0.5,"learning_rate":0.25,"learning_rate_schedule":)"
             R"({"decay_steps":7,"name":"cosine_decay"},"name":"adam"})");

@@ -62,8 +62,10 @@ Json SerializedMetric(const Json& metric, const Json& loss) {
   Json config = metric.is_object() ? metric : Json::object();
   const std::string name =
       metric.is_object() ? metric["name"].get<std::string>() : metric.get<std::string>();
-  config.erase("name");
-  if (name == "accuracy") return name;
+  const std::string seen_as = config.value("as", name);
+  if (name == "accuracy") return seen_as == "acc" ? seen_as : name;
+  config.erase("as");
+  config["name"] = seen_as;
   if (TakesLogits(name) && IsLossOfLogits(loss) && !config.contains("from_logits"))
     config["from_logits"] = true;
   return Serialized("keras.metrics", ClassName(name, /*metric=*/true), std::move(config));
@@ -78,10 +80,11 @@ bool IsMetricOfKeras(const Json& metric) {
   return std::ranges::find(kOnlyHere, name.get_ref<const std::string&>()) == std::end(kOnlyHere);
 }
 
-Json SerializedMetrics(const Json& keys) {
+// `key` is "metrics" or "weighted_metrics".
+Json SerializedMetrics(const Json& keys, const char* key) {
   Json list = Json::array();
-  if (!keys.contains("metrics")) return list;
-  for (const Json& metric : keys["metrics"]) {
+  if (!keys.contains(key)) return list;
+  for (const Json& metric : keys[key]) {
     if (IsMetricOfKeras(metric)) list.push_back(SerializedMetric(metric, keys["loss"]));
   }
   return list;
@@ -92,19 +95,20 @@ Json SerializedMetrics(const Json& keys) {
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
                                       const optimizer::Optimizer& optimizer) {
   Json losses = Json::array(), weights = Json::array();
-  Json metrics = Json::array();
+  Json metrics = Json::array(), weighted = Json::array();
   for (const Json& own : keys) {
     if (own["loss"]["name"] == "clipped_crossentropy") return std::nullopt;
     losses.push_back(SerializedLoss(own["loss"]));
     weights.push_back(own["loss_weight"]);
-    metrics.push_back(SerializedMetrics(own));
+    metrics.push_back(SerializedMetrics(own, "metrics"));
+    weighted.push_back(SerializedMetrics(own, "weighted_metrics"));
   }
   const auto one_or_all = [&](Json& list) { return keys.size() == 1 ? list[0] : list; };
   Json config = {{"optimizer", SerializedOptimizer(keys[0]["optimizer"], optimizer)},
                  {"loss", one_or_all(losses)},
                  {"loss_weights", one_or_all(weights)},
                  {"metrics", one_or_all(metrics)},
-                 {"weighted_metrics", nullptr}};
+                 {"weighted_metrics", one_or_all(weighted)}};
   return std::optional<Json>(std::move(config));
 }
 

@@ -1,0 +1,29 @@
+// Adds the updates of variables by an optimizer to a graph. Private to this package.
+#pragma once
+
+#include <vector>
+
+#include "runtime/graph/builder.h"
+#include "runtime/model/layer.h"
+#include "runtime/optimizer/clipping.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::model {
+
+// The gradient of a variable. If there are `indices`, `value` has only the rows with these indices.
+struct VariableGradient {
+  const VariableSpec* variable = nullptr;
+  graph::Output value, indices = {};
+};
+
+// Returns whether gradients must be clipped with ApplyGradients, because their mean over several
+// steps is clipped, as in Keras: only when the update is due.
+bool ClipsMean(const optimizer::Optimizer& optimizer, const optimizer::Clipping& clipping);
+
+// Clips the gradients, and updates their variables. `step` is the number of steps before this one,
+// an int64 scalar.
+void ApplyGradients(graph::Builder& b, const optimizer::Optimizer& optimizer,
+                    const optimizer::Clipping& clipping, std::vector<VariableGradient> gradients,
+                    graph::Output step);
+
+}  // namespace tfjob::model
