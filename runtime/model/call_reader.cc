@@ -25,12 +25,15 @@ Status Refuse(const JsonField& field, const Layer& layer) {
                          " is not supported as an argument of a call; only the inputs are");
 }
 
-// Returns whether the argument has no effect. In a file of Keras 3, training=False has no effect:
-// Keras writes it for every layer that takes it, and fit overrides it. In a file of tf.keras 2, it
-// means that the layer never trains.
-bool ChangesNothing(std::string_view name, const JsonField& field, Version version) {
+// Returns whether the argument has no effect. In a file of Keras 3, `training` has no effect if it
+// is the default of the layer's call(): Keras writes the default for every layer that takes this
+// argument, and fit, evaluate and predict override it. In a file of tf.keras 2, where only what the
+// user gave is written, the layer always or never trains.
+bool ChangesNothing(std::string_view name, const JsonField& field, const Layer& layer,
+                    Version version) {
   if (!field.present()) return true;
-  return version == Version::kKeras3 && name == "training" && *field.value() == false;
+  if (version != Version::kKeras3 || name != "training") return false;
+  return *field.value() == false || (*field.value() == true && layer.config.training_by_default());
 }
 
 JsonField Absent() {
@@ -152,7 +155,7 @@ class CallReader : public CallVisitor {
 
   void Unsupported(std::string_view name) override {
     const JsonField field = Next(name);
-    if (status_.ok() && !ChangesNothing(name, field, given_.version)) Keep(Refused(field));
+    if (status_.ok() && !ChangesNothing(name, field, layer_, given_.version)) Keep(Refused(field));
   }
 
   // Returns the inputs, or an error if an argument was rejected or is left over.
@@ -162,7 +165,7 @@ class CallReader : public CallVisitor {
       if (given_.positional[i].present()) return Refused(given_.positional[i]);
     }
     for (const auto& [name, field] : given_.named) {
-      if (!known_.contains(name) && !ChangesNothing(name, field, given_.version))
+      if (!known_.contains(name) && !ChangesNothing(name, field, layer_, given_.version))
         return Refused(field);
     }
     return std::move(inputs_);
@@ -268,7 +271,7 @@ Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version ver
   ASSIGN_OR_RETURN(const auto members, field.Members());
   for (const auto& [name, member] : members) {
     const bool read = version == Version::kKeras3 && name == "mask" && layer.config.takes_mask();
-    if (!read && !ChangesNothing(name, member, version)) return Refuse(member, layer);
+    if (!read && !ChangesNothing(name, member, layer, version)) return Refuse(member, layer);
   }
   return OkStatus();
 }

@@ -269,5 +269,32 @@ TEST(Functional, ALayerOfTfKeras2ThatNeverTrainsIsRefused) {
   EXPECT_EQ(Error(model), "accepted") << "in Keras 3, this argument changes nothing";
 }
 
+// Keras 3 writes training=True for layers whose call() has this default. fit() and predict()
+// override it.
+TEST(Functional, TheDefaultTrainingOfLayersThatPrepareImagesIsAccepted) {
+  const Json size = {{"height", 2}, {"width", 2}}, factor = {{"factor", 0.5}};
+  const std::pair<const char*, Json> kLayers[] = {{"Resizing", size},
+                                                  {"CenterCrop", size},
+                                                  {"RandomFlip", Json::object()},
+                                                  {"RandomBrightness", factor},
+                                                  {"RandomContrast", factor}};
+  for (const auto& [class_name, config] : kLayers) {
+    Json model = Functional("m", {Input("a", 4), LayerJson(class_name, "p", config, {})},
+                            {"a", 0, 0}, {"p", 0, 0});
+    model["config"]["layers"][0]["config"]["batch_shape"] = {nullptr, 6, 5, 3};
+    Json& nodes = model["config"]["layers"][1]["inbound_nodes"];
+    for (const bool training : {true, false}) {
+      nodes = List(NodeJson(List(Tensor3("a")), {{"training", training}}));
+      EXPECT_EQ(Error(model), "accepted") << class_name << training;
+    }
+    nodes = List(NodeJson(List(Tensor3("a")), {{"training", 1}}));
+    EXPECT_NE(Error(model).find("kwargs.training: 1 is not supported"), std::string::npos)
+        << Error(model);
+    nodes = List(List(List("a", 0, 0, Json{{"training", true}})));
+    EXPECT_NE(Error(model).find("training: true is not supported"), std::string::npos)
+        << "in tf.keras 2, the layer would always change its input: " << Error(model);
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::model

@@ -9,6 +9,7 @@
 #include "runtime/model/argument_writer.h"
 #include "runtime/model/keras.h"
 #include "runtime/model/layer_table.h"
+#include "runtime/model/layers/categories.h"
 #include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
@@ -198,9 +199,10 @@ Json DTypePolicy() {
 
 namespace {
 
-// Keras' spatial dropout layers cannot be created with the argument `trainable`.
+// Some of Keras' layers cannot be created with the argument `trainable`.
 bool TakesTrainable(const LayerConfig& layer) {
   return layer.As<layers::InputLayer>() == nullptr &&
+         layer.As<layers::Discretization>() == nullptr &&
          layer.As<layers::SpatialDropout1D>() == nullptr &&
          layer.As<layers::SpatialDropout2D>() == nullptr &&
          layer.As<layers::SpatialDropout3D>() == nullptr;

@@ -168,6 +168,19 @@ TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   EXPECT_EQ(written["config"]["build_input_shape"], expected["config"]["build_input_shape"]);
 }
 
+// Keras raises an error if these layers are created with the argument `trainable`.
+TEST(KerasJson, LeavesOutTrainableWhereKerasDoesNotTakeIt) {
+  const StatusOr<Model> model = FromYaml(R"(
+- InputLayer: {batch_shape: [null, 4]}
+- Rescaling: {scale: 2}
+- Discretization: {bin_boundaries: [0.5, 1]}
+)");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Json layers = WriteKerasJson(*model)["config"]["layers"];
+  EXPECT_TRUE(layers[1]["config"].contains("trainable"));
+  EXPECT_FALSE(layers[2]["config"].contains("trainable"));
+}
+
 TEST(InlineLayers, ReadShortFormsAndNumberNames) {
   const StatusOr<Model> model = FromYaml(R"(
 - InputLayer: {batch_shape: [null, 4, 4]}

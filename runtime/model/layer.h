@@ -20,6 +20,9 @@
 //                       sets the masks itself. The outputs of any other class have none
 //   kTakesMask = true   a class without CallArguments whose calls take `mask`: the masks of its
 //                       inputs
+//   kTrainingByDefault = true
+//                       a class without CallArguments whose call() has training=True in Keras, so
+//                       that files of Keras 3 contain this argument
 //   CallArguments(visitor)
 //                       lists the arguments of a call (call_arguments.h), for a class that takes
 //                       arguments besides its inputs
@@ -122,6 +125,8 @@ class LayerConfig {
   bool takes_arguments() const { return held_->takes_arguments(); }
   // Returns whether a call takes the masks of its inputs as `mask`.
   bool takes_mask() const { return held_->takes_mask(); }
+  // Returns whether Keras calls the layer with training=True if the user says nothing.
+  bool training_by_default() const { return held_->training_by_default(); }
   // Returns a copy with the arguments of one call, which the visitor may have changed.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
@@ -143,6 +148,7 @@ class LayerConfig {
     virtual std::shared_ptr<const Any> Visited(ArgumentVisitor& visitor) const = 0;
     virtual bool takes_arguments() const = 0;
     virtual bool takes_mask() const = 0;
+    virtual bool training_by_default() const = 0;
     virtual std::shared_ptr<const Any> Called(CallVisitor& visitor) const = 0;
     virtual StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const = 0;
     virtual std::vector<VariableSpec> Variables(std::span<const TensorType> in) const = 0;
@@ -185,6 +191,11 @@ class LayerConfig::Holder final : public LayerConfig::Any {
 
   bool takes_mask() const override {
     if constexpr (requires { L::kTakesMask; }) return L::kTakesMask;
+    return false;
+  }
+
+  bool training_by_default() const override {
+    if constexpr (requires { L::kTrainingByDefault; }) return L::kTrainingByDefault;
     return false;
   }
 

@@ -4,6 +4,8 @@
 #include "runtime/model/layers/activity_regularization.h"
 #include "runtime/model/layers/adaptive_pooling.h"
 #include "runtime/model/layers/attention.h"
+#include "runtime/model/layers/augmentation.h"
+#include "runtime/model/layers/categories.h"
 #include "runtime/model/layers/conv_lstm.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
@@ -12,6 +14,7 @@
 #include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/fixed_normalization.h"
 #include "runtime/model/layers/group_normalization.h"
+#include "runtime/model/layers/image_size.h"
 #include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/multi_head_attention.h"
@@ -111,6 +114,13 @@ Layers VolumeLayers() {
           AdaptiveAveragePooling3D{}};
 }
 
+// Layers that prepare data.
+Layers PreprocessingLayers() {
+  using namespace layers;  // NOLINT
+  return {CategoryEncoding{}, Discretization{}, IntegerLookup{},    Resizing{},
+          CenterCrop{},       RandomFlip{},     RandomBrightness{}, RandomContrast{}};
+}
+
 Layers RecurrentLayers() {
   using namespace layers;  // NOLINT
   return {SimpleRNN{},  LSTM{},      GRU{},     Bidirectional{}, TimeDistributed{},
@@ -122,7 +132,7 @@ Layers RecurrentLayers() {
 Layers AllLayers() {
   Layers all;
   for (const auto family : {PlainLayers, NoiseAndNormalizationLayers, MergeLayers, ImageLayers,
-                            VolumeLayers, RecurrentLayers}) {
+                            VolumeLayers, PreprocessingLayers, RecurrentLayers}) {
     for (LayerConfig& layer : family()) all.push_back(std::move(layer));
   }
   return all;

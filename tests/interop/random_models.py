@@ -31,6 +31,11 @@ def axes(r, shape):
     return r.choice([-1, r.randint(1, rank - 1), some])
 
 
+def cropped(axis):
+    """A size that is at most one more than that of the image, which the model must state."""
+    return lambda r, shape: r.randint(1, shape[axis] + 1)
+
+
 def axis(r, shape):
     return r.choice([-1, r.randint(1, len(shape) - 1)])
 
@@ -114,6 +119,11 @@ LAYERS = {
     "Softmax": ((2, 3, 4), {"axis": axes}),
     "Masking": ((3,), {"mask_value": [0.0, 1.0]}),
     "Rescaling": ((2, 3, 4), {"scale": [0.5, 2.0], "offset": [0.0, -0.3]}),
+    "Resizing": ((4,), {"height": [2, 4, 7], "width": [3, 5, 8], "antialias": FLAG,
+                        "interpolation": ["bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"]}),
+    "CenterCrop": ((4,), {"height": cropped(1), "width": cropped(2)}),
+    "RandomBrightness": ((4,), {"factor": [0.0], "value_range": [(0, 255), (-1, 1)]}),
+    "RandomContrast": ((4,), {"factor": [0.0], "value_range": [(0, 255), (-1, 1)]}),
     "Dropout": ((2, 3, 4), {"rate": [0.0]}),
     "SpatialDropout1D": ((3,), {"rate": [0.0]}),
     "SpatialDropout2D": ((4,), {"rate": [0.0]}),
@@ -167,7 +177,7 @@ LAYERS = {
        for kind in ("Max", "Average") for rank in (1, 2, 3)},
 }
 REQUIRED = {"units", "filters", "kernel_size", "rate", "stddev", "equation", "output_shape", "target_shape", "dims", "n",
-            "activation", "mean", "variance", "scale", "size", "output_size", "pool_size"}
+            "activation", "mean", "variance", "scale", "size", "output_size", "pool_size", "height", "width", "factor"}
 # Layers of two values of equal shape.
 MERGES = {
     "Add": {}, "Subtract": {}, "Multiply": {}, "Average": {}, "Maximum": {}, "Minimum": {},
@@ -176,9 +186,10 @@ MERGES = {
     "MultiHeadAttention": {"num_heads": [1, 2], "key_dim": [2, 3], "value_dim": [None, 2], "use_bias": FLAG,
                            "use_gate": FLAG, "output_shape": [None, 3]},
 }
-# Drawn by functions below.
+# Drawn by functions below, or not drawn because they are random in training (RandomFlip) or have no gradient: those are
+# in preprocessing_test.py.
 OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
-          "StackedRNNCells"}
+          "StackedRNNCells", "CategoryEncoding", "Discretization", "IntegerLookup", "RandomFlip"}
 
 # ops.glu is missing: Keras infers a wrong shape for its result, so what follows it does not fit.
 # Functions of keras.ops of one value, of two values of equal shape, and of values of some ranks.

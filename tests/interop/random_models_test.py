@@ -86,7 +86,8 @@ class Case:
         for length in lengths:
             arrays = examples(self.model, self.rng, length)
             try:
-                return arrays, [np.asarray(y) for y in listed(self.model([arrays[x.name] for x in self.model.inputs]))]
+                outputs = self.model([arrays[x.name] for x in self.model.inputs], training=False)
+                return arrays, [np.asarray(y) for y in listed(outputs)]
             except Exception as error:  # Keras reports lengths that do not fit by errors of every kind
                 last = error
         raise last
@@ -97,7 +98,7 @@ class Case:
             model = random_models.draw(self.seed)
             model.set_weights(self.weights)
             inputs = [self.arrays[x.name].astype(x.dtype) for x in model.inputs]
-            outputs = [np.asarray(y, np.float64) for y in listed(model(inputs))]
+            outputs = [np.asarray(y, np.float64) for y in listed(model(inputs, training=False))]
             if not model.trainable_weights:
                 return outputs, {}
             model.compile(optimizer=keras.optimizers.SGD(RATE), loss=["mse"] * len(outputs), run_eagerly=True,

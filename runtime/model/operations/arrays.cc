@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/flip.h"
 #include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {
@@ -124,25 +125,6 @@ Outputs Tile(const OperationCall& call) {
 
 void FlipArguments(Operation& operation, ArgumentVisitor& visitor) {
   visitor.Axes("axis", operation.axes);
-}
-// Gathers the elements of the axis, moved to the front, from the last to the first.
-Output Flipped(Builder& b, Output x, int64_t axis) {
-  if (!x.valid()) return x;
-  const Shape shape = b.shape(x);
-  const int64_t size = shape.dim(static_cast<int>(axis));
-  if (size > kLongestConstant)
-    return b.Fail(InvalidArgument("expected an axis of at most ", kLongestConstant,
-                                  " elements to flip, got ", size));
-  std::vector<int64_t> swapped;
-  for (int64_t i = 0; i < shape.rank(); ++i) swapped.push_back(i);
-  std::swap(swapped[0], swapped[static_cast<size_t>(axis)]);
-  Tensor order(DType::kInt64, {size});
-  for (int64_t i = 0; i < size; ++i) order.data<int64_t>()[static_cast<size_t>(i)] = size - 1 - i;
-  const Output front = Transpose(b, x, swapped);
-  const Shape moved = b.shape(front);
-  const Output rows = graph::Reshape(b, front, {size, size == 0 ? 0 : moved.num_elements() / size});
-  const Output flipped = Gather(b, rows, Const(b, std::move(order)));
-  return Transpose(b, graph::Reshape(b, flipped, moved), swapped);
 }
 Outputs Flip(const OperationCall& call) {
   Output x = call.x[0];

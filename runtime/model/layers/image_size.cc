@@ -1,0 +1,114 @@
+#include "runtime/model/layers/image_size.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/graph/ops.h"
+
+namespace tfjob::model::layers {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr int64_t kLongestSide = 1 << 14;
+constexpr int64_t kMostWeights = int64_t{1} << 24;  // of the constant with the weights of a row
+
+void SizeArguments(ArgumentVisitor& visitor, int64_t& height, int64_t& width) {
+  const IntegerRule rule{
+      .least = 1, .most = kLongestSide, .expected = "an integer from 1 to 16384", .required = true};
+  visitor.Integer("height", height, rule);
+  visitor.Integer("width", width, rule);
+  visitor.Only("data_format", "\"channels_last\"");
+}
+
+StatusOr<Shape> Resized(const Shape& in, int64_t height, int64_t width) {
+  if (in.rank() != 3) {
+    return InvalidArgument("expected examples of shape [height,width,channels], got ",
+                           in.ToString());
+  }
+  if (in.dim(0) < 1 || in.dim(1) < 1)
+    return InvalidArgument("expected images that are not empty, got ", in.ToString());
+  if (std::max(in.dim(0), in.dim(1)) > kMostWeights / std::max(height, width)) {
+    return InvalidArgument("expected smaller images, got ", in.ToString(), " to be resized to ",
+                           height, "×", width);
+  }
+  return Shape{height, width, in.dim(2)};
+}
+
+Output Part(Builder& b, Output images, const Window2D& window) {
+  const Shape& shape = b.shape(images);
+  return graph::Slice(b, images, {0, window.top, window.left, 0},
+                      {shape.dim(0), window.height, window.width, shape.dim(3)});
+}
+
+// Returns the rows to add above and below, and the columns to add left and right, so that the image
+// gets the aspect ratio of the target.
+std::pair<int64_t, int64_t> Margins(const Shape& in, int64_t height, int64_t width) {
+  const auto margin = [](int64_t other, int64_t target, int64_t other_target, int64_t size) {
+    const float wanted = static_cast<float>(other * target) / static_cast<float>(other_target);
+    return (std::max(size, static_cast<int64_t>(wanted)) - size) / 2;
+  };
+  return {margin(in.dim(1), height, width, in.dim(0)), margin(in.dim(0), width, height, in.dim(1))};
+}
+
+Output Filled(Builder& b, Output images, std::pair<int64_t, int64_t> margins, double value) {
+  const std::vector<int64_t> sides = {0, margins.first, margins.second, 0};
+  if (value == 0) return Pad(b, images, sides, sides);
+  const Output filling = Scalar(b, b.dtype(images), value);
+  return graph::Add(b, Pad(b, Sub(b, images, filling), sides, sides), filling);
+}
+
+}  // namespace
+
+void Resizing::Arguments(ArgumentVisitor& visitor) {
+  SizeArguments(visitor, height, width);
+  visitor.Choice("interpolation", interpolation, kInterpolations);
+  visitor.Flag("crop_to_aspect_ratio", crop_to_aspect_ratio);
+  visitor.Flag("pad_to_aspect_ratio", pad_to_aspect_ratio);
+  visitor.Only("fill_mode", "\"constant\"");
+  visitor.Number("fill_value", fill_value, {});
+  visitor.Flag("antialias", antialias);
+}
+
+StatusOr<Shape> Resizing::OutputShape(const Shape& in) const {
+  if (crop_to_aspect_ratio && pad_to_aspect_ratio) {
+    return InvalidArgument(
+        "expected only one of crop_to_aspect_ratio and pad_to_aspect_ratio to be true");
+  }
+  ASSIGN_OR_RETURN(Shape out, Resized(in, height, width));
+  if (!pad_to_aspect_ratio) return out;
+  const auto [rows, columns] = Margins(in, height, width);
+  return Resized({in.dim(0) + 2 * rows, in.dim(1) + 2 * columns, in.dim(2)}, height, width);
+}
+
+Output Resizing::Apply(const LayerCall& call) const {
+  Builder& b = call.b;
+  Output images = call.x();
+  const Shape in = call.ExampleShape();
+  if (crop_to_aspect_ratio)
+    images = Part(b, images, LargestWindow(in.dim(0), in.dim(1), height, width));
+  if (pad_to_aspect_ratio) images = Filled(b, images, Margins(in, height, width), fill_value);
+  return Resample(b, images, height, width, interpolation, antialias);
+}
+
+void CenterCrop::Arguments(ArgumentVisitor& visitor) {
+  SizeArguments(visitor, height, width);
+}
+
+StatusOr<Shape> CenterCrop::OutputShape(const Shape& in) const {
+  return Resized(in, height, width);
+}
+
+Output CenterCrop::Apply(const LayerCall& call) const {
+  const Shape in = call.ExampleShape();
+  if (in.dim(0) >= height && in.dim(1) >= width) {
+    return Part(call.b, call.x(),
+                {(in.dim(0) - height) / 2, (in.dim(1) - width) / 2, height, width});
+  }
+  const Output part = Part(call.b, call.x(), LargestWindow(in.dim(0), in.dim(1), height, width));
+  return Resample(call.b, part, height, width, Interpolation::kBilinear, /*antialias=*/false);
+}
+
+}  // namespace tfjob::model::layers
