@@ -24,8 +24,8 @@ Output Times(Builder& b, Output x, double factor) {
   return Mul(b, x, Number(b, x, factor));
 }
 
-// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x; there,
-// this sums a series, whose next term is less than 1e-8·x.
+// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x; a series
+// is summed there instead, whose first omitted term is less than 1e-8·x.
 Output LogOfOnePlus(Builder& b, Output x) {
   Output sum = Number(b, x, -1.0 / 6);
   for (int n = 5; n >= 1; --n) sum = Plus(b, Mul(b, sum, x), (n % 2 == 0 ? -1.0 : 1.0) / n);
@@ -210,7 +210,8 @@ Output MaskedSoftmax(Builder& b, Output x, Output mask, const std::vector<int64_
 }
 
 Output Elu(Builder& b, Output x, double alpha) {
-  // exp gets no argument above 0: its gradient would overflow where the result is not used.
+  // Elements above 0 are clipped: the gradient of exp would overflow even where its result is not
+  // used.
   const Output below = Plus(b, Exp(b, ClipByValue(b, x, -INFINITY, 0)), -1);
   return Add(b, Relu(b, x), Times(b, below, alpha));
 }

@@ -51,7 +51,7 @@ StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   return first_error;
 }
 
-// Marks the lengths that differ from those of another trial.
+// Replaces the lengths that differ from those of another trial with kAnyLength.
 void Compare(const Types& other, Types& types) {
   for (size_t call = 0; call < types.size(); ++call) {
     for (size_t i = 0; i < types[call].size(); ++i) {
@@ -112,7 +112,7 @@ StatusOr<Types> StatedCallTypes(const Model& model) {
   if (!HasAnyLength(model)) return CallTypes(model, WithLength(model, 0));
   ASSIGN_OR_RETURN(Trial trial, FirstThatFits(model, 0));
   const StatusOr<Trial> other = FirstThatFits(model, trial.length);
-  // If only one length fits, the length is fixed.
+  // If no other length fits, all lengths are fixed.
   if (other.ok()) Compare(other->types, trial.types);
   return std::move(trial.types);
 }

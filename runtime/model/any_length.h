@@ -21,13 +21,13 @@ bool FitsStated(const Shape& stated, const Shape& shape);
 // a last axis of 1 may be missing in the data or in the model. Returns `array` if it does not fit.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
-// Returns the types of the model's inputs, each unstated length replaced by an example, with which
-// the layers fit together. Requires a model that states its inputs. If no example fits, returns the
-// error of CallTypes for one of them.
+// Returns types for the model's inputs in which every unstated length is replaced by an example
+// length. The example is chosen so that the layers fit together. Requires a model that states its
+// inputs. If no example fits, returns the error of CallTypes for one of the examples.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
-// Returns the types after each call, as CallTypes (model.h) does. Lengths that follow from unstated
-// ones are kAnyLength. Requires a model that states its inputs. Returns the errors of
+// Returns the types after each call, as CallTypes (model.h) does. Lengths that depend on unstated
+// lengths are kAnyLength. Requires a model that states its inputs. Returns the errors of
 // ExampleInputs.
 StatusOr<std::vector<std::vector<TensorType>>> StatedCallTypes(const Model& model);
 

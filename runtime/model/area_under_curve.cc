@@ -11,14 +11,14 @@ double NoNan(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-// The counts at all thresholds, which ascend.
+// The counts at all thresholds, in ascending order of the thresholds.
 struct Confusion {
   std::span<const double> true_positives, false_positives;
   double positives, negatives;
 };
 
-// Interpolates the precision between two thresholds as Keras does: by Davis and Goadrich, The
-// Relationship Between Precision-Recall and ROC Curves.
+// Interpolates the precision between two thresholds as Keras does (Davis and Goadrich, "The
+// Relationship Between Precision-Recall and ROC Curves", 2006).
 double InterpolatedPrArea(const Confusion& c) {
   double area = 0;
   for (size_t i = 0; i + 1 < c.true_positives.size(); ++i) {

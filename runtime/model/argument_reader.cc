@@ -167,7 +167,8 @@ void ArgumentReader::Axis(std::string_view name, int64_t& value) {
   Axes(name, axes);
   if (axes.size() != 1) return Keep(arguments_.Named(arguments_[name].Mismatch("one axis")));
   value = axes[0];
-  // Null is not the default: Keras would then work on all axes at once, including the batch.
+  // Null does not stand for the default: with null, Keras works on all axes at once, including the
+  // batch.
   if (arguments_.IsNull(name)) {
     Keep(arguments_.Named(
         InvalidArgument(arguments_[name].path(), ": expected one axis, got null")));

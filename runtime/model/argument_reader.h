@@ -6,7 +6,7 @@
 
 namespace tfjob::model {
 
-// Keeps the first error. Later arguments are then left unchanged.
+// Records the first error. Arguments after it are left unchanged.
 class ArgumentReader : public ArgumentVisitor {
  public:
   explicit ArgumentReader(Arguments& arguments) : arguments_(arguments) {}
@@ -54,8 +54,8 @@ class ArgumentReader : public ArgumentVisitor {
   void Keep(Status status) {
     if (status_.ok()) status_ = std::move(status);
   }
-  // Returns the argument, unless it is absent or an error has already been found. Keeps an error if
-  // the argument is absent and required.
+  // Returns the argument, unless it is absent or an error has already been recorded. Records an
+  // error if a required argument is absent.
   std::optional<JsonField> Given(std::string_view name, bool required, std::string_view expected);
   void CheckIntegers(const JsonField& field, const std::vector<int64_t>& values,
                      const IntegerRule& rule);

@@ -62,7 +62,7 @@ class ArgumentVisitor {
   // A list of any length.
   virtual void Integers(std::string_view name, std::vector<int64_t>& value,
                         const ListRule& rule) = 0;
-  // A list with as many elements as `value` has, or one number for all of them.
+  // A list of the same length as `value`, or one number for all of its elements.
   virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
                        const IntegerRule& rule) = 0;
   // Numbers of at least 0 before and after each axis: [before, after, before, …]. A single number
@@ -84,7 +84,7 @@ class ArgumentVisitor {
   virtual void Initializer(std::string_view name, model::Initializer& value) = 0;
   virtual void Regularizer(std::string_view name, model::Regularizer& value) = 0;
   virtual void Constraint(std::string_view name, optimizer::Constraint& value) = 0;
-  // A layer that the layer wraps. Null stands for none.
+  // The layer that this layer wraps; null if there is none.
   virtual void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
                        bool required) = 0;
   // A list of such layers.
@@ -98,7 +98,7 @@ class ArgumentVisitor {
   virtual void ChoiceIndex(std::string_view name, size_t& value,
                            std::span<const std::string_view> names) = 0;
 
-  // An argument with only one supported value, given as JSON. It is written.
+  // An argument with only one supported value, given as JSON. It is written to files.
   virtual void Only(std::string_view name, std::string_view value) = 0;
   // Like Only, but the argument is not written: only some versions of Keras have it.
   virtual void Retired(std::string_view name, std::string_view value) = 0;
@@ -107,7 +107,7 @@ class ArgumentVisitor {
   // An argument of any value that has no effect here. It is not written.
   virtual void Ignored(std::string_view name) = 0;
 
-  // The regularizer and the constraint of the layer's variable "kernel", say.
+  // Lists the regularizer and the constraint of one of the layer's variables, such as "kernel".
   void Rules(const std::string& variable, WeightRules& rules) {
     Regularizer(variable + "_regularizer", rules.regularizer);
     Constraint(variable + "_constraint", rules.constraint);

@@ -49,8 +49,8 @@ class Arguments {
   Status Read(std::string_view name, bool& into);
   Status Read(std::string_view name, std::optional<int64_t>& into);
   Status Read(std::string_view name, std::vector<int64_t>& into);
-  // Reads a list whose first element, the batch size, is null, and stores the rest as the shape. It
-  // may contain kAnyLength (any_length.h).
+  // Reads a list whose first element, the batch size, is null. Stores the other elements as the
+  // shape, which may contain kAnyLength (any_length.h).
   Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
   Status ReadShape(std::string_view name, std::optional<Shape>& into);
 

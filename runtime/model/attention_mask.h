@@ -9,13 +9,13 @@
 
 namespace tfjob::model {
 
-// Collects masks that broadcast to scores [batch,…,T,S]. A position counts if it counts in all of
-// them.
+// Collects masks that broadcast to scores [batch,…,T,S]. A position counts only if it counts in
+// every mask.
 class AttentionMask {
  public:
   explicit AttentionMask(graph::Builder& b) : b_(b) {}
 
-  // Adds a mask if it is valid. A mask of numbers is true where they are not 0.
+  // Adds a mask if it is valid. A numeric mask is true where it is not 0.
   void Add(graph::Output mask);
   // Adds a mask [batch,S] of the keys, or [batch,T] of the queries, if it is valid. `rank` is the
   // rank of the scores.

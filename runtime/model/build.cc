@@ -20,7 +20,7 @@ using graph::Output;
 struct Feeds {
   std::vector<Output> features;
   std::vector<Output> labels;          // one per objective
-  std::vector<Output> sample_weights;  // one per objective; invalid if it has none
+  std::vector<Output> sample_weights;  // one per objective; invalid if the objective has none
   Output step, seed;
 };
 
@@ -101,7 +101,8 @@ Output PerExample(Builder& b, Output values, bool sum) {
   return sum ? Sum(b, values, axes) : Mean(b, values, axes);
 }
 
-// Returns the penalties of the layers' outputs, and of the variables that are trained, as in Keras.
+// Returns the sum of the penalties on the layers' outputs and on the trained variables, as in
+// Keras.
 Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, const LayerCall& call) {
   Output total;
   for (const Output penalty : call.penalties) total = Total(b, total, penalty);
@@ -205,7 +206,7 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// The metrics of an output with a mask have other sums, so that the caller must know of the mask.
+// If an output has a mask, its metrics have different sums, so the caller must know of the mask.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {

@@ -27,10 +27,10 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 // Names of fetches.
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
-// kTrain, kEval: float32 scalar, the sum of the examples' losses, each of which is the mean over
-// its places (with Loss::sum, the sum), plus the penalties of regularizers, times the batch size.
-// To get the exact mean over several batches, add up their sums and divide by the number of
-// examples in all of them.
+// kTrain, kEval: float32 scalar, the sum of the examples' losses, plus the batch size times the
+// penalties of regularizers. The loss of an example is the mean over its places (with Loss::sum,
+// the sum). To get the exact mean over several batches, add up their sums and divide by the number
+// of examples in all of them.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -49,28 +49,28 @@ struct Objective {
   // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean then still
   // divides by the number of places, not by the sum of the weights.
   std::optional<Shape> sample_weights = {};
-  // The prediction has a mask, which the metrics that are means use. See FindMasks.
+  // Set if the prediction has a mask. The metrics that are means use the mask. See FindMasks.
   bool masked = false;
 };
 
 struct BuildOptions {
   Mode mode = Mode::kTrain;
   int64_t batch_size = 1;
-  std::vector<TensorType> features;  // of one example, one per input, as in the data
+  std::vector<TensorType> features;  // for each input, the type of one example in the data
   // kTrain, kEval: one per output of the model.
   std::vector<Objective> objectives = {};
   int64_t replica = 0;  // kTrain: index among the tasks that share a seed, so that dropout differs
   // For kTrain. If set, the graph itself updates the variables, with ApplyOptimizer,
-  // ApplyOptimizerRows and Assign ops.
-  // Training on one device needs this. If unset, the graph has one fetch per contribution instead.
+  // ApplyOptimizerRows and Assign ops. Training on one device needs this. If unset, the graph has
+  // one fetch per contribution instead.
   std::optional<optimizer::Optimizer> optimizer;
-  // kTrain: of the gradients, applied or fetched. With gradient_accumulation_steps, `optimizer`
-  // applies the clipped mean of several gradients.
+  // kTrain: how gradients are clipped before they are applied or fetched. With
+  // gradient_accumulation_steps, `optimizer` applies the clipped mean of several gradients.
   optimizer::Clipping clipping = {};
   // kTrain: whether gradients of tables may be kGradientRows. If not, all gradients are dense.
   bool gradient_rows = true;
-  // Variables that are not where the graph runs: it is fed the rows that it reads of them. They
-  // must be among SeparableTables, and `optimizer` must not be set.
+  // Variables that are not stored where the graph runs: the rows that the graph reads are fed to
+  // it. The variables must be among SeparableTables, and `optimizer` must not be set.
   std::vector<std::string> tables = {};
 };
 
@@ -92,8 +92,9 @@ struct Contribution {
   std::string variable;  // "dense/kernel"
   Change change = Change::kGradient;
   std::string fetch;  // "gradients/dense/kernel", "assignments/batch_normalization/moving_mean"
-  // kGradientRows: "indices/embedding/embeddings", the indices of the rows whose gradients `fetch`
-  // has; see DeduplicateIndexedSlices (graph/ops.h). Ready when `fetch` is ready.
+  // For kGradientRows, the name of a second fetch, such as "indices/embedding/embeddings": the
+  // indices of the rows whose gradients are in `fetch`; see DeduplicateIndexedSlices (graph/ops.h).
+  // It is ready when `fetch` is ready.
   std::string indices;
 };
 // Returns the name of a contribution, as a fetch or a feed.
@@ -110,24 +111,25 @@ struct MetricFetch {
 // Sets Objective::masked for the outputs that have a mask, if any output has metrics. Requires
 // inputs that the model accepts.
 void FindMasks(const Model& model, BuildOptions& options);
-// Returns the metrics of all objectives, in order, then their weighted metrics. Before them, the
-// losses of the outputs, not weighted, if there are several: "OUTPUT_loss". Names that would not be
-// unique are changed as in Keras (keras/src/trainers/compile_utils.py, CompileMetrics.result): a
-// weighted metric becomes "weighted_NAME" or "OUTPUT_weighted_NAME", any other "NAME_1".
+// Returns the metrics of all objectives, in order, followed by their weighted metrics. If there are
+// several outputs, their losses before weighting ("OUTPUT_loss") come first. Names that would not
+// be unique are changed as in Keras (keras/src/trainers/compile_utils.py, CompileMetrics.result): a
+// weighted metric becomes "weighted_NAME" or "OUTPUT_weighted_NAME", and any other metric becomes
+// "NAME_1".
 std::vector<MetricFetch> MetricsOf(const Model& model, const BuildOptions& options);
 
 struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
-  // kTrain without optimizer: the contributions of a step to the variables, in the order of their
-  // computation: assignments, then gradients, last layer first. A frozen variable has no
-  // contribution. With optimizer: only the contributions of kGradientRows, so that they can be
+  // kTrain without optimizer: the contributions of a step to the variables, in the order in which
+  // they are computed (assignments, then gradients, last layer first). A frozen variable has no
+  // contribution. With optimizer: only the contributions of kind kGradientRows, so that they can be
   // checked.
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum
-  // The tables of BuildOptions::tables whose rows the graph is fed, and a graph that computes the
-  // numbers of these rows.
+  // The tables in BuildOptions::tables whose rows are fed to the graph, and a graph that computes
+  // the numbers of these rows.
   std::vector<graph::RowTable> tables;
   graph::Graph table_ids;
 };
@@ -137,12 +139,13 @@ struct BuiltGraph {
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 // Returns the tables, such as the embeddings of an Embedding layer, that BuildOptions::tables may
-// name: this graph reads only rows of them, and contributes only rows to them, if anything.
+// name: this graph only reads rows of them, and contributes gradients of rows or nothing to them.
 std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
-// Builds a graph that only applies contributions, which are fed by the names of their fetches. Its
-// other feed is kStep. The updates clip the gradients, or with gradient_accumulation_steps their
-// mean, by `clipping` first, for contributions that the training graph has not clipped.
+// Builds a graph that only applies contributions, which are fed under the names of their fetches.
+// Its other feed is kStep. Before the updates, the graph clips the gradients (with
+// gradient_accumulation_steps, their mean) by `clipping`, which is for contributions that the
+// training graph has not clipped.
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer,
                                     const optimizer::Clipping& clipping = {});

@@ -39,8 +39,8 @@ class CallVisitor {
 
   // A tensor, which must be given if `required` is set.
   virtual void Input(std::string_view name, int& index, bool required = false) = 0;
-  // A tensor, the first argument. In files of tf.keras 2, the elements of a later argument may
-  // follow it in a list; they go to `rest`.
+  // The first argument, a tensor. In files of tf.keras 2, it may be a list, in which the tensor is
+  // followed by the elements of a later argument; these are stored in `rest`.
   virtual void First(std::string_view name, int& index, std::vector<int>& rest) = 0;
   // A list of tensors, or a single one. An element may be kNoInput unless `required` is set: in
   // that case, there must be at least one element, and every element must be given.

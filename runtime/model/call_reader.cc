@@ -27,8 +27,8 @@ Status Refuse(const JsonField& field, const Layer& layer) {
 
 // Returns whether the argument has no effect. In a file of Keras 3, `training` has no effect if it
 // is the default of the layer's call(): Keras writes the default for every layer that takes this
-// argument, and fit, evaluate and predict override it. In a file of tf.keras 2, where only what the
-// user gave is written, the layer always or never trains.
+// argument, and fit, evaluate and predict override it. A file of tf.keras 2 contains `training`
+// only if the user has set it, and the layer then always or never trains.
 bool ChangesNothing(std::string_view name, const JsonField& field, const Layer& layer,
                     Version version) {
   if (!field.present()) return true;
@@ -53,7 +53,8 @@ bool IsArray(const JsonField& field) {
   return class_name == "__tensor__" || class_name == "__numpy__";
 }
 
-// Appends the numbers of nested lists with these lengths. Returns false if they have others.
+// Appends the numbers of nested lists with these lengths. Returns false if the lists have other
+// lengths.
 bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<double>& numbers) {
   if (!field.present()) return false;
   if (dims.empty()) {
@@ -70,7 +71,7 @@ bool Numbers(const JsonField& field, std::span<const int64_t> dims, std::vector<
 
 constexpr std::string_view kExactIntegers = "integers above -2^53 and below 2^53";
 
-// Returns whether the number is an integer that no other integer is rounded to.
+// Returns whether the number is an integer to which no other integer would be rounded.
 bool IsExact(double number) {
   return std::abs(number) < 0x1p53 && number == std::trunc(number);
 }
@@ -276,7 +277,8 @@ Status ExpectNoArguments(const JsonField& field, const Layer& layer, Version ver
   return OkStatus();
 }
 
-// Reads the argument `mask`: a tensor for the only input, or a list with a tensor or null for each.
+// Reads the argument `mask`: a tensor for the only input, or a list with a tensor or null for each
+// input.
 Status ReadMasks(const JsonField& field, const Layer& layer, CallForm& call) {
   if (!field.present() || !layer.config.takes_mask()) return OkStatus();
   std::vector<JsonField> elements = {field};
@@ -304,7 +306,8 @@ StatusOr<CallForm> ReadInputs(const JsonField& node, const Layer& layer) {
   return call;
 }
 
-// Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or a single one.
+// Returns the inputs that tf.keras 2 lists: [[layer, node, tensor, {kwargs}], …], or a single such
+// element.
 StatusOr<std::vector<JsonField>> OldElements(const JsonField& node) {
   if (!node.present() || !node.value()->is_array()) return node.Mismatch("a call");
   if (IsHistory(*node.value())) return std::vector{node};

@@ -28,7 +28,7 @@ StatusOr<History> ReadHistory(const JsonField& field);
 // The arguments of one call.
 struct CallForm {
   std::vector<History> inputs;
-  // The masks of the inputs, if they are given: as many as there are inputs.
+  // The masks of the inputs, one per input, if they are given.
   std::vector<std::optional<History>> masks = {};
   // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config;

@@ -34,7 +34,7 @@ Json Number(double number, bool integer) {
   return integer ? Json(static_cast<int64_t>(number)) : Json(number);
 }
 
-// Returns nested lists of the array's numbers from `next` on, which it advances.
+// Returns the array's numbers from `next` on as nested lists, and advances `next`.
 Json Nested(const CallOperand& array, size_t axis, size_t& next) {
   if (axis == array.dims.size()) return Number(array.array[next++], array.integer);
   Json list = Json::array();
@@ -55,8 +55,9 @@ Json Array(const CallOperand& array) {
             {"dtype", std::string(array.integer ? integers : "float32")}}}};
 }
 
-// Writes the first argument that a layer lists by position and the others by name, and omits
-// arguments that are absent or false. Writes all arguments of a function of keras.ops by position.
+// Writes the arguments that a layer lists: the first one by position, and the others by name. Omits
+// arguments that are absent or false. For a function of keras.ops, writes all arguments by
+// position.
 class CallWriter : public CallVisitor {
  public:
   CallWriter(const std::vector<Json>& tensors, bool positional)
@@ -113,7 +114,7 @@ class CallWriter : public CallVisitor {
   Json args_ = Json::array(), kwargs_ = Json::object();
 };
 
-// Writes several values as a list, and one alone.
+// Writes several values as a list, and a single value by itself.
 Json OneOrList(std::vector<Json> values) {
   if (values.size() == 1) return std::move(values[0]);
   return Json(std::move(values));

@@ -8,8 +8,8 @@
 
 namespace tfjob::model {
 
-// Returns Keras 3's element of `inbound_nodes`. `tensors` are the call's inputs in Keras' form.
-// `masks` are the inputs' masks, null for an input without one.
+// Returns the element of `inbound_nodes` that Keras 3 writes for this call. `tensors` are the
+// call's inputs in Keras' form. `masks` are the inputs' masks, null for an input without one.
 Json WriteCall(const Model& model, const Call& call, std::vector<Json> tensors,
                std::vector<Json> masks);
 

@@ -7,7 +7,8 @@
 
 namespace tfjob::model {
 
-// Returns x with the elements of the axis in reverse order. Fails if the axis has more than 2^20.
+// Returns x with the elements of the axis in reverse order. Fails if the axis has more than 2^20
+// elements.
 graph::Output Flipped(graph::Builder& b, graph::Output x, int64_t axis);
 
 }  // namespace tfjob::model

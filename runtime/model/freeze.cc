@@ -12,8 +12,8 @@
 namespace tfjob::model {
 namespace {
 
-// Returns a copy of the model with frozen layers. Records the names of all layers, and which
-// patterns have matched a layer.
+// Makes a copy of the model with frozen layers. Records the names of all layers, and which patterns
+// have matched a layer.
 class Freezing {
  public:
   explicit Freezing(std::span<const std::string> patterns)

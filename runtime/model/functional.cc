@@ -109,8 +109,8 @@ class FunctionalReader {
     nodes_.push_back(std::move(node));
   }
 
-  // `first_numbers` are the numbers of the layers' first calls in the part of the file that `where`
-  // names.
+  // `first_numbers` contains, for each layer, the number that its first call has in the part of the
+  // file at `where`.
   StatusOr<int> NodeOf(const History& history, const std::vector<int>& first_numbers,
                        const JsonField& where) const {
     const auto found = layers_.find(history.layer);
@@ -227,7 +227,7 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
-    // With unstated lengths, the data decide.
+    // If lengths are unstated, only the data determine whether the layers fit together.
     if (!HasAnyLength(model_)) {
       ASSIGN_OR_RETURN(const std::vector<TensorType> in, ExampleInputs(model_));
       RETURN_IF_ERROR(OutputTypes(model_, in).status());

@@ -41,7 +41,7 @@ struct Initializer {
   Distribution distribution = Distribution::kTruncatedNormal;
   // Fan in and fan out, for a layer that counts them differently from InitialValue. Not written.
   std::optional<std::array<int64_t, 2>> fans = {};
-  double gain = 1;              // kOrthogonal, kIdentity: factor of the matrix
+  double gain = 1;              // kOrthogonal, kIdentity: scales the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
   // The elements from index `first` up to, but not including, `second` are 1, whatever the kind
   // (unit_forget_bias).

@@ -63,7 +63,8 @@ std::optional<Shape> ReadBuildShape(const JsonField& field) {
   return Shape(std::move(dims));
 }
 
-// Returns whether the layer itself lists this argument, which all others have in common.
+// Returns whether the layer itself lists this argument, which is read in the same way for all other
+// layers.
 bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }
@@ -233,7 +234,7 @@ Json WriteLayer(const Layer& layer) {
     config["dtype"] = DTypePolicy();
   }
   if (TakesTrainable(layer.config)) config["trainable"] = layer.trainable;
-  // Keras leaves it out, or writes null, if there is none.
+  // Keras omits the argument, or writes null, if there is no regularizer.
   if (layer.activity_regularizer.present())
     config["activity_regularizer"] = WriteRegularizer(layer.activity_regularizer);
   Json json = {{"module", "keras.layers"},

@@ -150,8 +150,8 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Every layer must be written with the members that Keras writes, except those that have no meaning
-// here.
+// Every layer must be written with the members that Keras writes, except members that have no
+// meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");
   const Json written = WriteKerasJson(*ReadKerasJson(kKeras3, "k"));
@@ -215,7 +215,7 @@ TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefused) {
   EXPECT_EQ(ReadKerasJson(text, "model.json").status().code(), StatusCode::kInvalidArgument);
 }
 
-// It is the default of ConvLSTM in tf.keras 2, which writes it.
+// The hard sigmoid is the default of ConvLSTM in tf.keras 2, which writes it to the file.
 TEST(KerasJson, TheHardSigmoidOfTfKeras2IsRefusedInRecurrentLayers) {
   const auto read = [](const std::string& layer, const std::string& version) {
     const std::string text =

@@ -125,7 +125,7 @@ class LayerConfig {
   bool takes_arguments() const { return held_->takes_arguments(); }
   // Returns whether a call takes the masks of its inputs as `mask`.
   bool takes_mask() const { return held_->takes_mask(); }
-  // Returns whether Keras calls the layer with training=True if the user says nothing.
+  // Returns whether Keras calls the layer with training=True unless the user sets the argument.
   bool training_by_default() const { return held_->training_by_default(); }
   // Returns a copy with the arguments of one call, which the visitor may have changed.
   LayerConfig Called(CallVisitor& visitor) const { return LayerConfig(held_->Called(visitor)); }

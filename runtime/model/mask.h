@@ -5,9 +5,9 @@
 
 namespace tfjob::model {
 
-// Returns whether each element differs from the value.
+// Returns, for each element, whether it differs from the value.
 graph::Output NotEqual(graph::Builder& b, graph::Output x, double value);
-// Returns whether x or y is true. Both are bool, and are broadcast to a common shape.
+// Returns the elementwise "or" of x and y. Both are bool, and are broadcast to a common shape.
 graph::Output Or(graph::Builder& b, graph::Output x, graph::Output y);
 // Returns whether any element along the last axis is true.
 graph::Output AnyOfLastAxis(graph::Builder& b, graph::Output x);

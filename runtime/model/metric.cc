@@ -103,7 +103,7 @@ Output TopK(Builder& b, int64_t k, Output p, Output y) {
   return AsFloat(b, Less(b, better, losses::Number(b, better, static_cast<double>(k))));
 }
 
-// Returns one value per place of a metric that is a mean, or a function of one.
+// Returns one value per place, for a metric that is a mean or a function of a mean.
 Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Output y) {
   switch (metric.kind) {
     case Metric::kBinaryAccuracy:
@@ -142,8 +142,8 @@ Output SumOfValues(Builder& b, Output values) {
                        static_cast<double>(examples) / static_cast<double>(shape.num_elements()));
 }
 
-// Returns the weights of the values, of their rank: the product of the mask and the sample weights,
-// as far as there are any. Invalid if there is neither.
+// Returns weights with the rank of the values: the product of the mask and the sample weights, or
+// whichever of the two there is. Returns an invalid Output if there is neither.
 Output WeightsOf(Builder& b, Output values, Output mask, Output sample_weights) {
   Output weights;
   if (mask.valid()) weights = AlongSteps(b, Cast(b, mask, b.dtype(values)), values);

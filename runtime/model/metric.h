@@ -18,8 +18,8 @@ namespace tfjob::model {
 // the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
 // kAccuracy is kBinaryAccuracy if the output has one element, and otherwise
 // kSparseCategoricalAccuracy or kCategoricalAccuracy, by the form of the labels. The top-k metrics
-// say whether fewer than `k` scores are above that of the label's class. As a metric, the cosine
-// similarity is the negative of the loss of this name.
+// say whether fewer than `k` scores are above the score of the label's class. As a metric, the
+// cosine similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
 // An element counts as positive if it is above `threshold`. kAuc is the area under a curve, from
@@ -65,10 +65,10 @@ struct Metric {
   int64_t num_thresholds = 200;
   Curve curve = Curve::kRoc;
   Summation summation_method = Summation::kInterpolation;
-  std::optional<bool> from_logits = {};  // unset: that of the output's loss; kAuc: false
+  std::optional<bool> from_logits = {};  // if unset: the loss's value; for kAuc: false
   double label_smoothing = 0;
 
-  std::string given_name = {};  // under which the user wants to see it; "": Name
+  std::string given_name = {};  // the name that the user has given; "" stands for Name
 
   bool operator==(const Metric&) const = default;
 };
@@ -97,14 +97,14 @@ int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
 // the output's loss, unless they state it.
 //
-// If the output has a mask, a mean is one over the places that count, as in Keras, and has two
-// sums: that of the values and that of the mask. As in Keras, the other metrics ignore the mask:
-// kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
+// If the output has a mask, a metric that is a mean covers only the places that count, as in Keras.
+// It then has two sums: one of the values, and one of the mask. Also as in Keras, these metrics
+// ignore the mask: kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
 //
 // `sample_weights`, if valid, are float32: one per example, or one per place. As in Keras'
-// weighted_metrics, a mean is then the weighted one, the sum of the weights (and of the mask) being
-// the second sum, and every element that another metric counts or adds up has the weight of its
-// place.
+// weighted_metrics, a mean is then weighted, and its second sum is that of the weights, multiplied
+// by the mask if there is one. In other metrics, every element that is counted or added up has the
+// weight of its place.
 graph::Output MetricSums(graph::Builder& b, const Metric& metric, const Loss& loss,
                          graph::Output prediction, graph::Output labels, graph::Output mask = {},
                          graph::Output sample_weights = {});

@@ -117,7 +117,7 @@ const Argument kArguments[] = {
      ReadSmoothing},
 };
 
-// The name stands in log lines, and is a tag of TensorBoard's.
+// The name appears in log lines, and as a tag in TensorBoard.
 Status ReadGivenName(const JsonField& value, Metric& metric) {
   ASSIGN_OR_RETURN(metric.given_name, value.String());
   const auto printable = [](unsigned char c) { return c >= ' ' && c != 0x7f; };

@@ -13,8 +13,8 @@ int64_t SumsOf(const Metric& metric);
 //   the counts, kPrecision, kRecall   elements of the kinds that the metric needs
 //   kAuc       true positives per threshold, false positives per threshold, positives, negatives
 //   kR2Score   per element of the output: Σ y, then Σ y², then Σ (y - p)²
-// If there are sample weights, which may be invalid, every element has the weight of its place, and
-// kR2Score has another sum: that of the weights.
+// `sample_weights` may be invalid. If they are valid, every element has the weight of its place,
+// and kR2Score has a further sum: that of the weights.
 graph::Output Sums(graph::Builder& b, const Metric& metric, graph::Output p, graph::Output y,
                    graph::Output sample_weights);
 

@@ -51,7 +51,7 @@ std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions&
   const size_t outputs = options.objectives.size();
   for (size_t i = 0; i < outputs && outputs > 1; ++i) {
     const std::string prefix = PrefixOf(model, i);
-    // A loss is a mean, like an accuracy.
+    // The value of a loss is computed like an accuracy: both are means.
     losses.push_back(
         {.name = prefix + kLoss, .fetch = prefix + kLossSum, .metric = Metric::kAccuracy});
   }

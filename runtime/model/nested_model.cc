@@ -12,7 +12,7 @@ namespace tfjob::model {
 namespace {
 
 struct Effort {
-  int64_t calls = 0;  // with their inputs, and those of nested models
+  int64_t calls = 0;  // plus their inputs, including those of nested models
   int depth = 1;
 };
 
@@ -47,7 +47,7 @@ Effort EffortOf(const Layer& layer) {
   if (const auto* nested = layer.config.As<NestedModel>()) return EffortOf(*nested->model);
   const auto* wrapper = layer.config.As<layers::TimeDistributed>();
   if (wrapper == nullptr || wrapper->layer == nullptr) return {PartsOf(layer.config), 0};
-  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // about as many as a sequence has steps
+  if (wrapper->StepsApart()) return {kMostCalls / 40, 0};  // as for about 1000 steps
   Effort wrapped = EffortOf(*wrapper->layer);
   ++wrapped.depth;
   return wrapped;

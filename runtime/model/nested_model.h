@@ -13,7 +13,7 @@ struct NestedModel {
   static constexpr bool kTakesMask = true;
   std::shared_ptr<const Model> model;
 
-  void Arguments(ArgumentVisitor&) {}  // keras_layer.cc reads and writes it
+  void Arguments(ArgumentVisitor&) {}  // keras_layer.cc reads and writes the model
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return model::OutputTypes(*model, in);
   }
@@ -22,9 +22,9 @@ struct NestedModel {
   std::vector<graph::Output> Apply(LayerCall& call) const { return Forward(*model, call); }
 };
 
-// Limits on nested models. Even a small file may demand endless work: a model that calls another
-// model twice, which calls another one twice, and so on. A layer that computes many parts one after
-// another, such as the planes of a 3D kernel, counts as that many calls.
+// Limits on nested models. Even a small file may demand endless work: for example, a model may call
+// a second model twice, which calls a third model twice, and so on. A layer that computes many
+// parts one after another, such as the planes of a 3D kernel, counts as one call per part.
 inline constexpr int64_t kMostCalls = 40'000;
 inline constexpr int kMostLevels = 16;
 // Returns InvalidArgument if the model exceeds these limits.

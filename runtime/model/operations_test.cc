@@ -137,7 +137,7 @@ TEST(Operations, AnAxisIsMovedToOnePlace) {
   }
 }
 
-// The axis has the size of the batch with which the types are computed.
+// The size of the axis is that of a batch with which types are computed.
 TEST(Operations, AnAxisCannotPassForTheBatch) {
   const Json a = Tensor3("a"), none = Json::object();
   const Json array = {{"class_name", "__numpy__"},

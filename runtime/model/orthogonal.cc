@@ -35,8 +35,8 @@ void Orthonormalize(std::span<double> matrix, int64_t count) {
     const std::span<double> row = matrix.subspan(at, length);
     const double whole = Dot(row, row);
     Project(row, matrix.first(at));
-    // If little is left of the row, rounding errors are a large part of it. A second projection
-    // removes them.
+    // If little is left of the row, rounding errors are a large part of what is left. A second
+    // projection removes them.
     if (Dot(row, row) < 0.5 * whole) Project(row, matrix.first(at));
     const double norm = std::sqrt(Dot(row, row));
     for (double& element : row) element = norm > 0 ? element / norm : 0;

@@ -1,4 +1,4 @@
-// Makes the rows of a matrix orthonormal, for the initializer Orthogonal. Pure.
+// Makes the rows of a matrix orthonormal, for the initializer Orthogonal. A pure function.
 #pragma once
 
 #include <cstdint>

@@ -220,7 +220,7 @@ StatusOr<Json> OperandForm(const JsonField& field) {
   return tensors;
 }
 
-// The first argument of a call, and those that are given by name.
+// The first argument of a call, and the arguments that are given by name.
 struct GivenCall {
   JsonField first, named;
 };

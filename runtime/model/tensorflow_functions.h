@@ -14,8 +14,8 @@ bool IsTensorflowFunction(const JsonField& layer);
 // that is such a call. Returns InvalidArgument, with the path in the file, if the function or an
 // argument is not supported.
 StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
-// Returns an error about the translation of this layer with the function's name and the paths that
-// the file has. Returns OK unchanged.
+// Rewrites an error about the translation of this layer: the result contains the function's name
+// and the paths as they are in the file. Returns OK unchanged.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error);
 
 }  // namespace tfjob::model

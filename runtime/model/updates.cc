@@ -36,8 +36,8 @@ void Clip(Builder& b, const optimizer::Clipping& clipping,
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].value = values[i];
 }
 
-// Returns the mean of the gradients since the last update, in the step of an update. In any other
-// step, it is too small, and not used.
+// In the step of an update, returns the mean of the gradients since the last update. In any other
+// step, the result is too small, and is not used.
 Output MeanGradient(Builder& b, const optimizer::Optimizer& optimizer,
                     const VariableSpec& variable) {
   const std::string accumulator =

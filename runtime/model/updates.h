@@ -16,8 +16,9 @@ struct VariableGradient {
   graph::Output value, indices = {};
 };
 
-// Returns whether gradients must be clipped with ApplyGradients, because their mean over several
-// steps is clipped, as in Keras: only when the update is due.
+// Returns whether gradients must be clipped by ApplyGradients rather than before it. As in Keras,
+// this is so if gradients are accumulated: their mean over several steps is clipped, and only in
+// the step of the update.
 bool ClipsMean(const optimizer::Optimizer& optimizer, const optimizer::Clipping& clipping);
 
 // Clips the gradients, and updates their variables. `step` is the number of steps before this one,

@@ -1,5 +1,5 @@
-// Declares the rules for the values of one of a layer's variables: Keras' arguments
-// NAME_regularizer and NAME_constraint.
+// Declares the rules for the values of a layer's variable: Keras' arguments NAME_regularizer and
+// NAME_constraint.
 #pragma once
 
 #include "runtime/model/regularizer.h"

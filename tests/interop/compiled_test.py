@@ -1,4 +1,4 @@
-"""Continues training, in our program and in Keras, from files that the other one wrote, with the
+"""Continues training in our program and in Keras, each from files that the other wrote, with the
 settings of compile() and the state of the optimizer. run.sh runs it."""
 import json
 import os
@@ -96,7 +96,7 @@ class Compiled(unittest.TestCase):
                     file = self.path(f"{name}.{suffix}")
                     model.save(file)
                     train(self.keys(5, f"{name}-{suffix}", file=file, weights=file))
-                    if name != "amsgrad":  # at its end, a run takes the averages of use_ema
+                    if name != "amsgrad":  # at its end, our run sets the variables to the averages of use_ema
                         self.fit(model, 2)
                     else:
                         self.fit(model, 2).optimizer.finalize_variable_values(model.trainable_variables)
@@ -113,7 +113,7 @@ class Compiled(unittest.TestCase):
                 with open(config, "w") as file:
                     json.dump(keys, file)
                 run("--config", config)
-                if name == "amsgrad":  # our run ends with the averages, as fit() does
+                if name == "amsgrad":  # like fit(), our run ends with the averages
                     self.fit(model, 3).optimizer.finalize_variable_values(model.trainable_variables)
                     self.fit(model, 2)
                 else:
@@ -139,7 +139,7 @@ class Compiled(unittest.TestCase):
         train({**keys, "optimizer": {"learning_rate": 0.3}})
         model.optimizer.learning_rate = 0.3
         self.assert_close("learning_rate", self.saved("rate", model), variables(self.fit(model, 2)))
-        # A schedule that takes every rate from its own values replaces the file's rate, too.
+        # A schedule that states all rates itself also replaces the file's rate.
         schedule = {"name": "piecewise_constant_decay", "boundaries": [100], "values": [0.3, 0.1]}
         keys = self.keys(5, "pieces", file=self.path("m.keras"), weights=self.path("m.keras"))
         train({**keys, "optimizer": {"learning_rate_schedule": schedule}})
@@ -151,21 +151,21 @@ class Compiled(unittest.TestCase):
         self.assert_close("fresh", self.saved("fresh", model), variables(self.fit(fresh, 2)))
 
     def test_metrics_are_reported_as_keras_reports_them(self):
-        """One step from a compiled file, with sample weights: names and values of all metrics."""
+        """Takes one step from a compiled file with sample weights. Compares the names and values of all metrics."""
         m, weights = keras.metrics, np.random.default_rng(8).random(self.COUNT).astype(np.float32)
         x = keras.Input((3,), name="x")
         one = keras.Model(x, L.Dense(2, activation="sigmoid", name="a")(x))
         two = keras.Model(x, [L.Dense(2, activation="sigmoid", name="a")(x), L.Dense(1, name="b")(x)])
         labels = (self.y > 0).astype(np.float32)
         np.savez(self.path("data.npz"), x=self.x, y=labels, a=labels, b=self.y[:, :1], w=weights)
-        # New objects for each list: an object in both would add up the plain and the weighted values, in a file, too
-        # (shared_object_id).
+        # Each list gets new objects: an object in both lists would add up the plain and the weighted values, even after
+        # it is read from a file (shared_object_id).
         for name, model, y, listed in [
                 ("one", one, labels, lambda:
                  ["mae", m.AUC(curve="PR", name="pr"), m.LogCoshError(), m.AUC(name="pr"), "acc"]),
                 ("two", two, [labels, self.y[:, :1]], lambda:
                  [["mae", m.Recall(name="r")], [m.RootMeanSquaredError()]])]:
-            for same in (True, False):  # as weighted metrics, also, and only
+            for same in (True, False):  # also, or only, as weighted metrics
                 with self.subTest(model=name, same=same):
                     loss = "mse" if name == "one" else ["mse", "mae"]
                     model.compile(O.SGD(0.5), loss=loss, metrics=listed() if same else None, weighted_metrics=listed())

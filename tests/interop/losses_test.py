@@ -112,7 +112,7 @@ def with_arguments():
 # Metrics that count elements, not places.
 OF_ELEMENTS = {"precision", "recall", "auc", "true_positives", "true_negatives", "false_positives", "false_negatives"}
 
-# For an output with a mask.
+# The metrics that are compared for an output with a mask.
 MASKED = [
     (keras.metrics.BinaryAccuracy, "binary_accuracy", PROBABILITIES, ONES),
     (keras.metrics.SparseCategoricalAccuracy, "sparse_categorical_accuracy", PROBABILITIES, CLASSES),
@@ -177,7 +177,7 @@ class Metrics(unittest.TestCase):
         plain = [(make, name, {}, prediction, labels) for make, name, prediction, labels in METRICS]
         for make, name, arguments, prediction, labels in plain + with_arguments():
             for axes in range(1, max(2, prediction.ndim)):
-                # Keras does not broadcast the weights of examples over the steps of these metrics.
+                # For these metrics, Keras does not broadcast the weights of examples over the steps.
                 if axes < prediction.ndim - 1 and name in OF_ELEMENTS:
                     continue
                 with self.subTest(metric=name, axes=axes, **arguments):

@@ -76,7 +76,7 @@ class Preprocessing(unittest.TestCase):
             y = ops.cast(layer(inputs[id(array)]), "float32")
             outputs.append(L.Identity(name=f"y{i}_{layer.name}")(y))
         model = keras.Model(list(inputs.values()), outputs)
-        # predict splits batches, and each example has to stand for itself.
+        # predict() splits the arrays into batches of examples, so all arrays need the same number of examples.
         count = min(len(array) for array in arrays.values())
         arrays = {name: array[:count] for name, array in arrays.items()}
         wanted = model.predict(arrays, verbose=0)

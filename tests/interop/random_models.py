@@ -9,7 +9,7 @@ import keras
 
 L, ops = keras.layers, keras.ops
 
-# glu and threshold cannot be used by name: they take arguments, or change the shape.
+# glu and threshold cannot be used by name: glu changes the shape, and threshold takes arguments.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "celu", "elu", "exponential", "gelu", "hard_shrink",
                "hard_sigmoid", "hard_silu", "hard_tanh", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "relu6",
                "selu", "silu", "soft_shrink", "softplus", "softsign", "sparse_plus", "sparse_sigmoid", "sparsemax",
@@ -32,7 +32,7 @@ def axes(r, shape):
 
 
 def cropped(axis):
-    """A size that is at most one more than that of the image, which the model must state."""
+    """Draws a size that exceeds the image's size by at most one. The model must state the image's size."""
     return lambda r, shape: r.randint(1, shape[axis] + 1)
 
 
@@ -88,7 +88,7 @@ def pooling(rank):
 
 
 def window_counts(r, shape):
-    """Numbers of windows for adaptive pooling, of which TensorFlow can compute the gradients. Fails if a length is open."""
+    """Draws numbers of adaptive pooling's windows for which TensorFlow has gradients. Fails if a length is None."""
     return [r.choice([n for n in range(1, 5) if -(-size // n) < size]) for size in shape[1:-1]]
 
 
@@ -99,8 +99,8 @@ def margins(rank):
     return draw
 
 
-# {class: (ranks of its input, with the batch; {argument: choices, or a function that draws one})}.
-# An argument that has no default must be drawn; REQUIRED lists those.
+# {class: (ranks of its input, including the batch; {argument: choices, or a function that draws one})}. An argument
+# that has no default must be drawn; REQUIRED lists those.
 LAYERS = {
     "Dense": ((2, 3, 4), {"units": [1, 3, 4], **KERNEL}),
     "EinsumDense": ((3,), {"equation": ["abc,cd->abd", "...b,bc->...c"], "output_shape": [(None, 4), (None, 2)],
@@ -186,13 +186,13 @@ MERGES = {
     "MultiHeadAttention": {"num_heads": [1, 2], "key_dim": [2, 3], "value_dim": [None, 2], "use_bias": FLAG,
                            "use_gate": FLAG, "output_shape": [None, 3]},
 }
-# Drawn by functions below, or not drawn because they are random in training (RandomFlip) or have no gradient: those are
-# in preprocessing_test.py.
+# Drawn by functions below, or not drawn because they are random in training (RandomFlip) or have no gradient.
+# preprocessing_test.py tests the layers that are not drawn.
 OTHERS = {"InputLayer", "Embedding", "Bidirectional", "TimeDistributed", "RNN", "SimpleRNNCell", "LSTMCell", "GRUCell",
           "StackedRNNCells", "CategoryEncoding", "Discretization", "IntegerLookup", "RandomFlip"}
 
-# ops.glu is missing: Keras infers a wrong shape for its result, so what follows it does not fit.
-# Functions of keras.ops of one value, of two values of equal shape, and of values of some ranks.
+# Functions of keras.ops: of one value, and of two values of equal shape. Some of them need values of certain ranks.
+# ops.glu is missing: Keras infers a wrong shape for its result, so the layers after it do not fit.
 UNARY = [
     lambda r, x: -x, lambda r, x: ops.abs(x), lambda r, x: ops.square(x), lambda r, x: ops.sqrt(ops.square(x) + 1),
     lambda r, x: ops.exp(ops.tanh(x)), lambda r, x: ops.log(ops.abs(x) + 2), lambda r, x: ops.tanh(x),
@@ -240,7 +240,7 @@ BINARY = [
 
 
 def arguments(r, options, shape):
-    """Draws arguments. Half of those that have a default keep it."""
+    """Draws arguments. Each argument that has a default keeps it with probability 1/2."""
     drawn = {}
     for name, choices in options.items():
         if name in REQUIRED or r.random() < 0.5:
@@ -249,7 +249,7 @@ def arguments(r, options, shape):
 
 
 class Drawing:
-    """Draws one model. `most` is the number of its layers."""
+    """Draws one model of at most nine layers and functions."""
 
     def __init__(self, seed):
         self.r = random.Random(seed)
@@ -291,7 +291,7 @@ class Drawing:
         way = self.r.choice([self.layer] * 6 + [self.merge] * 2 + [self.function, self.wrapper, self.nested, self.again])
         try:
             uses, made = way(at, x)
-        except Exception:  # Keras reports what does not fit by errors of every kind
+        except Exception:  # Keras may raise any type of error for what does not fit
             return
         made = [value for value in keras.tree.flatten(made) if len(value.shape) in (2, 3, 4, 5)]
         made = [value for value in made if all(dim is None or 0 < dim <= 64 for dim in value.shape[1:])]
@@ -362,7 +362,7 @@ class Drawing:
         return {at}, keras.Model(inner, y)(x)
 
     def again(self, at, x):
-        """Calls a layer that has already been called, on another value."""
+        """Calls a layer again that has already been called, on another value."""
         histories = [value._keras_history.operation for value in self.values]
         shared = [op for op in histories if isinstance(op, L.Layer) and op.weights and not isinstance(op, L.Embedding)]
         layer = self.r.choice(shared)

@@ -1,5 +1,6 @@
-// Compares the clipped mean of accumulated gradients with plain loops, and gradients by rows with
-// dense ones. As in Keras 3, the mean is clipped, and only in the step that updates the variables.
+// Compares training that clips the mean of accumulated gradients with plain loops, and gradients by
+// rows with dense gradients. As in Keras 3, only the mean is clipped, and only in the step that
+// updates the variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ BuildOptions Options(const Clipping& clipping, double rate) {
 }
 
 // Trains a model, whose variables start at 0.25, for kSteps steps of one example each. `features`
-// returns those of a step.
+// returns the features for a step.
 class Training {
  public:
   template <typename T>
@@ -86,7 +87,7 @@ class Training {
   variables::VariableStore store_ = TestStore();
 };
 
-// Clips the gradient (of w0, w1 and the bias), by the formulas of optimizer/clipping.h.
+// Clips the gradient with respect to w0, w1 and the bias by the formulas in optimizer/clipping.h.
 std::vector<double> Clipped(std::vector<double> g, const Clipping& clipping) {
   const double c = clipping.limit, kernel = std::hypot(g[0], g[1]);
   const double all = std::hypot(kernel, g[2]);
@@ -138,7 +139,7 @@ TEST(AccumulatedClipping, ClipsTheMeanWhenTheUpdateIsDue) {
   }
 }
 
-// The last step, which is not an update, leaves something in the accumulator.
+// Also compares the accumulators, which are not zero: the last step does not update the variables.
 TEST(AccumulatedClipping, GradientsByRowsGiveWhatDenseOnesGive) {
   const Model model = Sequential(
       "m", {{.name = "table", .config = layers::Embedding{.input_dim = 5, .output_dim = 3}},

@@ -1,5 +1,5 @@
-// Compares the losses and metrics of sequences, of several outputs and of weighted examples with
-// plain loops.
+// Compares losses and metrics with plain loops, for sequences, several outputs and weighted
+// examples.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kExamples = 3, kSteps = 2, kClasses = 4;
 
-// Runs a model without variables in kEval. Returns a fetch.
+// Runs a model without variables in kEval. Get() returns an element of a fetch.
 class EvalRun {
  public:
   EvalRun(const Model& model, BuildOptions options, const std::vector<Tensor>& feeds) {
@@ -119,7 +119,7 @@ TEST(Objectives, EveryStepOfASequenceHasALabel) {
   EXPECT_NEAR(rows.Get("accuracy_sum"), hits, 1e-6);
 }
 
-// As in Keras, the mean divides by the number of places, not by the sum of the weights.
+// As in Keras, the sum is divided by the number of places, not by the sum of the weights.
 TEST(Objectives, WeightsOfExamplesAndOfPlacesMultiplyTheLoss) {
   BuildOptions options =
       Options(LossKind::kSparseCategoricalCrossentropy, true, {DType::kInt64, {kSteps}});
@@ -176,7 +176,7 @@ TEST(Objectives, LossesOfSeveralOutputsAreReportedAndAddedUpByWeight) {
   EXPECT_NEAR(run.Get(kLossSum), 0.5 * a + b, 1e-4);
 }
 
-// A weighted mean divides by the sum of the weights, unlike the loss.
+// For a weighted mean, unlike for the loss, the sum is divided by the sum of the weights.
 TEST(Objectives, WeightedMetricsUseTheWeightsAndPlainOnesDoNot) {
   BuildOptions options =
       Options(LossKind::kSparseCategoricalCrossentropy, true, {DType::kInt64, {kSteps}});

@@ -1,6 +1,6 @@
-// Checks the layers that prepare data: categories, the sizes of images, and random changes of
-// images, which are the same for equal steps and seeds. tests/interop compares the others with
-// Keras.
+// Checks layers that prepare data: the random changes of images, which are the same for equal steps
+// and seeds, the resizing of images, and the errors for layers of all kinds. tests/interop compares
+// the results of the layers that are not random with Keras.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ Trained TrainOnImages(const LayerConfig& layer, int64_t step) {
   return Train(layer, {kImages, kHeight, kWidth, kChannels}, Images(), step);
 }
 
-// The gradient of a linear function of x satisfies Σ gradient x = Σ coefficient y.
+// Expects Σ gradient x = Σ coefficient y, which holds for the gradient of a linear function of x.
 void ExpectGradientOfLinear(const Trained& trained, const Values& x) {
   double left = 0, right = 0;
   for (size_t i = 0; i < x.size(); ++i) left += double(trained.gradient[i]) * x[i];

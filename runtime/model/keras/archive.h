@@ -15,8 +15,8 @@ namespace tfjob::keras {
 // InvalidArgument if the file is not a .keras file.
 StatusOr<Json> ReadArchiveConfig(const std::string& path);
 
-// Returns the weights. Returns InvalidArgument if they would unpack to more than 256 MiB and more
-// than a hundred times their size.
+// Returns the weights. Returns InvalidArgument if the unpacked weights would exceed both 256 MiB
+// and a hundred times their packed size.
 StatusOr<std::unique_ptr<io::Hdf5File>> ReadArchiveWeights(const std::string& path);
 
 }  // namespace tfjob::keras

@@ -28,7 +28,7 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
-// Arguments that state what holds here anyway, by their name and value.
+// Returns whether an argument with this name and value only states what holds here anyway.
 bool IsImplied(const std::string& name, const Json& value) {
   if (value.is_null() || name == "name" || name == "fn") return true;
   if (name == "dtype") {
@@ -56,8 +56,8 @@ StatusOr<Json> LossKeys(const JsonField& field) {
   return keys;
 }
 
-// Returns the name under which Keras reports the metric (compile_utils.py, get_metric): that of the
-// object, or what compile() was given.
+// Returns the name under which Keras reports the metric (compile_utils.py, get_metric): the
+// object's name, or the string that compile() was given.
 StatusOr<std::string> NameInKeras(const CompiledObject& metric) {
   if (!metric.is_class) return metric.written;
   const JsonField name = metric.arguments["name"];
@@ -70,8 +70,8 @@ StatusOr<Json> MetricKeys(const JsonField& field) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
-  // The module is not part of a function's name. keras.losses.cosine_similarity is negative, and
-  // keras.metrics.cosine_similarity is positive.
+  // The file has a function's name without its module, but keras.losses.cosine_similarity is
+  // negative, and keras.metrics.cosine_similarity is positive.
   if (metric.name == "cosine_similarity" && field["class_name"].present()) {
     const auto class_name = field["class_name"].String();
     if (class_name.ok() && *class_name == "function") {
@@ -109,8 +109,8 @@ bool IsObjectOfKeras(const JsonField& field) {
   return field.present() && (field.value()->is_string() || field["class_name"].present());
 }
 
-// Returns the part of a setting that belongs to an output. A setting is a map by the names of the
-// outputs, a list in their order, or one value for all of them.
+// Returns the part of a setting that belongs to an output. A setting is a map from the outputs'
+// names, a list in the order of the outputs, or one value for all outputs.
 StatusOr<JsonField> PartOf(const JsonField& setting, std::span<const std::string> outputs,
                            size_t output) {
   if (!setting.present() || IsObjectOfKeras(setting)) return setting;
@@ -180,7 +180,7 @@ StatusOr<Json> OptimizerKeys(const Json& compile_config) {
       keys[name] = *value.value();
     }
   }
-  // Keras writes these also if they have no effect.
+  // Keras writes these arguments even if they have no effect.
   ASSIGN_OR_RETURN(const bool averages, field["config"]["use_ema"].BoolOr(false));
   if (!averages) {
     keys.erase("use_ema");

@@ -20,17 +20,18 @@ namespace tfjob::keras {
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
-// setting, if it is not supported. Whether a training file may contain the keys is checked when
-// they are read.
+// setting, if it is not supported. Does not check whether a training file may contain the keys:
+// reading them does.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
-// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics`; for several outputs,
-// `outputs`. `outputs` are the names of the model's outputs. Metrics have the names under which
-// Keras reports them. Returns the same errors as OptimizerKeys.
+// Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics` or, if the model has
+// several outputs, the key `outputs`. The parameter `outputs` contains the names of the model's
+// outputs. Metrics have the names under which Keras reports them. Returns the same errors as
+// OptimizerKeys.
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);
 
-// Returns compile_config. `keys` has one element per output: the keys of a training file, of which
-// the sections `optimizer` and `loss` are complete. Returns nullopt if Keras has no such loss
+// Returns compile_config. `keys` has one element per output. Each contains the keys of a training
+// file; its sections `optimizer` and `loss` are complete. Returns nullopt if Keras has no such loss
 // (clipped_crossentropy). Leaves out metrics that Keras lacks (perplexity), names that Keras cannot
 // give (to `accuracy`, except "acc"), and the options of the optimizer that Keras does not save
 // (exclude_from_weight_decay) or lacks (lazy).

@@ -16,8 +16,8 @@ namespace tfjob::keras {
 std::string TrainingName(std::string_view written);
 // Returns the optimizer's name in the training file: "adam".
 std::string OptimizerName(optimizer::Kind kind);
-// Returns Keras' class: "MeanSquaredError". With `metric`, returns the class of the metric of this
-// name.
+// Returns the name of Keras' class for a loss or, if `metric` is true, for a metric:
+// "MeanSquaredError".
 std::string ClassName(std::string_view name, bool metric);
 
 // Erases the arguments of a metric that have Keras' default value.

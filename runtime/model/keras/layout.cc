@@ -31,8 +31,8 @@ struct Part {
   std::string_view name;
 };
 
-// Returns the place of a cell in an RNN's StackedRNNCells. As for layers, Keras counts those of
-// each class.
+// Returns the place of a cell in an RNN's StackedRNNCells. As with layers, Keras numbers the cells
+// of each class separately.
 std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) {
   const auto cells = rnn.config.As<model::layers::RNN>()->Cells();
   if (index >= cells.size()) return std::nullopt;
@@ -62,8 +62,8 @@ std::optional<std::string> AttributeOf(const model::Layer& layer, const Part& pa
   return std::nullopt;
 }
 
-// Adds the group of an object and the groups of its parts. `prefix` begins the names of its
-// variables. `level` is 0 for a layer, 1 for a part of it, and so on.
+// Adds the group of an object and the groups of its parts. The names of its variables begin with
+// `prefix`. `level` is 0 for a layer, 1 for a part of it, and so on.
 Status AddObject(const model::Layer& layer, int level, std::string path, const std::string& prefix,
                  std::string name, const Specs& variables, std::vector<Group>& groups) {
   const size_t own = groups.size();
@@ -99,8 +99,8 @@ std::string_view ClassOf(const model::Layer& layer) {
   return nested->model->sequential ? "Sequential" : "Functional";
 }
 
-// `path` and `prefix` begin the paths of the groups and the names of the variables of this model:
-// "" or "layers/functional/", and "" or "inner/".
+// The paths of this model's groups begin with `path`, which is "" or, say, "layers/functional/".
+// The names of its variables begin with `prefix`, which is "" or, say, "inner/".
 Status AddModel(const model::Model& model, const std::string& path, const std::string& prefix,
                 const Specs& variables, std::vector<Group>& groups) {
   std::map<std::string, int> counts;

@@ -1,9 +1,9 @@
-// Determines where Keras' HDF5 files store the variables of a model. Pure functions of the model's
-// structure.
+// Determines where Keras' HDF5 files store the variables of a model. The functions are pure, and
+// depend only on the model's structure.
 //
 // Keras 3 (model.weights.h5 in a .keras file, and files NAME.weights.h5) has a group per layer,
-// which it names after the layer's class, and numbers layers of the same class in the order of the
-// model's layers:
+// named after the layer's class. Layers of the same class are numbered in the order of the model's
+// layers:
 //   layers/dense/vars/0, layers/dense_1/vars/0, layers/functional/layers/dense/vars/0,
 //   layers/lstm/cell/vars/0
 // Source: keras/src/saving/saving_lib.py.

@@ -34,7 +34,7 @@ std::vector<std::vector<std::string>> SlotGroups(const optimizer::Optimizer& opt
     }
     return groups;
   }
-  // All other optimizers make their first two slots together. A third slot, that of amsgrad,
+  // All other optimizers make their first two slots together. A third slot, which amsgrad adds,
   // follows.
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, own.size()));
   groups.emplace_back(own.begin(), middle);
@@ -74,7 +74,7 @@ StatusOr<int64_t> ReadIterations(const StoredOptimizer& stored) {
     iterations = tensor.data<int64_t>()[0];
   if (tensor.shape().num_elements() == 1 && tensor.dtype() == DType::kInt32)
     iterations = tensor.data<int32_t>()[0];
-  // Larger numbers cannot be counted further in a double.
+  // Beyond this number, a double cannot count.
   constexpr int64_t kMostIterations = int64_t{1} << 53;
   if (iterations >= 0 && iterations <= kMostIterations) return iterations;
   return InvalidArgument(stored.file->name(), ": ", stored.paths[0],

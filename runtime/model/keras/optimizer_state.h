@@ -26,7 +26,7 @@ struct OptimizerVariable {
     kIterations,    // int64 scalar
     kLearningRate,  // float32 scalar
     kSlot,
-    kMomentumProduct,  // float32 scalar, of Nadam: u_1 u_2 … (optimizer.h)
+    kMomentumProduct,  // float32 scalar, for Nadam: u_1 u_2 … (optimizer.h)
   };
   Kind kind = Kind::kSlot;
   size_t variable = 0;  // kSlot: the number of the trained variable
@@ -50,12 +50,13 @@ std::vector<std::string> TrainedVariables(const model::Model& model,
 
 struct OptimizerState {
   int64_t iterations = 0;  // steps that the optimizer has taken
-  // By the names of the variable and of the slot. Empty if the optimizer has made no slots.
+  // The values of the slots, by variable name and then by slot name. Empty if the optimizer has
+  // made no slots.
   std::map<std::string, std::map<std::string, Tensor>> slots;
 };
 
 // Reads the state of `optimizer` from a .keras or .h5 file, or from weights of Keras 3
-// (NAME.weights.h5). `model` is the model in the file if that is a whole model, and otherwise the
+// (NAME.weights.h5). If the file contains a whole model, `model` is that model, and otherwise the
 // model to which the weights belong. Returns InvalidArgument if the file has no such state, or if
 // its variables show that it is the state of another optimizer or model.
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,

@@ -26,8 +26,8 @@ struct Weights {
   // variable of the model, by its name in the file.
   std::map<std::string, StoredTensor> entries;
   std::function<StatusOr<Tensor>(const std::string& name)> read;
-  // The file may have tensors that belong to no variable: a checkpoint also contains the state of
-  // the optimizer.
+  // True if the file may contain tensors that belong to no variable. For example, a checkpoint also
+  // contains the state of the optimizer.
   bool contains_others = false;
 };
 

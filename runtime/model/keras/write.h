@@ -37,8 +37,8 @@ inline constexpr const char* kWrittenFormats[] = {".keras", ".weights.h5", ".h5"
 //   .weights.h5    Model.load_weights of Keras 3
 //   .h5            keras.models.load_model; the older format, as a whole model
 //   .safetensors   the weights by the names of the variables
-// The first and the third contain the settings of compile() and the state of the optimizer, if
-// `compiled` is set. Equal models result in equal files. Replaces the file only once the new one is
+// If `compiled` is set, .keras and .h5 files also contain the settings of compile() and the state
+// of the optimizer. Equal models result in equal files. Replaces the file only once the new one is
 // complete.
 //
 // Returns InvalidArgument for any other name, and the errors of Groups (layout.h).

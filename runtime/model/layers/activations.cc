@@ -76,7 +76,7 @@ std::vector<VariableSpec> PReLU::Variables(const Shape& in) const {
 graph::Output PReLU::Apply(const LayerCall& call) const {
   graph::Builder& b = call.b;
   const graph::Output positive = graph::Relu(b, call.x());
-  // min(x, 0) is x - relu(x) without cancellation.
+  // This is min(x, 0). Unlike x - relu(x), it has no cancellation.
   const graph::Output negative = graph::Neg(b, graph::Relu(b, graph::Neg(b, call.x())));
   return graph::Add(b, positive, graph::Mul(b, call.variables[0], negative));
 }

@@ -26,8 +26,8 @@ Status ExpectImages(const Shape& in) {
   return InvalidArgument("expected examples of shape [height,width,channels], got ", in.ToString());
 }
 
-// Returns the bounds of a factor: as Keras' BaseImagePreprocessingLayer, which takes a number for
-// both bounds, the lower of which is at least `least`.
+// Returns the bounds that a factor stands for, as in Keras' BaseImagePreprocessingLayer: a single
+// number x stands for -|x|, or `least` if that is greater, and |x|.
 StatusOr<std::array<double, 2>> Bounds(const std::vector<double>& factor, double least) {
   const auto fits = [least](double bound) { return bound >= least && bound <= 1; };
   if (factor.empty() || factor.size() > 2 || !std::ranges::all_of(factor, fits)) {
@@ -44,8 +44,9 @@ StatusOr<std::array<double, 2>> ValueRange(const std::vector<double>& range) {
   return InvalidArgument("value_range: expected two numbers, got ", range.size());
 }
 
-// Returns one number per image, evenly distributed between the bounds: the normal distribution
-// function of normal numbers, because only these differ between replicas.
+// Returns one number per image, evenly distributed between the bounds. Computes them from normally
+// distributed numbers with the distribution function, because only RandomNormal takes the replica
+// into account.
 Output UniformPerImage(const LayerCall& call, double low, double high) {
   Builder& b = call.b;
   const Shape shape = {call.batch_size(), 1, 1, 1};

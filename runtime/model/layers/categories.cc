@@ -11,12 +11,12 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// The elements of a table that stands in the graph as a constant.
+// The most elements of a table, which is a constant of the graph.
 constexpr int64_t kLongestTable = int64_t{1} << 20;
 constexpr int64_t kFarthest = int64_t{1} << 62;  // differences of integers below it do not overflow
 constexpr std::array<std::string_view, 4> kEncodings = {"int", "one_hot", "multi_hot", "count"};
 
-// Returns the type of the encoded categories, of which there are `count`.
+// Returns the type of encoded categories. `count` is the number of categories.
 StatusOr<TensorType> EncodedType(Encoding encoding, int64_t count, const Shape& in, DType integer) {
   if (encoding == Encoding::kInt) return TensorType{integer, in};
   std::vector<int64_t> dims = in.dims();
@@ -77,7 +77,7 @@ void Discretization::Arguments(ArgumentVisitor& visitor) {
   visitor.Numbers("bin_boundaries", bin_boundaries);
   visitor.Choice("output_mode", output_mode, kEncodings);
   visitor.Only("sparse", "false");
-  // They say how adapt() finds boundaries.
+  // These arguments say how adapt() finds boundaries.
   visitor.Ignored("num_bins");
   visitor.Ignored("epsilon");
 }
@@ -121,7 +121,7 @@ void IntegerLookup::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("vocabulary_dtype", "\"int64\"");
   visitor.Only("idf_weights", "null");
   visitor.Ignored("vocabulary_size");
-  // They spread unknown integers over several indices.
+  // These arguments spread unknown integers over several indices.
   visitor.Ignored("oov_method");
   visitor.Ignored("salt");
 }
@@ -155,7 +155,8 @@ StatusOr<std::vector<TensorType>> IntegerLookup::OutputTypes(std::span<const Ten
 }
 
 // Looks each integer up in a table of all integers from the least to the greatest in the
-// vocabulary. The table's first and last element are for the integers before and after them.
+// vocabulary. The table's first element stands for all lower integers, and its last element for all
+// higher ones.
 Output IntegerLookup::Apply(const LayerCall& call) const {
   Builder& b = call.b;
   const auto [least, most] = std::ranges::minmax(vocabulary);

@@ -7,11 +7,14 @@
 
 namespace tfjob::model::layers {
 
-// What becomes of the categories of an example: they stay numbers (kInt); each becomes a row with a
-// one at its position, the last axis being dropped first if it has the size 1 (kOneHot); or all
-// categories of the example, which then has one axis, become one vector, with a one per category
-// that occurs (kMultiHot), or with their counts (kCount). A number that is no category, because it
-// is negative or too large, leaves no trace in the vectors.
+// How the categories of an example are encoded:
+//   kInt       as numbers
+//   kOneHot    each as a row with a one at its position. If the last axis has size 1, it is dropped
+//              first
+//   kMultiHot  all as one vector, with a one for each category that occurs
+//   kCount     all as one vector of counts, one per category
+// With kMultiHot and kCount, examples have one axis. A number that is not a category, because it is
+// negative or too large, adds nothing to rows and vectors.
 enum class Encoding { kInt, kOneHot, kMultiHot, kCount };
 
 // Encodes integers below num_tokens. Fractions are cut off.
@@ -25,7 +28,7 @@ struct CategoryEncoding {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Replaces each number by the number of boundaries that it reaches, int32.
+// Replaces each number with the count of boundaries that it reaches, an int32.
 struct Discretization {
   static constexpr std::string_view kClass = "Discretization";
   std::vector<double> bin_boundaries;
@@ -36,8 +39,8 @@ struct Discretization {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Replaces each integer by its index in the vocabulary, int64, after the index of the mask token,
-// if there is one, and the index of all integers that the vocabulary lacks.
+// Replaces each integer with an index, an int64. If there is a mask token, it has index 0. The next
+// index stands for all integers that the vocabulary lacks. The integers of the vocabulary follow.
 struct IntegerLookup {
   static constexpr std::string_view kClass = "IntegerLookup";
   std::vector<int64_t> vocabulary;

@@ -135,8 +135,8 @@ class ConvLstmPass {
     return Activate(body_, layer_.recurrent_activation, GateOf(body_, z, gate));
   }
 
-  // Convolves the images with the kernels of all gates: at once, unless each gate drops other
-  // elements.
+  // Convolves the images with the kernels of all gates: in one convolution, unless each gate drops
+  // different elements.
   Output Gates(Builder& b, Output images, Output kernel, const std::vector<Output>& dropped,
                const Window& window) {
     if (dropped.empty()) return graph::Conv2D(b, images, kernel, window);

@@ -9,9 +9,9 @@
 namespace tfjob::model::layers {
 
 // An LSTM (recurrent.h) in which z = kernel ∗ x + recurrent_kernel ∗ h + bias. The convolution of
-// the state h keeps its size. States have the shape of the convolution of x. Variables:
-// kernel [size…,channels,4·filters], recurrent_kernel [size…,filters,4·filters] and, if use_bias is
-// set, bias [4·filters].
+// the state h keeps the size of h. States have the shape of the convolution of x. Variables: kernel
+// [size…,channels,4·filters], recurrent_kernel [size…,filters,4·filters] and, if use_bias is set,
+// bias [4·filters].
 template <int kRank>
 struct ConvLSTM {
   static constexpr std::string_view kClass = kRank == 1 ? "ConvLSTM1D" : "ConvLSTM2D";
@@ -25,12 +25,12 @@ struct ConvLSTM {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // Drop elements of the inputs and of the state: different ones for each gate, but the same ones
-  // in each step.
+  // The rates at which elements of the inputs and of the state are dropped. Each gate drops
+  // different elements, but the same ones in every step.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
-  bool return_sequences = false;     // the outputs of all steps, instead of the last one
-  bool return_state = false;         // the two states after the last step, as further outputs
+  bool return_sequences = false;     // returns the outputs of all steps, not only the last
+  bool return_state = false;         // also returns the two states after the last step
   bool go_backwards = false;         // processes and returns the steps from last to first
   RecurrentInputs inputs = {};
 

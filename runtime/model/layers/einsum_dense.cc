@@ -14,7 +14,7 @@ constexpr std::string_view kDots = "...";
 
 struct Equation {
   EinsumAxes axes;                   // without the dots
-  bool left = false, right = false;  // the ends at which the dots are
+  bool left = false, right = false;  // where the dots are
 };
 
 bool IsLetters(std::string_view text) {

@@ -14,7 +14,8 @@ namespace tfjob::model::layers {
 struct EinsumDense {
   static constexpr std::string_view kClass = "EinsumDense";
   std::string equation;
-  // Without the batch and the axes that the dots stand for. -1: the input's size.
+  // The output's sizes, without the batch and the axes that the dots stand for. -1 stands for the
+  // input's size.
   std::vector<int64_t> output_shape;
   ActivationKind activation = ActivationKind::kLinear;
   std::string bias_axes;  // empty: no bias

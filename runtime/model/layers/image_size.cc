@@ -13,7 +13,7 @@ using graph::Builder;
 using graph::Output;
 
 constexpr int64_t kLongestSide = 1 << 14;
-constexpr int64_t kMostWeights = int64_t{1} << 24;  // of the constant with the weights of a row
+constexpr int64_t kMostWeights = int64_t{1} << 24;  // elements in the constant of weights
 
 void SizeArguments(ArgumentVisitor& visitor, int64_t& height, int64_t& width) {
   const IntegerRule rule{

@@ -6,8 +6,8 @@
 
 namespace tfjob::model::layers {
 
-// Resizes images, which are distorted unless one of the two flags is set: the image is then cropped
-// or, on both sides, filled up to the aspect ratio of the target first.
+// Resizes images. If one of the two flags is set, each image is first cropped, or padded on both
+// sides, to the aspect ratio of the target. Otherwise, images may be distorted.
 struct Resizing {
   static constexpr std::string_view kClass = "Resizing";
   static constexpr bool kTrainingByDefault = true;
@@ -22,8 +22,8 @@ struct Resizing {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Returns the middle of the image. If the image is smaller than that, takes the largest part of it
-// with the same aspect ratio, and resizes this part.
+// Returns the middle of the image. If the image has fewer rows or columns than the target, takes
+// the largest part of the image with the target's aspect ratio, and resizes this part.
 struct CenterCrop {
   static constexpr std::string_view kClass = "CenterCrop";
   static constexpr bool kTrainingByDefault = true;

@@ -7,14 +7,15 @@ namespace tfjob::model::layers {
 
 // The layers that combine their inputs element by element. The inputs are broadcast by NumPy's
 // rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the batch
-// axis of those with the lower rank, as in Keras.
+// axis of the inputs with the lower rank, as in Keras.
 enum class MergeKind { kAdd, kSubtract, kMultiply, kAverage, kMaximum, kMinimum };
 // In the order of the enum.
 inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Multiply",
                                                      "Average", "Maximum",  "Minimum"};
 
-// Takes at least two inputs of one type; kSubtract takes exactly two. If all inputs have masks, a
-// step of the output counts if it counts in any of them; otherwise, the output has no mask.
+// Return the type of the merged value, and the value itself. Require at least two inputs of one
+// type; kSubtract requires exactly two. If all inputs have masks, a step of the output counts if it
+// counts in any input; otherwise, the output has no mask.
 StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in);
 graph::Output Merged(MergeKind kind, LayerCall& call);
 

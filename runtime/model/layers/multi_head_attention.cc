@@ -233,7 +233,7 @@ std::vector<Output> MultiHeadAttention::Apply(LayerCall& call) const {
     mask.Add(graph::Reshape(b, input(attention_mask), {call.batch_size(), 1, queries, keys}));
 
   const Output scores = BatchMatMul(b, q, k, false, true);
-  // As in Keras, the result of a query without any key is 0 only if the weights are needed.
+  // As in Keras, the result of a query that attends to no key is 0 only in these cases.
   const bool clears = dropout > 0 || return_attention_scores || call.ExampleShape().rank() > 2;
   const Output weights =
       !mask.combined().valid() ? graph::Softmax(b, scores)

@@ -16,19 +16,19 @@ namespace tfjob::model::layers {
 // [heads,key_dim], likewise key, gate (if use_gate; with value_dim) and value, then
 // attention_output/kernel [heads,value_dim,…output], attention_output/bias [output].
 //
-// A position of the query attends only to positions for which all of these are true: the call's
+// A position of the query attends only to positions that all of these masks admit: the call's
 // attention_mask [T,S], its value_mask and key_mask [S] or the masks of the value and the key, the
-// query's mask, the causal mask (no later position), and the sliding window (no position at or
-// beyond this distance). For a query position that attends to no position, the heads' results are 0
-// if there is dropout or if the scores are returned, and otherwise the mean of all values, as in
-// Keras.
+// query's mask, the causal mask (which excludes later positions), and the sliding window (which
+// excludes positions at or beyond this distance). For a query position that attends to no position,
+// the heads' results are 0 if there is dropout, if the scores are returned or if T stands for
+// several axes, and otherwise the mean of all values, as in Keras.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;
   int64_t num_heads = 1;
   int64_t key_dim = 1;
-  std::optional<int64_t> value_dim;  // key_dim, if it is absent
-  double dropout = 0;                // of the weights
+  std::optional<int64_t> value_dim;  // if absent, key_dim
+  double dropout = 0;                // for the weights
   bool use_bias = true;
   bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
   std::vector<int64_t> output_shape;
@@ -38,7 +38,7 @@ struct MultiHeadAttention {
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, bias_rules = {};
-  Regularizer activity_regularizer = {};  // of the outputs of the projections
+  Regularizer activity_regularizer = {};  // for the outputs of the projections
   std::optional<int64_t> seed;
   // The arguments of a call.
   int query = 0, value = 1, key = kNoInput;

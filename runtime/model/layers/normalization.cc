@@ -53,7 +53,7 @@ void CenterAndScale(ArgumentVisitor& visitor, bool& center, bool& scale) {
   visitor.Flag("scale", scale);
 }
 
-// Makes the moving statistics, the last two variables, follow those of the batch.
+// Updates the moving statistics, which are the last two variables, with those of the batch.
 void Follow(const BatchNormalization& layer, LayerCall& call, const Moments& batch) {
   Builder& b = call.b;
   const size_t mean = call.variables.size() - 2;

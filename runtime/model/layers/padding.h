@@ -11,7 +11,7 @@
 namespace tfjob::model::layers {
 
 // kSame pads so that there are ⌈inputs / stride⌉ windows. kCausal pads only before the inputs, so
-// that no output sees a later input.
+// that no output depends on a later input.
 enum class PaddingKind { kValid, kSame, kCausal };
 // In the order of the enum.
 inline constexpr std::string_view kPaddings[] = {"valid", "same", "causal"};

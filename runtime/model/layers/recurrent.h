@@ -10,7 +10,8 @@ namespace tfjob::model::layers {
 
 enum class CellKind { kSimpleRNN, kLSTM, kGRU };
 
-// The arguments of all recurrent layers. A cell without an argument ignores it.
+// The arguments of all recurrent layers. Each kind of cell ignores the arguments that it does not
+// have.
 struct RecurrentArguments {
   CellKind kind = CellKind::kLSTM;
   int64_t units = 0;
@@ -23,14 +24,14 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // Drop elements of the inputs and of the state, the same ones in each step. If recurrent_dropout
-  // is set, each gate drops different ones.
+  // The rates at which elements of the inputs and of the state are dropped, the same elements in
+  // every step. If recurrent_dropout is set, each gate drops different elements.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
-  bool return_sequences = false;     // the outputs of all steps, instead of the last one
-  bool return_state = false;         // the states after the last step, as further outputs
+  bool return_sequences = false;     // returns the outputs of all steps, not only the last
+  bool return_state = false;         // also returns the states after the last step
   bool go_backwards = false;         // processes and returns the steps from last to first
-  // The output of a masked step is 0, instead of the last step's.
+  // Sets the output of a masked step to 0, instead of repeating the output of the step before it.
   bool zero_output_for_mask = false;
 
   // Lists the arguments of the layer.
@@ -46,8 +47,8 @@ struct RecurrentInputs {
   int sequences = 0;
   std::vector<int> initial_state;  // empty: zeros
   int mask = kNoInput;             // bool [steps]; if absent, the mask of the sequences is used
-  // The file lists the states after the sequences, as tf.keras 2 does. If the states are given in
-  // any other way, the sequences' mask is not used, as in Keras 3.
+  // True if the file lists the states after the sequences, as tf.keras 2 does. If the states are
+  // given in any other way, the sequences' mask is not used, as in Keras 3.
   bool listed = false;
 
   void Visit(CallVisitor& visitor);

@@ -32,7 +32,8 @@ class RecurrentPass {
     std::vector<Output> next = Step();
     const Output output = Mask(next);
     for (size_t s = 0; s < next.size(); ++s) scan_.SetNext(static_cast<int>(s), next[s]);
-    // The last output is a state: the first one, or the one that repeats outputs.
+    // Without return_sequences, the output is taken from a state: the first one, or the one that
+    // repeats outputs.
     if (a_.return_sequences) scan_.Stack(output, flip_);
     const graph::ScanBuilder::Results results = scan_.Finish();
     if (!b_.ok()) return {};
@@ -168,7 +169,7 @@ class RecurrentPass {
     const Output counts = scan_.Sequence(by_step, a_.go_backwards);
     for (size_t s = 0; s < next.size(); ++s) next[s] = Select(body_, counts, next[s], states_[s]);
     const bool zero = a_.zero_output_for_mask;
-    // Without initial states, the output that a skipped step repeats is the state.
+    // Without initial states, the output that a skipped step repeats equals the first state.
     if (!zero && inputs_.initial_state.empty()) return next[0];
     const Output none = Scalar(body_, body_.dtype(computed), 0);
     if (zero && a_.return_sequences) return Select(body_, counts, computed, none);
@@ -189,7 +190,7 @@ class RecurrentPass {
   Builder& body_;
   // Values of the body. One per state, or one per gate.
   std::vector<Output> states_, from_x_, kernels_, dropped_, recurrent_bias_;
-  size_t last_output_ = 0;  // the state that is the output
+  size_t last_output_ = 0;  // the state that contains the last output
 };
 
 }  // namespace

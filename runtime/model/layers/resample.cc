@@ -92,7 +92,7 @@ float Kernel(Interpolation interpolation, float x) {
   return Lanczos(x, RadiusOf(interpolation));
 }
 
-// Weights all elements within the kernel's radius, `stretch` times as wide.
+// Weights all elements within the kernel, whose radius is multiplied by `stretch`.
 void Smooth(int64_t element, float scale, float stretch, Interpolation interpolation, Row weights) {
   const float at = Position(element, scale), radius = RadiusOf(interpolation) * stretch;
   const auto last = static_cast<int64_t>(weights.size()) - 1;
@@ -133,8 +133,8 @@ Tensor ResampleWeights(int64_t from, int64_t to, Interpolation interpolation, bo
   return weights;
 }
 
-// Multiplies the weights with the columns, each of which is an image's rows one above the other,
-// and then with the rows.
+// Resizes the height, and then the width, each by a product with the matrix of weights. For the
+// height, an image is a matrix [height,width·channels].
 Output Resample(Builder& b, Output images, int64_t height, int64_t width,
                 Interpolation interpolation, bool antialias) {
   if (!b.ok()) return {};

@@ -19,7 +19,7 @@ Status NotCallable(std::string_view class_name) {
 struct CellPass {
   const Layer* cell = nullptr;
   RecurrentArguments arguments;
-  std::vector<int> states;  // the inputs of the RNN that are its initial states
+  std::vector<int> states;  // the inputs of the RNN that are the cell's initial states
 };
 
 std::vector<CellPass> PassesOf(const RNN& rnn) {
@@ -187,7 +187,7 @@ std::vector<Output> RNN::Apply(LayerCall& call) const {
     inner.variables.assign(next, next + count);
     next += count;
     const graph::NameScope scope(call.b, pass.cell->name);
-    // The next cell takes the steps in their order, and runs over them in the same direction.
+    // The next cell expects the steps in their original order, and runs in the same direction.
     const bool flip = go_backwards && pass.cell != passes.back().cell;
     const std::vector<Output> results =
         RecurrentOutputs(pass.arguments, InputsOf(*this, pass, mask.valid()), inner, flip);

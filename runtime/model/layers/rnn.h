@@ -26,7 +26,8 @@ using SimpleRNNCell = Cell<CellKind::kSimpleRNN>;
 using LSTMCell = Cell<CellKind::kLSTM>;
 using GRUCell = Cell<CellKind::kGRU>;
 
-// Several cells, each of which takes the output of the one before. It cannot be called, either.
+// Several cells, each of which takes the output of the cell before it. Like a single cell, they
+// cannot be called.
 struct StackedRNNCells {
   static constexpr std::string_view kClass = "StackedRNNCells";
   std::vector<std::shared_ptr<const Layer>> cells;
@@ -36,8 +37,8 @@ struct StackedRNNCells {
   std::vector<graph::Output> Apply(LayerCall& call) const;
 };
 
-// Runs its cell, or its stack of cells, over sequences [steps,features]. States are those of the
-// first cell, then those of the second, and so on.
+// Runs its cell, or its stack of cells, over sequences [steps,features]. The layer's states are
+// those of the first cell, then those of the second, and so on.
 struct RNN {
   static constexpr std::string_view kClass = "RNN";
   std::shared_ptr<const Layer> cell;

@@ -11,7 +11,7 @@ TensorType StepOf(const TensorType& sequence) {
   return {sequence.dtype, ExampleOf(sequence.shape)};
 }
 
-// Returns a call of the wrapped layer in place of this one.
+// Returns a call of the wrapped layer that takes the place of `call`.
 LayerCall Inner(const LayerCall& call, const Layer& layer, Output input, Output mask) {
   return {.b = call.b,
           .inputs = {input},

@@ -1,5 +1,5 @@
-// Defines windows over volumes [depth,height,width,channels], and convolutions that are computed
-// from convolutions over their planes.
+// Defines windows over volumes [depth,height,width,channels], and convolutions of volumes, which
+// are composed of 2-D convolutions over their planes.
 #pragma once
 
 #include "runtime/model/layers/padding.h"
@@ -10,7 +10,8 @@ struct VolumeWindow {
   WindowAxis depth;
   Window plane;
 
-  // Returns the shape [depth,height,width,channels] of the windows over an example of this shape.
+  // Returns the numbers of windows over an example of this shape, followed by `channels`:
+  // [depth,height,width,channels].
   Shape Count(const Shape& in, int64_t channels) const;
 };
 

@@ -36,14 +36,14 @@ struct TimeDistributed {
 // How a Bidirectional layer combines its outputs.
 enum class BidirectionalMerge { kConcat, kSum, kMul, kAve, kNone };
 
-// Runs two recurrent layers over the sequences, one forwards and one backwards. The backward
-// layer's outputs of all steps are put in the order of the steps. With kNone, both outputs are
-// returned. They are followed by the states, those of the forward layer first; initial states are
-// given in the same order.
+// Runs two recurrent layers over the sequences, one forwards and one backwards. If the backward
+// layer returns the outputs of all steps, they are put in the order of the steps. With kNone, both
+// outputs are returned. The states follow the outputs, those of the forward layer first; initial
+// states are given in the same order.
 struct Bidirectional {
   static constexpr std::string_view kClass = "Bidirectional";
   std::shared_ptr<const Layer> layer;
-  // If null, it is a copy of the layer that runs backwards.
+  // If null, a copy of `layer` that runs backwards is used.
   std::shared_ptr<const Layer> backward_layer;
   BidirectionalMerge merge_mode = BidirectionalMerge::kConcat;
   RecurrentInputs inputs = {};

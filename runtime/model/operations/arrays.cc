@@ -43,8 +43,8 @@ Outputs StandardDeviation(const OperationCall& call) {
   return {Sqrt(call.b, Variance(call))};
 }
 
-// Subtracts the largest element first, so that exp does not overflow. If that is infinite or NaN,
-// the difference would be NaN for an infinite element.
+// Subtracts the largest element first, so that exp does not overflow. If the largest element is
+// infinite or NaN, subtracts 0 instead: the difference of two infinities would be NaN.
 Outputs LogSumExp(const OperationCall& call) {
   Builder& b = call.b;
   const std::vector<int64_t>& axes = call.operation.axes;

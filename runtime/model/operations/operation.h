@@ -23,20 +23,20 @@ struct Operation {
   int64_t sections = 1;
   DType dtype = DType::kFloat32;
   std::string type_name;          // empty: the function's default
-  double low = 0, high = 0;       // of Clip
-  double slope = 0.2;             // of LeakyRelu
-  double alpha = 1;               // of Elu and Celu
-  double b = 4;                   // of Squareplus
-  double threshold = 0.5;         // of HardShrink, SoftShrink and Threshold
-  double default_value = 0;       // of Threshold
-  bool approximate = true;        // of Gelu
-  std::optional<double> epsilon;  // of Normalize
-  int64_t order = 2;              // of Normalize
+  double low = 0, high = 0;       // for Clip
+  double slope = 0.2;             // for LeakyRelu
+  double alpha = 1;               // for Elu and Celu
+  double b = 4;                   // for Squareplus
+  double threshold = 0.5;         // for HardShrink, SoftShrink and Threshold
+  double default_value = 0;       // for Threshold
+  bool approximate = true;        // for Gelu
+  std::optional<double> epsilon;  // for Normalize
+  int64_t order = 2;              // for Normalize
   int64_t count = 1;              // num_classes of OneHot, repeats of Repeat, shift of Roll
-  std::vector<int64_t> repeats;   // of Tile
-  std::vector<int64_t> source, destination;  // of Moveaxis
-  std::vector<int64_t> margins;  // of Pad: before and after each axis, or one number for all
-  std::string subscripts;        // of Einsum
+  std::vector<int64_t> repeats;   // for Tile
+  std::vector<int64_t> source, destination;  // for Moveaxis
+  std::vector<int64_t> margins;  // for Pad: numbers before and after each axis, or one for all
+  std::string subscripts;        // for Einsum
   // The arguments of a call.
   std::vector<CallOperand> operands;
   std::vector<int> list;

@@ -25,7 +25,7 @@ struct OperationKind {
   std::string_view module;      // "numpy": its full name is keras.src.ops.numpy
   std::string_view class_name;  // "Add"
   CallForm form;
-  // Lists the arguments of the operation. Null: it has none.
+  // Lists the arguments of the operation. Null if the operation has none.
   void (*arguments)(Operation& operation, ArgumentVisitor& visitor);
   // Returns the results. Operands that do not fit are reported to the builder.
   std::vector<graph::Output> (*apply)(const OperationCall& call);
