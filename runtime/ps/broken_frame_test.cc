@@ -1,7 +1,7 @@
 // Breaks connections between a chief and its servers within frames of gradients and of values.
 #include <gtest/gtest.h>
 
-#include "runtime/ps/breaking_relay.h"
+#include "runtime/ps/test_relay.h"
 #include "runtime/ps/test_tasks.h"
 
 namespace tfjob::ps {
