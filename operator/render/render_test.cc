@@ -303,7 +303,7 @@ TEST(Pod, CarriesTheKeyOfTheJob) {
   EXPECT_EQ(shown["spec"]["containers"][1], pod["spec"]["containers"][1]);
 }
 
-// Pods without a key also have no key id, so later pods of the job get no key either.
+// A pod without a key names no key id either, so that later pods of the job get no key.
 TEST(Pod, WithoutAKeyNamesNone) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   SetTemplate(job, kWorker, R"({

@@ -5,8 +5,8 @@
 namespace tfjob::service {
 namespace {
 
-// The time after a stop request at which unfinished calls are cancelled. It is also the time limit
-// for sending events.
+// Unfinished calls are cancelled when kCallsMayTake, or kLeaseMayTake for those of the lease, have
+// passed since the stop request. kEventsMayTake limits how long events are sent.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
 constexpr Duration kEventsMayTake = 300ms;

@@ -18,7 +18,8 @@ std::string StatedText(const Shape& stated);
 // Returns whether examples of this shape fit the stated one.
 bool FitsStated(const Shape& stated, const Shape& shape);
 // Returns the shape that the examples of an array have when they are fed to an input. As in Keras,
-// a last axis of 1 may be missing in the data or in the model. Returns `array` if it does not fit.
+// a last axis of length 1 may be missing from the data or from the model. Returns `array` if it
+// does not fit.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
 // Returns types for the model's inputs in which every unstated length is replaced by an example

@@ -30,8 +30,7 @@ struct Shard {
 // kMaxVariableBytes.
 int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
 
-// Returns the shape of a shard's elements. It is flat, unless the variable has a constraint with
-// norms.
+// Returns the shape of a shard's value: flat, unless the variable has a constraint with norms.
 Shape ShapeOf(const state::Variable& variable, const Shard& shard);
 
 // Requires a definition that Validate accepts. Returns all shards, ordered by variable, then

@@ -1,4 +1,4 @@
-// Tests which processes take part after a parameter server was restarted and lost its knowledge of
+// Tests which processes take part after a parameter server has been restarted and no longer knows
 // them.
 #include <gtest/gtest.h>
 

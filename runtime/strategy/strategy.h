@@ -45,10 +45,11 @@ class Strategy {
   // Waits until the variables have values. The chief fills them if they have none. Returns the
   // global step and the position in the data to continue from.
   virtual StatusOr<StepOutcome> Start() = 0;
-  // Takes the next batch after the last outcome's `drawn`. Runs forward, backward and update. Adds
-  // the batch's loss and metrics, as they were before the update, to `totals`, unless the batch is
-  // skipped. Returns state::RunFailure if the run must end, because this or another task found
-  // numbers that are not finite; the variables may then be damaged.
+  // Runs the forward pass, the backward pass and the update on `batch`, which must be the task's
+  // batch that follows the first `drawn` ones of the last outcome. Adds the batch's loss and
+  // metrics, as they were before the update, to `totals`, unless the batch is skipped. Returns
+  // state::RunFailure if the run must end, because this or another task found numbers that are not
+  // finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;

@@ -143,8 +143,9 @@ TEST_F(RolesTest, ARunWithAveragesEndsWithThem) {
       << "the evaluation uses the average";
 }
 
-// On every connection, both sides must prove that they have the key: the streams to and between
-// both servers, and the requests for progress from which the tasks learn that the run has ended.
+// On every connection, both sides must prove that they have the key: the streams to the two servers
+// and between them, and the requests for progress from which the tasks learn that the run has
+// ended.
 TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
   const rpc::Credentials credentials{.key = *wire::JobKey::Parse(std::string(64, 'c'))};
   for (const Task& task : kAll) AddressOf(task);

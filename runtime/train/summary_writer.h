@@ -37,7 +37,8 @@ class SummaryWriter {
 
   // Adds one point per tag at `step`.
   void AddScalars(int64_t step, std::vector<std::pair<std::string, double>> values);
-  // Makes TensorBoard discard what an earlier run wrote for later steps. Call after a restore.
+  // Makes TensorBoard discard what an earlier run wrote for the steps after `step`. Call after a
+  // restore.
   void AddStart(int64_t step);
   // Waits until everything is written, an attempt has failed, or `timeout` has passed.
   void Flush(Duration timeout);

@@ -37,8 +37,7 @@ class Verb {
 
   // Returns whether the verb takes the flags that select a cluster.
   virtual bool uses_cluster() const { return false; }
-  // Returns whether a signal must not end the program immediately, because the verb must first stop
-  // what it has started.
+  // Returns true if the verb must stop what it has started before a signal may end the program.
   virtual bool stops_in_order() const { return false; }
 
  private:

@@ -29,7 +29,7 @@ std::string FindText(std::string_view message, uint32_t field) {
   return IsUtf8(found) ? std::string(found) : "";
 }
 
-// Identifies an object that cannot be read as a whole. A field that cannot be read is "".
+// Identifies an object that cannot be decoded completely. A field that cannot be read is "".
 struct Identity {
   std::string name;
   std::string name_space;

@@ -252,7 +252,7 @@ class Meeting {
     const auto other = static_cast<int>(proof.rank);
     if (!IsProof(proof, other) || SocketOf(other).valid()) return false;
     SocketOf(other) = std::move(stranger.socket);
-    // An error is ignored: if the rank is gone, the verdict shows it.
+    // An error is ignored: if the rank is gone, the verdict that Agree returns shows it.
     (void)SendProof(other);
     return false;
   }

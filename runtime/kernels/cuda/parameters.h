@@ -99,8 +99,9 @@ struct ElementwiseParameter {
   ElementStep step[kElementSteps];
 };
 
-// SumColumns adds the rows of a matrix: out[part, c] is the sum of in[r, c] over the rows r of the
-// part, times `scale`. A block adds kSumRows rows of 32 columns. A second launch adds the parts.
+// SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is the sum of in[r,
+// c] over the rows r of that part, times `scale`. A block sums 32 columns of one part. Further
+// launches add the parts.
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
 struct SumColumnsParameter {

@@ -37,7 +37,7 @@ struct Cropping {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Repeats each element along each axis but the channels.
+// Repeats each element along every axis except that of the channels.
 template <int kRank>
 struct UpSampling {
   static constexpr std::string_view kClass = kRank == 1   ? "UpSampling1D"

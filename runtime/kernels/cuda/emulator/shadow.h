@@ -33,7 +33,8 @@ void HostWrote(uintptr_t address, size_t bytes);
 // Returns the index of the first word in the range that nothing has written; -1: none.
 int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 
-// The cost of the accesses of one source line, over the first blocks of each launch.
+// The cost of the memory accesses that one source line makes, counted over the first few blocks of
+// each launch.
 struct Traffic {
   std::string where;  // "update.cu:57"
   bool shared = false;
