@@ -45,18 +45,22 @@ step() {
 
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
-# Starts to build the programs of the test cluster, which takes minutes, in a process group of its own. It has the
-# lowest priority, so that it uses the processors while tests wait.
+# Starts to build the programs of the test cluster, which takes minutes, with the lowest priority, so that it uses the
+# processors while tests wait. Where the kernel groups processes by session for scheduling (autogroup), the priority of a
+# process counts only within its session, so the build gets a session of its own, with the lowest priority for the group.
 start_cluster_programs() {
-  set -m
-  nice -n 19 deploy/dev/cluster.sh bin </dev/null >"$RESULTS.programs" 2>&1 &
+  # shellcheck disable=SC2016
+  setsid bash -c 'echo 19 >/proc/$$/autogroup; exec nice -n 19 deploy/dev/cluster.sh bin' \
+    </dev/null >"$RESULTS.programs" 2>&1 &
   cluster_programs=$!
-  set +m
 }
 
 await_cluster_programs() {
   local status=0
-  renice -n 0 -g "$cluster_programs" >/dev/null || true  # it may have ended
+  {
+    echo 0 >"/proc/$cluster_programs/autogroup"
+    renice -n 0 -g "$cluster_programs" >/dev/null
+  } 2>/dev/null || true  # needs root, or the build has ended
   wait "$cluster_programs" || status=$?
   cluster_programs=""
   cat "$RESULTS.programs"
