@@ -11,11 +11,11 @@
 
 namespace tfjob::api {
 
-// The value of kOperatorNameLabel, and the source of events.
+// kControllerName is the value of kOperatorNameLabel, and the source of events.
 inline constexpr char kControllerName[] = "tfjob-controller";
 inline constexpr char kOperatorNameLabel[] = "training.kubeflow.org/operator-name";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
-// Names the Kueue queue that suspends and resumes the job.
+// kQueueLabel names the job's queue in Kueue, which suspends and resumes the job.
 inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kReplicaTypeLabel[] = "training.kubeflow.org/replica-type";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";

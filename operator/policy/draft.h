@@ -33,12 +33,12 @@ class Draft {
   // The time until the NetworkPolicy gets the wanted rules; nullopt if its change is not delayed.
   // No pods may be created until then.
   std::optional<Duration> policy_changes_in;
-  // The reason the pod group cannot be created or, if it can, the reason the NetworkPolicy cannot;
-  // "" if both can.
+  // The reason why the pod group cannot be created. If it can, the reason why the NetworkPolicy
+  // cannot be created; "" if it can as well.
   std::string obstacle;
   // Selects the pods of Snapshot::departed that `replicas` includes: none if this reconcile resumes
   // the job, because departed pods are from before the suspension; only completed pods if the job
-  // is suspended, because failures then no longer matter.
+  // is suspended, because failures then no longer matter; all of them otherwise.
   DepartedPods departed = DepartedPods::kAll;
 
   api::TFJobStatus& status() { return verdict.status; }

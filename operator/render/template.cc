@@ -142,7 +142,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;
   for (const auto& [key, value] : metadata.labels) labels.emplace(key, value);
   metadata.labels = labels;
-  // Not even a template may set the id of the pod's key.
+  // A template must not set the id of the pod's key.
   metadata.annotations.erase(api::kKeyIdAnnotation);
   if (!environment.key_id.empty()) metadata.annotations[api::kKeyIdAnnotation] = environment.key_id;
 

@@ -89,9 +89,10 @@ struct History {
 };
 
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
-// all indexes if the job is to be suspended, is still marked Suspended, or has ended; otherwise,
-// drops the indexes that the spec no longer has. Also drops the causes of events about objects that
-// no longer matter, and records when counted pods were first found to be gone.
+// the history of every slot if the job is to be suspended, is still marked Suspended, or has ended;
+// otherwise, drops the history of those slots that the spec no longer has. Also drops the causes of
+// events about objects that no longer matter, and records when counted pods were first found to be
+// gone.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history);
 
