@@ -57,8 +57,8 @@ std::string NetworkPolicyName(const std::string& job_name);
 Labels JobSelector(const std::string& job_name);
 Labels TypeSelector(const std::string& job_name, ReplicaType type);
 // Returns the four labels that identify a replica. The replica's service has these labels and uses
-// them as its selector. The replica's pod also carries the attempt and, if it is the master, the
-// role.
+// them as its selector. The replica's pod also has labels with its attempt and, if it is the
+// master, its role.
 Labels ReplicaLabels(const std::string& job_name, ReplicaType type, int32_t index);
 // Returns TypeSelector as text, "k=v,k=v", for status.replicaStatuses[T].selector.
 std::string SelectorText(const std::string& job_name, ReplicaType type);

@@ -139,7 +139,7 @@ class Cache {
     bool Covers(const std::string& key) const;
     // True if the first list has arrived or is not required.
     bool ready() const { return synced || !required; }
-    // True if the jobs of the scope cannot be reconciled yet.
+    // True if the jobs of the scope must wait for this sink's first list.
     bool holds_back_jobs() const { return !synced && !objects::IsOnePerJob(kind_); }
     bool synced = false;   // guarded by the cache's lock
     bool required = true;  // does not change once the sink is added

@@ -250,7 +250,7 @@ void LeaderElection::Renewed(Duration started) {
       renewed_at_ = started;
       last_error_ = OkStatus();
     } else if (!led_) {
-      return;  // the call took too long for the lease to be valid; the next attempt renews it
+      return;  // the call took longer than renew_deadline; the next attempt renews the lease
     }
   }
   if (first) {

@@ -31,8 +31,8 @@ struct Snapshot;
 
 // The history of one slot, that is, of one index of a replica type.
 struct IndexHistory {
-  std::string uid;        // that of the last pod seen in the slot; "" if none yet
-  int32_t attempt = 0;    // that pod's
+  std::string uid;        // UID of the last pod seen in the slot; "" if none yet
+  int32_t attempt = 0;    // that pod's attempt
   bool alive = false;     // whether that pod was alive at the last reconcile
   bool vanished = false;  // the pod was alive at one reconcile and gone at the next
   // When the slot was first seen without a live pod; nullopt while it has one.

@@ -11,8 +11,8 @@
 
 namespace tfjob::policy {
 
-// How far the clock of a node may be behind the clocks of the components that stop pods. It covers
-// one second of truncation, because Kubernetes stores whole seconds.
+// How far the clock of a node may be behind the clocks of the components that stop pods. This
+// includes one second for truncation, because Kubernetes stores whole seconds.
 inline constexpr Duration kClockSkew = 3s;
 
 enum class PodEnd {
