@@ -16,7 +16,8 @@ struct CustomResource {
   std::shared_ptr<const Json> object;  // the whole object; never null
   // OK, or InvalidArgument if parts of the server's object cannot be read. `object` then lacks
   // these parts. The message has one line per part, beginning with the part's path. Set only for
-  // TFJobs. Such an object must not be acted on as if it were whole, nor be written back.
+  // TFJobs. An object with a problem must not be acted on as if it were complete, nor be written
+  // back.
   Status problem;
 };
 

@@ -24,9 +24,9 @@ class Draft {
   const DecisionOptions& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
-  // True if no pod or service may be created yet, because the pod group has not been admitted to
-  // its queue, cannot be created, or must be recreated, or because the job asks for a NetworkPolicy
-  // that it cannot get.
+  // True if no pod or service may be created yet. Either the pod group has not been admitted to its
+  // queue, cannot be created or must be recreated, or the job asks for a NetworkPolicy that it
+  // cannot get.
   bool waits_for_queue = false;
   // True if the job asks for a NetworkPolicy, but this operator creates none.
   bool lacks_network_policy = false;
