@@ -18,12 +18,12 @@ bool IsFailed(const TFJobStatus& status);
 bool IsFinished(const TFJobStatus& status);
 
 // Sets one condition and returns whether the list changed.
-//  1. If the job is finished, nothing changes. In Kubeflow's Training Operator, Failed could follow
-//     Succeeded.
-//  2. If an entry of the type has the same status and reason, nothing changes, not even
+//  1. If the job is finished, nothing changes. (In Kubeflow's Training Operator, Failed can follow
+//     Succeeded.)
+//  2. If an entry of this type has the same status and reason, nothing changes, not even
 //     the message.
-//  3. Otherwise, an existing entry of the type is removed and the new one is appended. If the old
-//     entry had the same status, the new one keeps its lastTransitionTime.
+//  3. Otherwise, an existing entry of this type is removed and the new one is appended. If the old
+//     entry had the same status, the new one keeps the old lastTransitionTime.
 //  4. Adding Restarting also removes Running, and adding Running removes Restarting. Adding
 //     Succeeded or Failed sets an existing Running to False, but leaves its position, reason,
 //     message and times unchanged.

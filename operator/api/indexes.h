@@ -19,7 +19,8 @@ class IndexSet {
   // InvalidArgument for any other text, with a message that says what is wrong.
   static StatusOr<IndexSet> Parse(std::string_view text);
 
-  // Adds `index`, which must be 0 or more. Shifts at most the ranges above it.
+  // Adds `index`, which must be 0 or more. Moves at most the ranges above it, so adding indexes in
+  // ascending order is fast.
   void Insert(int32_t index);
   // Returns whether the set contains the index. Takes time logarithmic in the number of ranges.
   bool Contains(int32_t index) const;

@@ -11,11 +11,11 @@
 
 namespace tfjob::api {
 
-// The value of kOperatorNameLabel, and the source of events.
+// kControllerName is the value of kOperatorNameLabel, and the source of events.
 inline constexpr char kControllerName[] = "tfjob-controller";
 inline constexpr char kOperatorNameLabel[] = "training.kubeflow.org/operator-name";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
-// Names the Kueue queue that suspends and resumes the job.
+// kQueueLabel names the job's queue in Kueue, which suspends and resumes the job.
 inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kReplicaTypeLabel[] = "training.kubeflow.org/replica-type";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
@@ -57,8 +57,8 @@ std::string NetworkPolicyName(const std::string& job_name);
 Labels JobSelector(const std::string& job_name);
 Labels TypeSelector(const std::string& job_name, ReplicaType type);
 // Returns the four labels that identify a replica. The replica's service has these labels and uses
-// them as its selector. The replica's pod also carries the attempt and, if it is the master, the
-// role.
+// them as its selector. The replica's pod also has labels with its attempt and, if it is the
+// master, its role.
 Labels ReplicaLabels(const std::string& job_name, ReplicaType type, int32_t index);
 // Returns TypeSelector as text, "k=v,k=v", for status.replicaStatuses[T].selector.
 std::string SelectorText(const std::string& job_name, ReplicaType type);

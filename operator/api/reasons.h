@@ -1,6 +1,6 @@
 // Defines every reason that a condition or an event of this operator can carry, and the exact
-// messages that clients rely on. docs/errors.md explains each reason; a test checks that the two
-// agree.
+// messages that clients rely on. docs/errors.md explains each reason; a test checks that it agrees
+// with this file.
 //
 // Two kinds of event carry a reason that is not defined here: an event about a container carries
 // the container's reason (ImagePullBackOff, OOMKilled, …), and an event about a pod condition
@@ -69,7 +69,8 @@ std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
-// `failed` is the number of the type's replicas that failed and that their policy does not restart.
+// `failed` is the number of the type's replicas that failed and are not restarted under their
+// policy.
 std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
 // Used if a replica exits with a code below 128 under the ExitCode policy.
 std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
@@ -81,8 +82,8 @@ std::string ResumedMessage(const TFJob& job);
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
 // Event messages. `what` is a kind of object, such as "pod", and `objects` are the names of such
-// objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are counted
-// instead. `error` is the API server's message.
+// objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are only
+// counted: "and 7 more". `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
@@ -94,8 +95,8 @@ std::string SchedulingGroupDroppedMessage(std::string_view pod);
 // `served` is the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does
 // not offer them.
 std::string NoNativeGangsMessage(std::string_view served);
-// Reports that the job asks for a NetworkPolicy, but that the operator's flag does not let it
-// create any.
+// Reports that the job asks for a NetworkPolicy, but that the operator's flag does not let the
+// operator create any.
 std::string NoNetworkPoliciesMessage();
 // Reports that the operator has restored the rules of a NetworkPolicy several times. `difference`
 // is the path of the first field that is wrong again.
@@ -114,8 +115,9 @@ std::string ContainerWaitingMessage(std::string_view pod, std::string_view conta
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
-// `scheduler` is the gang's scheduler. The type's template names a different scheduler, so the
-// type's pods are not placed together with the gang.
+// Reports that the type's pod template names a scheduler other than `scheduler`, which is the
+// gang's. If the operator enforces the gang's scheduler, the pods get it nevertheless; otherwise,
+// they are not placed together with the gang.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler,
                                             bool enforced);
 // `owner` is the controller of the existing object, or "nobody".

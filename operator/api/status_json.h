@@ -1,6 +1,6 @@
-// Converts a TFJob's status to and from JSON. The names are those of Kubeflow's Training Operator.
-// This project adds attempt, ready and restarts and, to each replica status, restarts,
-// completedIndexes, replacing and selector.
+// Converts a TFJob's status to and from JSON. The members have the same names as in Kubeflow's
+// Training Operator. This project adds attempt, ready and restarts and, to each replica status,
+// restarts, completedIndexes, replacing and selector.
 #pragma once
 
 #include "operator/api/tfjob.h"

@@ -128,9 +128,10 @@ struct ReplicaStatus {
   std::string selector;  // label selector of the type's pods, for the scale subresource
   int32_t restarts = 0;  // recreations of failed pods + container restarts; never decreases
   std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
-  // The sorted UIDs of pods that failed or are being removed, and have already been added to
-  // `restarts` (if they count). This list prevents a pod from being counted twice, even by another
-  // instance of the operator that still sees the pod minutes after it is gone.
+  // The UIDs, in order, of pods that failed or are being removed, and whose failures and container
+  // restarts, as far as they count, are already included in `restarts`. This list prevents a pod
+  // from being counted twice, even by another instance of the operator that still sees the pod
+  // minutes after it is gone.
   std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;

@@ -142,7 +142,7 @@ void CheckAnnotation(const TFJob& job, const char* key, std::span<const std::str
   if (annotation == job.metadata.annotations.end()) return;
   const std::string& word = annotation->second;
   if (std::find(words.begin(), words.end(), word) != words.end()) return;
-  // Two words need no suggestion.
+  // The message suggests a similar word, unless there are only two words.
   const std::string hint = words.size() > 2 ? DidYouMean(word, words) : "";
   issues.push_back({StrCat("metadata.annotations[", key, "]"),
                     StrCat("expected ", expected, ", got ", DescribeJson(word), hint)});

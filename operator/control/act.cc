@@ -110,7 +110,7 @@ Outcome Actor::WriteStatus(const ActContext& context) {
     dependencies_.observer.OnStatus(job.metadata, job.status, verdict.status);
     return {};
   }
-  // The conflict may be with this write itself: if a connection breaks, the request is resent.
+  // The write may conflict with itself: if a connection breaks, the request is sent again.
   if (MayHaveBeenExecuted(error) || absl::IsAborted(error)) {
     context.memory.unanswered = {PrintJson(wanted["status"]), context.decision.plan.events,
                                  job.status, verdict.status};

@@ -51,8 +51,8 @@ class Actor {
   // Returns NotFound if no object with the UID in `wanted` exists any more.
   Status DeleteOne(const ActContext& context, const plan::Delete& wanted);
   Status RecordDelete(const ActContext& context, const plan::Delete& wanted, const Status& status);
-  // Reports the deleted objects, with one event per kind. `results` are the results of the plan's
-  // first deletes.
+  // Reports the deleted objects, with one event per kind. `results[i]` is the result of deletes[i]
+  // of the plan; later deletes have not been made.
   void ReportDeletes(const ActContext& context, const std::vector<Status>& results);
 
   const Dependencies dependencies_;

@@ -13,7 +13,8 @@
 namespace tfjob::control {
 namespace {
 
-// The fields that determine which controller manages the job, and what is deleted after its end.
+// The fields that determine which controller manages the job, and what is deleted after the job has
+// ended.
 constexpr const char* kKept[] = {"managedBy", "cleanPodPolicy", "ttlSecondsAfterFinished"};
 
 // Returns the readable part of a job whose spec cannot be decoded. This is enough to leave the job

@@ -1,5 +1,6 @@
-// Converts a TFJob as the server stores it into the form that decisions use, and checks whether the
-// job can run. The CRD rejects most invalid jobs, but an older CRD may have accepted them.
+// Converts a TFJob from the form in which the server stores it to the form that decisions use, and
+// checks whether the job can run. The CRD rejects most invalid jobs, but an older CRD may have
+// accepted them.
 #pragma once
 
 #include "operator/api/tfjob.h"

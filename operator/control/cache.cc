@@ -228,8 +228,8 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   cache_.changed_(key, Urgency::kNews);
 }
 
-// Returns a child's next state. For a pod, includes what only its earlier state revealed
-// (RememberEnd).
+// Returns the object to store when the watch reports `next`. For a pod, this includes what only the
+// previously reported version showed (RememberEnd).
 template <typename T>
 std::shared_ptr<const T> Succeeding(const Children<T>& children, std::shared_ptr<const T> next) {
   if constexpr (std::is_same_v<T, Pod>) {

@@ -2,10 +2,9 @@
 // reported, indexed by job, and the operator's own writes that the watches have not reported yet.
 // The cost of a job's snapshot is proportional to its number of pods.
 //
-// An object is assigned to the job that its controller reference names or, if its controller is
-// not a TFJob, to the job in its label job-name. A pod or service of another owner that occupies a
-// name the job needs can thus be assigned to the job, so the job is also reconciled when that
-// object changes.
+// If an object's controller is a TFJob, the object is assigned to this job, otherwise to the job
+// that its label job-name names. A pod or service of another owner that occupies a name the job
+// needs can thus be assigned to the job, so the job is also reconciled when that object changes.
 //
 // Watches are grouped into scopes. A scope is one namespace or all namespaces, and has its own
 // sinks. A new list replaces only what its own scope contained before.
@@ -61,8 +60,9 @@ class Cache {
   bool GroupsSynced(objects::Kind kind);
   // True if every required sink has received its first list.
   bool Synced();
-  // True if the job can be reconciled, apart from its gang: the first lists of jobs, pods and
-  // services that cover the job have arrived.
+  // True if the first lists of jobs, pods and services that cover the job have arrived. The job can
+  // then be reconciled, unless it must also wait for the objects of its gang or for its
+  // NetworkPolicy (GroupsSynced).
   bool Synced(const std::string& key);
   // Returns the required lists that have not arrived yet, such as "TFJob" or "Pod in namespace a".
   std::vector<std::string> MissingLists();
@@ -79,8 +79,8 @@ class Cache {
   policy::Snapshot SnapshotOf(const std::string& key, const std::string& uid);
 
   // Record the operator's own writes. In RecordWrite, `newer` is the job as the operator wrote or
-  // read it when `base` was the newest known version. It is used until the watch reports it or a
-  // newer version. Creates of a job that is no longer known are ignored.
+  // read it when `base` was the newest known version. `newer` is used until the watch reports it or
+  // an even newer version. RecordWrite and RecordCreate do nothing if the job is no longer known.
   void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
   void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
   // `newer` is the NetworkPolicy as the operator changed it when `base` was its newest known
@@ -139,7 +139,7 @@ class Cache {
     bool Covers(const std::string& key) const;
     // True if the first list has arrived or is not required.
     bool ready() const { return synced || !required; }
-    // True if the jobs of the scope cannot be reconciled yet.
+    // True if the jobs of the scope must wait for this sink's first list.
     bool holds_back_jobs() const { return !synced && !objects::IsOnePerJob(kind_); }
     bool synced = false;   // guarded by the cache's lock
     bool required = true;  // does not change once the sink is added

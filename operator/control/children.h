@@ -83,8 +83,8 @@ class Children {
   }
 
   // Records an object that the operator created or read. If the watch has already reported the
-  // object, it is not stored again, unless the watch has yet to report the operator's change to it.
-  // If the object was recorded as deleted but turns out to exist, View() includes it again.
+  // object, stores it only if the watch has not reported the operator's own change to it yet. If
+  // the object was recorded as deleted but turns out to exist, View() includes it again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();

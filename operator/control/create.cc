@@ -44,7 +44,7 @@ Status CheckRules(const ActContext& context, const DesiredObject& wanted,
   if (wanted.kind != Kind::kNetworkPolicy) return OkStatus();
   const std::string difference = DifferenceOfPolicy(context.job(), object);
   if (difference.empty()) return OkStatus();
-  // The watch has not reported the policy yet. Once it has, the policy is changed.
+  // The watch has not reported the policy yet. Once it has, a reconcile restores the rules.
   if (was_there) {
     return Unavailable(difference, " of NetworkPolicy ", wanted.name, " is still to be restored");
   }

@@ -39,13 +39,13 @@ class Creator {
   struct CreateResult;
   struct BatchResult;
 
-  // Creates objects of one kind, and reports them in one event.
+  // CreateKind creates objects of one kind, and reports them in one event.
   Outcome CreateKind(const ActContext& context, Wanted wanted);
   Outcome CreateInBatches(const ActContext& context, Wanted wanted, std::vector<Child>& created);
   BatchResult CreateBatch(const ActContext& context, Wanted wanted, std::vector<Child>& created);
   CreateResult CreateOne(const ActContext& context, const render::DesiredObject& wanted);
-  // Reads the object after a create whose name was taken, or which may have been executed despite
-  // its error.
+  // Reads the object after a create that failed because the name was taken, or that may have been
+  // executed although it returned an error.
   CreateResult ReadExisting(const ActContext& context, const render::DesiredObject& wanted,
                             const Status& create_error);
   // Record the result of a create.

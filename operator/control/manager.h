@@ -57,8 +57,8 @@ class Manager {
   // after the calls in progress), joins the threads and ends the subscriptions. Idempotent.
   void Stop();
 
-  // Synced() returns true once the first lists have arrived. Waiting() returns the required lists
-  // that are still missing: "TFJob", "Pod in namespace a".
+  // Synced() returns true once all required lists have arrived for the first time. Waiting()
+  // returns those that have not arrived yet: "TFJob", "Pod in namespace a".
   bool Synced();
   std::vector<std::string> Waiting();
 

@@ -24,7 +24,7 @@ struct QueueNumbers {
   int64_t working = 0;
   Duration unfinished{0};  // total time spent so far on the keys being worked on
   Duration longest{0};     // the longest time spent so far on one of these keys
-  // The longest time since a worker took its key or last completed a call for it.
+  // The longest time for which a worker has held a key without completing a call for it.
   Duration longest_call{0};
 };
 

@@ -180,7 +180,7 @@ void JobReader::SettleUnanswered(const CustomResource& found, Memory& memory) {
   if (!memory.unanswered) return;
   const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
   if (found.metadata.uid != memory.uid) return;
-  // Compares parsed values, because the server adds defaults.
+  // Parses the stored status and prints it again, which removes the defaults that the server added.
   const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
   if (PrintJson(status) != attempt.status) return;
   dependencies_.observer.OnStatus(found.metadata, attempt.before, attempt.after);

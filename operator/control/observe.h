@@ -27,10 +27,10 @@ class JobReader {
   JobReader(const Dependencies& dependencies, const Settings& settings)
       : dependencies_(dependencies), settings_(settings) {}
 
-  // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if the newest
-  // known version of the job is in doubt, kDone if its pod group or NetworkPolicy is not known yet,
-  // and kFailed if the server could not be asked. Updates memory.history, to which the observation
-  // refers.
+  // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if a status write
+  // had no answer or the newest known version of the job is in doubt for another reason, kDone if
+  // its pod group or NetworkPolicy is not known yet, and kFailed if the server could not be asked.
+  // Updates memory.history, to which the observation refers.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 

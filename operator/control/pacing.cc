@@ -14,8 +14,8 @@ namespace {
 // Small enough not to send many failing creates to a namespace whose quota is exhausted, and large
 // enough for a typical job to need only one batch.
 constexpr size_t kFirstBatch = 8;
-// If a job has more objects to read than this, they are read with one list, which is one call but
-// returns all of the job's objects of a kind.
+// If a job has more than kMostReads objects to read, they are read with one list. This is only one
+// call, but it returns all of the job's objects of a kind.
 constexpr size_t kMostReads = 3;
 constexpr int kHandfulOfServices = 8;
 // The delay before events that could not be sent are tried again.
@@ -24,9 +24,9 @@ constexpr Duration kEventRetry = 5s;
 constexpr Duration kErrorPatience = 1s;
 
 // Returns the last slot for which this reconcile creates services. It creates services only for the
-// first kMaxCreates / 2 slots that lack something. Returns nullopt if these would be only a handful
-// of services, because their watch events would make the job immediately retry the pods that were
-// just refused.
+// first kMaxCreates / 2 slots that lack something. Returns nullopt if these would be fewer than
+// kHandfulOfServices services: their watch events would cause another reconcile, which would
+// immediately retry the pods that were just refused.
 std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;

@@ -31,8 +31,8 @@ inline constexpr size_t kMaxEventsKept = 1000;
 inline constexpr int kConflictTries = 4;
 // If no watch event has confirmed a create for this long, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
-// Deadlines are times of the wall clock, but timers run on the steady clock. If the wall clock is
-// set, a deadline is noticed at most this much later.
+// Deadlines are times of the wall clock, but timers run on the steady clock. It takes at most this
+// long to notice that the wall clock has been set forward past a deadline.
 inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);

@@ -50,8 +50,8 @@ std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {
     return ReadAgain("the NetworkPolicy changes");
   }
-  // If the job has been deleted, its services are deleted with it, however often they are
-  // recreated.
+  // If services that existed are gone, the job may have been deleted. Its services are then deleted
+  // with it, however often they are recreated.
   const bool all_exist =
       verdict.stage == policy::Stage::kRunning && verdict.create_services.empty();
   if (memory.had_services && !verdict.create_services.empty()) {
@@ -144,7 +144,8 @@ Outcome Reconciler::Act(const ActContext& context) {
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after = RequeueAfter(
       {.check_nodes_after = observation.check_nodes_after,
-       // Until the watch reports that the job is gone, every reconcile makes the same decision.
+       // If the job is gone, every reconcile makes the same decision until the watch reports this,
+       // so reconciling again after the plan's delay would be useless.
        .plan = outcome.next == Next::kJobIsGone ? std::nullopt : decision.plan.requeue_after,
        .has_more_work = std::exchange(memory.reconcile_again, false),
        .needs_retry = outcome.NeedsRetry(),

@@ -25,8 +25,8 @@ std::string RoomForName(const std::string& specs) {
 // kMostRoom, to a string. string(n) cannot be used: the server would assume that the length of its
 // result, and therefore the cost of the message, is unlimited.
 std::string Digits(const std::string& number) {
-  constexpr int kLeastRoom = 47;  // evaluator-99999
-  constexpr int kMostRoom = 58;   // ps-0
+  constexpr int kLeastRoom = 47;  // left by -evaluator-99999
+  constexpr int kMostRoom = 58;   // left by -ps-0
   std::string words;
   for (int n = kLeastRoom; n <= kMostRoom; ++n) {
     words += StrCat(words.empty() ? "" : ", ", "'", n, "'");

@@ -62,7 +62,7 @@ Json WholeEvent(const Observation& observation) {
   return event;
 }
 
-// Returns a patch with the members that may differ from the stored event's members.
+// Returns a patch with those members that may differ from the stored event's.
 Json EventPatch(const Observation& observation) {
   const Json event = WholeEvent(observation);
   Json patch = Json::object();

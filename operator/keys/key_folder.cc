@@ -13,8 +13,8 @@ namespace {
 
 const Logger kLog("keys");
 
-// How long a change to the Secret may go unnoticed, in addition to the kubelet's own delay of about
-// a minute.
+// kLookInterval: how long a change to the Secret may go unnoticed, in addition to the kubelet's own
+// delay of about a minute.
 constexpr Duration kLookInterval = 10s;
 constexpr char kKubeletsLink[] = "..data";
 
@@ -26,7 +26,7 @@ std::string FolderOfFiles(const std::string& folder) {
   return error ? folder : target.string();
 }
 
-// Checks the size before reading, because the folder may hold anything.
+// Checks the size before reading, because the folder may contain files of any size.
 StatusOr<std::string> ReadSecret(const std::string& path) {
   std::error_code error;
   const bool is_file = std::filesystem::is_regular_file(path, error);

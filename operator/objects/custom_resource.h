@@ -14,9 +14,10 @@ struct CustomResource {
   std::string api_version;
   std::string kind;
   std::shared_ptr<const Json> object;  // the whole object; never null
-  // OK, or InvalidArgument if the server's object has parts that cannot be read, which `object`
-  // then lacks. The message has one line per part, beginning with the part's path. Set only for
-  // TFJobs. Such an object must not be acted on as if it were whole, nor be written back.
+  // OK, or InvalidArgument if parts of the server's object cannot be read. `object` then lacks
+  // these parts. The message has one line per part, beginning with the part's path. Set only for
+  // TFJobs. An object with a problem must not be acted on as if it were complete, nor be written
+  // back.
   Status problem;
 };
 

@@ -56,7 +56,7 @@ struct ObjectMeta {
 // contains the path only if `metadata` is a JsonField.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata);
-// Writes the members that are set.
+// Return an object with the members that are set.
 Json ToJson(const ObjectMeta& metadata);
 Json ToJson(const OwnerReference& owner);
 

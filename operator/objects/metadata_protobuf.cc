@@ -55,7 +55,7 @@ StatusOr<OwnerReference> ReadOwnerReferenceProtobuf(std::string_view message) {
   return owner;
 }
 
-// Reads the current field if it is a text or a number.
+// Reads the current field if it is a string or a number.
 void ReadScalar(ProtobufReader& reader, ObjectMeta& meta) {
   switch (reader.field()) {
     case 1:

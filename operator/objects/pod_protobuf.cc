@@ -152,7 +152,7 @@ StatusOr<PodCondition> ReadCondition(std::string_view message) {
   return condition;
 }
 
-// Appends the element, or passes its error to the reader of the list.
+// Appends the element or, if it is an error, makes `reader` fail with this error.
 template <typename T>
 void Append(StatusOr<T> element, std::vector<T>& list, ProtobufReader& reader) {
   if (element.ok()) {

@@ -36,8 +36,8 @@ Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
           std::make_shared<const Json>(Json{{"metadata", objects::ToJson(metadata)}})};
 }
 
-// Returns the new status with the fields that identify the job. The status subresource ignores all
-// other fields.
+// Returns the object to send in the status write: the new status, and the fields that identify the
+// job. The status subresource ignores all other fields.
 std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJobStatus& status) {
   objects::ObjectMeta metadata;
   metadata.name = job.metadata.name;

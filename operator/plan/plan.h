@@ -11,8 +11,8 @@
 //   4. send events
 //   5. requeue the job
 //
-// The plan that resumes a job does not create anything yet. It writes the status and requests
-// another reconcile immediately.
+// The plan that resumes a job does not create or change any objects yet. It writes the status and
+// requests another reconcile immediately.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
 }
 
 // True if `now` differs from `before`. The removal of UIDs from `replacing` does not count as a
-// difference, because it alone is not worth a status write.
+// difference, because a removal alone is not worth a status write.
 bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
   api::TFJobStatus same_notes = now;
   for (auto& [type, replica] : same_notes.replica_statuses) {

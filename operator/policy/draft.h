@@ -24,21 +24,21 @@ class Draft {
   const DecisionOptions& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
-  // True if no pod or service may be created yet, because the pod group has not been admitted to
-  // its queue, cannot be created, or must be recreated, or because the job asks for a NetworkPolicy
-  // that it cannot get.
+  // True if no pod or service may be created yet. Either the pod group has not been admitted to its
+  // queue, cannot be created or must be recreated, or the job asks for a NetworkPolicy that it
+  // cannot get.
   bool waits_for_queue = false;
   // True if the job asks for a NetworkPolicy, but this operator creates none.
   bool lacks_network_policy = false;
   // The time until the NetworkPolicy gets the wanted rules; nullopt if its change is not delayed.
   // No pods may be created until then.
   std::optional<Duration> policy_changes_in;
-  // The reason the pod group cannot be created or, if it can, the reason the NetworkPolicy cannot;
-  // "" if both can.
+  // The reason why the pod group cannot be created. If it can, the reason why the NetworkPolicy
+  // cannot be created; "" if it can as well.
   std::string obstacle;
   // Selects the pods of Snapshot::departed that `replicas` includes: none if this reconcile resumes
   // the job, because departed pods are from before the suspension; only completed pods if the job
-  // is suspended, because failures then no longer matter.
+  // is suspended, because failures then no longer matter; all of them otherwise.
   DepartedPods departed = DepartedPods::kAll;
 
   api::TFJobStatus& status() { return verdict.status; }

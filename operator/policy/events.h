@@ -12,8 +12,8 @@ namespace tfjob::policy {
 // If the pod's exit code is known, reports it: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// In the reconcile that ends the job, reports the exits of failed pods that were neither tolerated
-// nor restarted, and have therefore not been reported yet.
+// In the reconcile that ends the job, reports those exits of failed or disrupted pods that have not
+// been reported yet, because they were neither tolerated nor followed by a restart.
 void ReportExitsAtEnd(Draft& draft);
 
 // Reports the exit of each pod in `restarts`. For each replica type, also emits one TFJobRestarting

@@ -26,8 +26,9 @@ std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 // For a native group, see NativeMustWait.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
-// Creates the pod group, or changes it if its spec differs from the wanted spec, and deletes the
-// groups of other schedulers. native_gang.h handles what is specific to Kubernetes' own scheduler.
+// WantPodGroup creates the pod group, or changes it if its spec differs from the wanted spec, and
+// deletes the groups of other schedulers. native_gang.h handles what is specific to Kubernetes' own
+// scheduler.
 void WantPodGroup(Draft& draft);
 void DropPodGroups(Draft& draft);
 

@@ -40,7 +40,7 @@ std::string LastWordsSentence(const objects::Pod& pod) {
 }
 
 std::string LastWordsSentence(const Replicas& replicas) {
-  std::string of_others;  // for pods whose containers failed and are restarted in place
+  std::string of_others;  // the first sentence about a pod whose phase is not Failed
   for (const ReplicaGroup& group : replicas.groups) {
     for (const Replica& replica : group.replicas) {
       if (replica.pod == nullptr) continue;

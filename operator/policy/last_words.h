@@ -18,9 +18,9 @@ std::string LastWords(const objects::ContainerStatus& container);
 // Returns "" if no container has any.
 std::string LastWords(const objects::Pod& pod);
 
-// Returns a sentence for a condition, " Pod mnist-worker-0: <last words>". It is about the first
-// failed pod that has last words or, if there is none, about the first pod that has any. Returns ""
-// if no pod has last words.
+// Return a sentence for a condition, " Pod mnist-worker-0: <last words>"; "" if no pod has last
+// words. The sentence about replicas is about their first failed pod that has last words or, if
+// there is none, about their first pod that has any.
 std::string LastWordsSentence(const Replicas& replicas);
 std::string LastWordsSentence(const objects::Pod& pod);
 

@@ -55,7 +55,7 @@ int64_t MembersToCome(const Draft& draft) {
           members += replica.pod->in_scheduling_group ? 1 : 0;
           break;
         case ReplicaState::kFailed:
-          members += replica.departed ? 1 : 0;  // a tolerated failure, whose pod is recreated
+          members += replica.departed ? 1 : 0;  // a tolerated failure; the pod is recreated
           break;
         case ReplicaState::kCompleted:
         case ReplicaState::kSucceeded:
@@ -79,9 +79,8 @@ bool AnyEnded(const Draft& draft) {
                      });
 }
 
-// Returns the wanted spec. If replicas have ended (for example, before a suspension), lowers its
-// minMember to the number of members that can still exist, because those replicas are not
-// recreated.
+// Returns the wanted spec. If replicas have ended (for example, before a suspension), they are not
+// recreated, so min_member is lowered to the number of members that can still exist.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {

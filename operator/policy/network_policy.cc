@@ -26,7 +26,8 @@ NetworkPolicyRef RefTo(const objects::CustomResource& policy) {
   return {policy.metadata.name, policy.metadata.uid};
 }
 
-// The number of changes to a policy within restart_delay_reset that is worth reporting.
+// Changes to a policy are reported once there have been this many, each less than
+// restart_delay_reset after the previous one.
 constexpr int32_t kManyChanges = 4;
 
 std::string DifferenceFrom(const objects::CustomResource& policy, const Json& rules) {

@@ -13,7 +13,7 @@ namespace tfjob::policy {
 // terminating): one for each container that has terminated with a non-zero exit code, or is waiting
 // and has a message. If the pod has no container statuses, appends one event for its newest
 // condition, provided that the condition is not True and has a reason. The event's reason is that
-// of the container or condition.
+// of the container ("Error" if it has none) or of the condition.
 void WarnAboutPod(const objects::Pod& pod, std::vector<JobEvent>& events);
 
 }  // namespace tfjob::policy

@@ -16,9 +16,9 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns true if the verdict, but not the status yet, records that the slot's departed pod is
-// being replaced. If the status write failed after the next pod had been created, nothing would
-// record the replacement any more.
+// Returns true if the verdict's status records that the slot's departed pod is being replaced, but
+// the job's current status does not. The next pod must wait until the new status is written: if it
+// were created and the write then failed, nothing would record the replacement any more.
 bool IsUnrecorded(const Draft& draft, const Slot& slot, const Replica& replica) {
   return replica.departed && replica.state == ReplicaState::kMissing &&
          !IsCounted(*replica.pod, slot.type, draft.job.status);
@@ -80,7 +80,7 @@ bool WantsPod(const Replica& replica) {
     case ReplicaState::kOutdated:
       return true;
     case ReplicaState::kFailed:
-      return replica.departed;  // a tolerated failure; a failed pod that exists is kept
+      return replica.departed;  // a tolerated failure: recreated only if the failed pod is gone
     case ReplicaState::kPending:
     case ReplicaState::kActive:
     case ReplicaState::kCompleted:
@@ -125,7 +125,8 @@ void HoldBackNewPods(Duration wait, Draft& draft) {
   draft.RequeueAfter(wait);
 }
 
-// The event about a missing key is standing, because the problem lasts as long as the live pods do.
+// Chooses the operator's key for the new pods, or makes the pods wait. The event about a missing
+// key is standing, because the problem lasts as long as the live pods do.
 void ChooseKeyOfNewPods(Draft& draft) {
   if (draft.verdict.create_pods.empty()) return;
   KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);

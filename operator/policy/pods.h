@@ -1,5 +1,5 @@
-// Decides which pods of a job should exist: one for each slot that is neither completed nor
-// permanently failed, and no others.
+// Decides which pods of a job should exist: one for each slot whose replica has neither completed
+// nor failed permanently, and no others.
 #pragma once
 
 #include "operator/policy/draft.h"

@@ -6,9 +6,10 @@
 
 namespace tfjob::policy {
 
-// While Created is the job's latest condition and the server refuses the job's objects, gives
-// Created the reason FailedCreatePod and the server's refusal as its message. Restores the original
-// reason and message once all pods exist or the job runs.
+// While Created is the job's latest condition and the server refuses the job's objects, or
+// draft.obstacle prevents their creation, gives Created the reason FailedCreatePod and a message
+// with the refusal or the obstacle. Restores the original reason and message once all pods exist or
+// the job runs.
 void WriteRefusal(Draft& draft);
 
 }  // namespace tfjob::policy

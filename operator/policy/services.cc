@@ -13,8 +13,8 @@ void Drop(const objects::Service& service, Draft& draft) {
   draft.verdict.delete_services.push_back({service.metadata.name, service.metadata.uid});
 }
 
-// Returns the slots whose service exists or is adopted, sorted. Adds the adoptions, and the
-// deletions of services without a slot, to the verdict.
+// Returns the slots whose service exists or is adopted, in order. Also adds to the verdict the
+// services to adopt, and those without a slot, which are to be deleted.
 std::vector<Slot> ProvidedSlots(Draft& draft) {
   const std::string& job_name = draft.job.metadata.name;
   std::vector<Slot> provided;

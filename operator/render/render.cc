@@ -20,8 +20,8 @@ using objects::Kind;
 
 namespace {
 
-// The TF_CONFIG of a job with this number of replicas is never too long: an address has at most
-// two DNS labels of 63 characters, a domain of 253 and a port.
+// The TF_CONFIG of a job with at most this many replicas is never too long: an address consists of
+// at most two DNS labels of 63 characters, a domain of 253 characters and a port.
 constexpr int64_t kSurelyFit = 300;
 
 // Returns the objects that the verdict creates, in order.
@@ -54,7 +54,7 @@ struct Desired::Shared {
   Json pod_group;
   Json network_policy;
   std::map<api::ReplicaType, Template> templates;
-  std::optional<ClusterSpec> cluster;  // unless local
+  std::optional<ClusterSpec> cluster;  // set if a pod needs TF_CONFIG
 };
 
 Json Desired::Build(const DesiredObject& object) const {

@@ -85,8 +85,9 @@ void HideKeysOf(Json& container) {
   }
 }
 
-// Returns "" if the pod ends within Kubernetes' default of 30 s, which programs assume if the
-// variable is not set. A value that is not a number is left to the API server, which rejects it.
+// Returns the value of TFJOB_GRACE_PERIOD_SECONDS; "" if the template sets no grace period, because
+// programs then assume Kubernetes' default of 30 s. Also returns "" if the value is not a whole
+// number, because the API server will reject it.
 std::string GracePeriod(const Json& spec) {
   const auto found = spec.find("terminationGracePeriodSeconds");
   if (found == spec.end() || !found->is_number_integer()) return "";
@@ -142,7 +143,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;
   for (const auto& [key, value] : metadata.labels) labels.emplace(key, value);
   metadata.labels = labels;
-  // Not even a template may set the id of the pod's key.
+  // A template must not set the id of the pod's key.
   metadata.annotations.erase(api::kKeyIdAnnotation);
   if (!environment.key_id.empty()) metadata.annotations[api::kKeyIdAnnotation] = environment.key_id;
 

@@ -1,12 +1,11 @@
 // Decodes an API server's responses into compact objects. Pods and services are read directly from
 // the JSON text, without a JSON tree, or from protobuf (decode_protobuf.h). Nodes keep only the
-// fields that decisions need; objects of other kinds keep everything except
-// metadata.managedFields.
+// fields that decisions need; objects of other kinds keep everything except metadata.managedFields.
 //
-// Whatever one object contains, the other objects of the list or stream can still be read. If an
-// object cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts
-// that cannot be read and with CustomResource::problem set; for an object of another kind, an error
-// is returned.
+// Whatever one object contains, the other objects of the list or stream can still be read. A TFJob
+// that cannot be decoded completely (decode_odd.h) is returned without the parts that cannot be
+// read, and with CustomResource::problem set. For an object of any other kind that cannot be
+// decoded completely, an error is returned.
 #pragma once
 
 #include <functional>

@@ -11,10 +11,11 @@
 namespace tfjob::kube {
 namespace {
 
-// How far to search for the part that cannot be read. The environment of a container is eight
-// levels deep; each level costs another pass over the text.
+// How many levels deep to search for the parts that cannot be read. Each level costs another pass
+// over the text. A pod container's environment is eight levels deep.
 constexpr size_t kMaxSearchDepth = 12;
-// A container with more parts than this is left out as a whole.
+// A JSON object or array that cannot be read and has more than kMaxSearchParts members or elements
+// is left out entirely.
 constexpr size_t kMaxSearchParts = 1000;
 constexpr size_t kMaxProblems = 5;
 constexpr size_t kMaxKeyInPath = 60;
@@ -25,7 +26,7 @@ bool IsNotSpec(const JsonMember& member) {
 
 class OddReader {
  public:
-  // Returns null if no part of the value can be read.
+  // Reads a value, leaving out the parts that cannot be read. Returns null if no part can be read.
   Json Read(std::string_view text, const std::string& path, size_t depth) {
     const JsonSize size = MeasureJson(text);
     if (const Status limits = Check(text, size, depth); !limits.ok()) {
@@ -49,7 +50,8 @@ class OddReader {
     return InvalidArgument("with it, the object has more than ", kMaxJsonValues, " JSON values");
   }
 
-  // Reads those parts of a container that can be read.
+  // Reads those parts of a JSON object or array that can be read. `why` is the reason why it cannot
+  // be read completely.
   Json ReadParts(std::string_view text, const std::string& path, size_t depth, const Status& why) {
     if (depth < kMaxSearchDepth && text.front() == '{') {
       if (auto members = SplitJsonObject(text);

@@ -27,7 +27,7 @@ class FrameSplitter {
   bool within_frame() const { return !carry_.empty(); }
 
  private:
-  // Handles the frames at the beginning of `bytes` that are complete, and removes them.
+  // Handles the complete frames at the beginning of `bytes`, and removes them.
   Status Split(std::string_view& bytes, const FrameHandler& frame) const;
   // Returns the size in bytes, including the length field, of the frame at the beginning of
   // `bytes`; 0 if the length field has not arrived.

@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 const Logger kWatchLog("kube");
 
-// After this many consecutive failures, a failure is logged as a warning.
+// From this many consecutive failures on, each failure is logged as a warning.
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {

@@ -31,8 +31,8 @@ struct WatchPolicy {
   // from then on.
   bool streaming_list = true;
   int broken_lists = 3;
-  // The server is asked to end a watch after 1 to 2 times `watch_time`. If the watch has not ended
-  // `margin` after that, it counts as dead.
+  // The server is asked to end a watch after a random time between `watch_time` and twice
+  // `watch_time`. If the watch has not ended `margin` after that, it counts as dead.
   Duration watch_time{300s};
   Duration margin{10s};
   // The longest time to wait for the response to a request, for a page, or for a streaming list to
@@ -55,7 +55,7 @@ struct WatchStep {
   std::string resource_version;
   std::string continue_token;
   int page_size = 0;  // 0: the whole list at once
-  Duration time{0};   // how long to wait, or until the server should end the stream
+  Duration time{0};   // how long to wait, or how long the server should keep the stream open
 };
 
 // Returns the query part of the step's request.

@@ -56,7 +56,8 @@ class Parser {
       if (entries.count(name) > 0) {
         return InvalidArgument(element["name"].path(), ": \"", name, "\" is used twice");
       }
-      // Passes the field rather than its value, because a missing member has a path but no value.
+      // Passes the field rather than its value: even if the member is missing, the field has a path
+      // that errors can name.
       const JsonField field = element[member];
       ASSIGN_OR_RETURN(T entry, read(field));
       entry.where = StrCat(path_, ": ", element.path(), ".", member);

@@ -7,7 +7,7 @@
 namespace tfjob::kube {
 namespace {
 
-// As in client-go: one minute, minus a margin of ten seconds.
+// kTokenPeriod is, as in client-go, one minute minus a margin of ten seconds.
 constexpr Duration kTokenPeriod = 50s;
 constexpr Duration kCertificatePeriod = 5min;
 

@@ -26,10 +26,10 @@ class TokenFile {
     uint64_t version = 0;  // incremented with every successful read
   };
 
-  // Returns the token, without surrounding white space. Reads the file again if the token is older
-  // than 50 s (one minute minus a margin of 10 s) or was rejected. If the file cannot be read, is
-  // empty or does not contain a token, the previous token remains valid. If there is none, returns
-  // Unauthenticated with the path.
+  // Returns the token, without surrounding white space. Reads the file again if the token was read
+  // more than 50 s ago (one minute minus a margin of 10 s) or was rejected. If the file cannot be
+  // read, is empty or does not contain a token, the previous token remains valid. If there is none,
+  // returns Unauthenticated with the path.
   StatusOr<Token> Get();
   // Reports that a server rejected this version of the token, so the next Get() reads the file. A
   // version that is no longer current is ignored.

@@ -145,7 +145,8 @@ Duration LeaderElection::TimeToExpiry() const {
   const Duration left = held_by_other
                             ? observed_at_ + Validity(*observed_) - options_.clock->Monotonic()
                             : Duration(0);
-  // If an attempt to take a free lease has failed, the next attempt follows at the usual time.
+  // If the lease is free or has expired, the attempt to take it has just failed, and the next
+  // attempt follows at the usual time.
   return left > Duration(0) ? left : Duration::max();
 }
 
@@ -249,7 +250,7 @@ void LeaderElection::Renewed(Duration started) {
       renewed_at_ = started;
       last_error_ = OkStatus();
     } else if (!led_) {
-      return;  // the call took too long for the lease to be valid; the next attempt renews it
+      return;  // the call took longer than renew_deadline; the next attempt renews the lease
     }
   }
   if (first) {

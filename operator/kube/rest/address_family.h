@@ -1,5 +1,5 @@
-// Finds the address family of a host, which must be known in order to open a socket before other
-// code connects it.
+// Finds the address family of a host. To open a socket that other code will connect to the host,
+// one must know this family.
 #pragma once
 
 #include <atomic>

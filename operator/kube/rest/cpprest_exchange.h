@@ -22,8 +22,9 @@ namespace tfjob::kube {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Options {
-    // If false, the whole body is kept, up to `max_bytes`, and the caller is woken only at the end.
-    // If true, up to `max_bytes` are buffered for the reader; after that, the server has to wait.
+    // If `stream` is false, the whole body is kept, up to `max_bytes`, and the caller is woken only
+    // at the end. If it is true, up to `max_bytes` are buffered for the reader; after that, the
+    // server has to wait.
     bool stream = false;
     size_t max_bytes = 0;
     // Converts an exception from cpprestsdk to an error.

@@ -20,7 +20,7 @@ using web::http::client::http_client;
 using web::http::client::http_client_config;
 using SteadyClock = std::chrono::steady_clock;
 
-// Streams may be silent until the server ends them, which it does within an hour.
+// kStreamInactivity: a stream may be silent until the server ends it, which it does within an hour.
 constexpr auto kStreamInactivity = std::chrono::minutes(65);
 constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // the deadlines of calls are shorter
 constexpr size_t kStreamBytes = size_t{4} << 20;
@@ -154,8 +154,9 @@ class Stream : public HttpStream {
 };
 
 // Adds the headers, several of which may have the same name. cpprestsdk would join their values
-// into one, which has another meaning: an API server would read two groups as one group "a, b".
-// Because cpprestsdk writes values as they are, a value may contain the lines of the other headers.
+// into one, which has another meaning: an API server would read two groups as one group "a, b". But
+// cpprestsdk writes a value as it is, so the first header's value can contain the further headers
+// of that name, each after a line break.
 void AddHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
                 web::http::http_headers& message) {
   std::map<std::string, std::string> lines;

@@ -20,8 +20,8 @@ struct DecisionOptions {
   Duration restart_delay = 1s;
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
-  // How long the status keeps naming a counted pod after the pod is gone. This is longer than any
-  // operator continues to act while its watch delivers nothing (service::kStaleAfter).
+  // How long the status keeps the UID of a counted pod (in `replacing`) after the pod is gone. An
+  // operator whose watch delivers nothing stops acting sooner than this (service::kStaleAfter).
   Duration keep_counted = 5min;
   // How often the creation of a pod or service is retried while an object of another owner holds
   // its name.

@@ -31,8 +31,8 @@ struct Snapshot;
 
 // The history of one slot, that is, of one index of a replica type.
 struct IndexHistory {
-  std::string uid;        // that of the last pod seen in the slot; "" if none yet
-  int32_t attempt = 0;    // that pod's
+  std::string uid;        // UID of the last pod seen in the slot; "" if none yet
+  int32_t attempt = 0;    // that pod's attempt
   bool alive = false;     // whether that pod was alive at the last reconcile
   bool vanished = false;  // the pod was alive at one reconcile and gone at the next
   // When the slot was first seen without a live pod; nullopt while it has one.
@@ -89,9 +89,10 @@ struct History {
 };
 
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
-// all indexes if the job is to be suspended, is still marked Suspended, or has ended; otherwise,
-// drops the indexes that the spec no longer has. Also drops the causes of events about objects that
-// no longer matter, and records when counted pods were first found to be gone.
+// the history of every slot if the job is to be suspended, is still marked Suspended, or has ended;
+// otherwise, drops the history of those slots that the spec no longer has. Also drops the causes of
+// events about objects that no longer matter, and records when counted pods were first found to be
+// gone.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history);
 

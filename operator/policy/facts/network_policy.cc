@@ -14,7 +14,8 @@ namespace {
 
 constexpr int32_t kLastPort = 65535;
 
-// Returns the value of the job's annotation; nullopt if the job has none or it is invalid.
+// Returns what the job's annotation asks for; nullopt if the job has no such annotation or if its
+// value is invalid.
 std::optional<bool> AnnotatedWish(const api::TFJob& job) {
   const auto annotation = job.metadata.annotations.find(api::kNetworkPolicyAnnotation);
   if (annotation == job.metadata.annotations.end()) return std::nullopt;
@@ -50,7 +51,8 @@ bool IsHarmless(std::string_view parent, std::string_view name, const Json& valu
          std::find(kSelecting.begin(), kSelecting.end(), name) == kSelecting.end();
 }
 
-// `name` is the last member in `path`.
+// Returns the path of the first difference; "" if there is none. `path` is the path of both values,
+// and `name` is the last member in it.
 std::string Difference(const Json& found, const Json& wanted, const std::string& path,
                        std::string_view name) {
   if (wanted.is_object() && found.is_object()) {

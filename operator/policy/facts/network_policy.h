@@ -32,7 +32,8 @@ bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting);
 std::string NetworkPolicyObstacle(const api::TFJob& job, NetworkPolicies setting);
 
 struct NetworkPolicySpec {
-  // The ports that only the job's own pods may reach, from 1 to 65535, sorted, each once.
+  // The ports that only the job's own pods may reach, from 1 to 65535, sorted and without
+  // duplicates.
   std::vector<int32_t> ports;
 
   bool operator==(const NetworkPolicySpec&) const = default;

@@ -38,7 +38,7 @@ bool IsDisrupted(const objects::Pod& pod) {
 }
 
 // Returns whether the container is known to have exited before a stop that began at `began` could
-// have reached it. `began` is unset if the time is unknown.
+// have reached it. `began` is Time() if that time is unknown.
 bool ExitedBefore(const objects::Pod& pod, Time began) {
   const objects::ContainerStatus* container = Tensorflow(pod);
   return container != nullptr && container->state == State::kTerminated && began != Time() &&
@@ -51,9 +51,9 @@ Time DeletionBegan(const objects::Pod& pod) {
   return pod.metadata.deletion_timestamp.value_or(Time()) - std::chrono::seconds(grace);
 }
 
-// Returns the time at which the pod's disruption began; unset if it is unknown. If status.reason
-// names a disruption, a condition that does not come from the kubelet may belong to a later
-// disruption.
+// Returns the time at which the pod's disruption began; Time() if it is unknown. If status.reason
+// names a disruption, a condition that does not come from the kubelet is ignored, because it may
+// belong to a later disruption.
 Time DisruptionBegan(const objects::Pod& pod) {
   const objects::PodCondition* condition = DisruptionTarget(pod);
   const bool known = condition != nullptr &&

@@ -11,8 +11,8 @@
 
 namespace tfjob::policy {
 
-// How far the clock of a node may be behind the clocks of the components that stop pods. It covers
-// one second of truncation, because Kubernetes stores whole seconds.
+// How far the clock of a node may be behind the clocks of the components that stop pods. This
+// includes one second for truncation, because Kubernetes stores whole seconds.
 inline constexpr Duration kClockSkew = 3s;
 
 enum class PodEnd {
@@ -26,7 +26,7 @@ enum class PodEnd {
   kDeleted,           // is being deleted, and did not end before that
 };
 
-// Judges how the pod ended under its replica's restart policy. This is the only function that does.
+// Judges how the pod ended, given its replica's restart policy. No other function judges this.
 //
 // An exit may be the program's answer to being stopped. That is the case if it came
 //  * after the deletion of the pod was requested (deletionTimestamp less the grace period), or
@@ -55,7 +55,8 @@ std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
 // Returns why the cluster stopped the pod although its program did nothing wrong ("Evicted: the
 // node was low on memory"): the pod was evicted or preempted, or its node shut down, was lost, or
-// could not admit the pod. Returns nullopt if the pod was not disrupted, or had ended before.
+// could not admit the pod. Returns nullopt if the pod was not disrupted, or had already ended by
+// then.
 std::optional<std::string> Disruption(const objects::Pod& pod);
 
 // Returns the attempt for which the pod was created, read from its label; 0 if the label is missing

@@ -38,8 +38,8 @@ struct Snapshot {
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
   // The ids of the operator's keys, from the oldest to the newest.
   std::vector<std::string> key_ids;
-  // The key ids on the job's pods that are newer than all of the operator's keys. The mounted
-  // folder of keys may be about to change, as during a rotation.
+  // The key ids on the job's pods that are newer than all of the operator's keys. They may be about
+  // to appear in the mounted folder of keys, as during a rotation.
   std::set<std::string> awaited_key_ids;
   // The job's NetworkPolicy, if the job is its controller and the policy has the name that the
   // operator gives it.

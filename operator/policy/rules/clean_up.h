@@ -1,4 +1,4 @@
-// Implements spec.runPolicy.cleanPodPolicy, which determines the pods that are deleted once the job
+// Implements spec.runPolicy.cleanPodPolicy, which determines which pods are deleted once the job
 // has ended. Services are always deleted.
 #pragma once
 

@@ -17,7 +17,8 @@ namespace tfjob::policy {
 
 // Returns the sum of the restarts of all types in the status.
 int64_t RestartsInStatus(const api::TFJobStatus& status);
-// Returns the number of container restarts of running pods, which the status does not include yet.
+// Returns how often the containers of running pods have restarted. The status does not include
+// these restarts yet.
 int64_t RestartsOfLivingPods(const Replicas& replicas);
 
 // Adds `recreations` and the pod's container restarts to the count of its type. Also records the

@@ -10,7 +10,7 @@ namespace tfjob::policy {
 namespace {
 
 // Returns whether the entry of a type that is not in the spec must be kept: restarts never
-// decrease, and completed indexes and counted pods must still be known if the type returns.
+// decrease, and completed indexes and counted pods must still be known if the type is added again.
 bool IsWorthKeeping(const api::ReplicaStatus& replica) {
   return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
 }

@@ -21,8 +21,9 @@ void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
                             const Snapshot& snapshot, api::TFJobStatus& status);
 
 // Adjust the counts in the reconcile that ends the job, after CountReplicas. If the job succeeds,
-// active replicas count as succeeded. If it fails, failed pods that would have been restarted count
-// as failed, as do pods that failed permanently and are terminating or gone.
+// active replicas count as succeeded. If it fails, pods that failed or were disrupted count as
+// failed even if they would have been restarted, as do pods that failed permanently and are
+// terminating or gone.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 
