@@ -170,7 +170,8 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
 }
 
 // Adds the warnings about the job's templates, except those about claims that the manifest itself
-// contains: these show that it is also written for a cluster.
+// contains: a manifest with its own claims is also written for a cluster, where the warnings do not
+// apply.
 void Builder::WarnOfFields(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
     if (api::Replicas(job.job, type) == 0) continue;
