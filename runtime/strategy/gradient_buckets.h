@@ -24,7 +24,7 @@
 
 namespace tfjob::strategy {
 
-// Used by one thread, and by the thread that it starts. A step allocates nothing.
+// Used by one thread, and by a thread that the object itself starts. A step allocates nothing.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.

@@ -2,10 +2,10 @@
 // gradients of all tasks in every step (all-reduce). After each step, all tasks hold the same
 // state, bit for bit.
 //
-// If a task of the group is lost, the others keep their state and join again. The newest state is
-// sent to the tasks that lack it, and the step in progress is repeated unless a task had applied
-// it. A replacement can therefore take part without a step being lost, and even the chief can be
-// replaced as long as one other task is alive.
+// If a task of the group is lost, the others keep their state and join the next generation of the
+// group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
+// unless a task had applied it. A replacement can therefore take part without a step being lost,
+// and even the chief can be replaced as long as one other task is alive.
 #pragma once
 
 #include <functional>

@@ -26,7 +26,8 @@ struct SavePolicy {
   Duration retry{10s};
   Duration slowest_retry{160s};
   Duration final_patience{600s};  // 0 for one attempt, however long it takes
-  // A write that takes longer than this is reported: once during training, repeatedly otherwise.
+  // A write that takes longer than this is reported: once while training, repeatedly while stopping
+  // or ending.
   Duration slow{10s};
 };
 

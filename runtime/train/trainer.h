@@ -90,7 +90,8 @@ class Trainer {
   void ShowAbsent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
-  // Moves the pipeline to the batch that follows the outcome.
+  // Makes the pipeline continue after the batches that the outcome counts as drawn, with the part
+  // of each batch that the outcome assigns to this task.
   void Reposition(const strategy::StepOutcome& outcome);
   Status TellOfEndings();
   void OnLateStep();

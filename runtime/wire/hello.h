@@ -111,8 +111,8 @@ inline constexpr size_t kListenerHelloBytes = 4096;
 
 class ListenerHello {
  public:
-  // Decides whether to accept a caller that has proven the key (or need not, because this side has
-  // no key), for one of the purposes above. An error is sent to the caller.
+  // Decides whether to accept a caller, given its claims and purpose. If this side has a key, the
+  // caller has already proven that it has the key. An error is sent to the caller.
   using Check = std::function<Status(std::string_view claims, Purpose purpose)>;
 
   // `key` (null if there is none), `claims` and `check` are borrowed.

@@ -2,8 +2,9 @@
 // once; it hands a connection over when its peer has proven the job's key.
 //
 // Until then, a connection costs a descriptor and at most kListenerHelloBytes, but no thread. It is
-// closed after `timeout`, no matter how slowly its peer sends, or as soon as `max_unproven` other
-// such connections are newer. The log says why a connection was closed, once per source address.
+// closed after `timeout`, no matter how slowly its peer sends, or as soon as there are
+// `max_unproven` newer connections whose peers have not proven the key either. The log says why a
+// connection was closed, once per source address.
 #pragma once
 
 #include <functional>
