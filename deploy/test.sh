@@ -21,7 +21,7 @@ case "${1:-}" in
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
-# The packages that use threads. The protocol's state machines use none.
+# The packages that use threads. The state machines of runtime/ps/protocol use none.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
   //runtime/progress/... //operator/control/... //operator/events/... //operator/kube/... //operator/local/...
@@ -45,8 +45,8 @@ step() {
 
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
-# Starts to build the programs of the test cluster, which takes minutes, in a process group of its own. It has the
-# lowest priority, so that it uses the processors while tests wait.
+# Starts to build the programs of the test cluster, which takes minutes, in a separate process group. The build has the
+# lowest priority, so that it uses only processor time that the tests leave.
 start_cluster_programs() {
   set -m
   nice -n 19 deploy/dev/cluster.sh bin </dev/null >"$RESULTS.programs" 2>&1 &
