@@ -64,7 +64,7 @@ struct TfConfig {
   Task task{"worker", 0};
   std::string environment;  // "cloud", or "" (not written)
   // Sparse form only: the type of the job's chief ("chief", "master", "worker"), which has index 0;
-  // "" if unknown. Not written.
+  // "" if unknown. Print omits it.
   std::string chief_type;
 
   bool operator==(const TfConfig&) const = default;

@@ -259,7 +259,7 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
 // Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
-// same name. If the loss is replaced, all of its keys are.
+// same name. If `outputs.NAME` has a loss, it replaces the whole section `loss`.
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for

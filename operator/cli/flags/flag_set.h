@@ -1,11 +1,12 @@
 // Declares and parses the flags and arguments of a command line. In operator/cli, only flag_set.cc
 // includes CLI11.
 //
-// CommandParser parser("tfjob", "Runs TFJobs."); FlagSet& get = parser.AddCommand("get", "List
-// TFJobs"); get.Repeated("JOB", names, "Names of TFJobs"); get.Text("-o,--output", output, "Output
-// format").AllowOnly({"table", "json"}); ASSIGN_OR_RETURN(const std::string command,
-// parser.Parse({"get", "-o", "json"}, std::cout));
-// RETURN_IF_ERROR(parser.Find(command)->RunChecks());
+//   CommandParser parser("tfjob", "Runs TFJobs.");
+//   FlagSet& get = parser.AddCommand("get", "List TFJobs");
+//   get.Repeated("JOB", names, "Names of TFJobs");
+//   get.Text("-o,--output", output, "Output format").AllowOnly({"table", "json"});
+//   ASSIGN_OR_RETURN(const std::string command, parser.Parse({"get", "-o", "json"}, std::cout));
+//   RETURN_IF_ERROR(parser.Find(command)->RunChecks());
 //
 // The `names` of a flag have the form "-o,--output", "--output" or, for a positional argument,
 // "JOB". Parse() stores the values. The values of Seconds, TimeSpan, TextAs and RepeatedAs must be
