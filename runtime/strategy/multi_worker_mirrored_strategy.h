@@ -35,7 +35,7 @@ struct MultiWorkerMirroredOptions {
   // The step after which the tasks stop; 0 if unknown. If it is known, the tasks wait for each
   // other after that step, so that no task abandons it because another one has already finished it.
   int64_t last_step = 0;
-  // Further settings that must be equal in all tasks; see TrainingTask.
+  // Further settings that must be equal in all tasks; see TrainingTask::agreement.
   std::string agreement;
   state::PeerEventSink on_event;
 };

@@ -1,6 +1,7 @@
-// Defines the hello, the first bytes of every connection between tasks. Both sides prove that they
-// have the job's key, over fresh nonces, before anything else is sent. Pure: bytes go in, bytes and
-// a verdict come out. dial.h and listener.h run it on sockets.
+// Defines the hello, the first bytes of every connection between tasks. With fresh nonces, both
+// sides prove that they have the job's key before anything else is sent. Pure: takes the bytes
+// received, and returns the bytes to send and whether the hello has succeeded. dial.h and
+// listener.h run it on sockets.
 //
 //   caller → listener   open       flags, purpose, nonce
 //   listener → caller   challenge  flags, nonce

@@ -214,8 +214,8 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// Returns the `model_dir` in the first value of the ConfigMap that sets one as a training file
-// does; "" if no value does.
+// Returns the `model_dir` from the first file in the ConfigMap that has this key, as a training
+// file does; "" if no file has it.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";
