@@ -59,7 +59,7 @@ class SaveSchedule {
   // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
   // saves, in steps or in time, count from here.
   void OnRestored(int64_t step, Duration now);
-  // Makes the next OnStep start a write, as soon as no other is in progress.
+  // Makes OnStep start a write the next time that no other write is in progress.
   void Require() { required_ = true; }
 
   // OnStop reports that the task was asked to stop, and OnEnd that training has ended. `step` is

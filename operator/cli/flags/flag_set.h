@@ -94,7 +94,7 @@ class FlagSet {
   // Adds a flag whose text RunChecks() passes to `read`. If the flag is not given, the text is "".
   Flag& TextAs(const std::string& names, std::function<Status(const std::string&)> read,
                const std::string& help);
-  // Adds a flag without a value.
+  // Switch adds a flag without a value, and Integer a flag whose value is a whole number.
   Flag& Switch(const std::string& names, bool& value, const std::string& help);
   Flag& Integer(const std::string& names, std::optional<int64_t>& value, const std::string& help);
   // Adds a flag whose value is a number of seconds, 0 or more, such as "0.5".

@@ -13,7 +13,7 @@
 
 namespace tfjob::process {
 
-// A point in time, read from both clocks.
+// A point in time, read from the wall clock and from the steady clock.
 struct Moment {
   Time wall;
   Duration steady{0};

@@ -50,7 +50,7 @@ class WatchHub {
   // which. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice);
 
-  // Cut all watches, those of a kind, or one of them, which `choice` determines.
+  // Cut all watches, the watches of a kind, or a single watch, which `choice` determines.
   void Cut();
   void CutKind(objects::Kind kind);
   void CutOne(uint64_t choice);
