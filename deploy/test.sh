@@ -21,7 +21,7 @@ case "${1:-}" in
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
-# The packages that use threads. The protocol's state machines use none.
+# The packages that use threads. The state machines of runtime/ps/protocol use none.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
   //runtime/progress/... //operator/control/... //operator/events/... //operator/kube/... //operator/local/...
@@ -45,9 +45,10 @@ step() {
 
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
-# Starts to build the programs of the test cluster, which takes minutes, with the lowest priority, so that it uses the
-# processors while tests wait. Where the kernel groups processes by session for scheduling (autogroup), the priority of a
-# process counts only within its session, so the build gets a session of its own, with the lowest priority for the group.
+# Starts to build the programs of the test cluster, which takes minutes. The build has the lowest priority, so that it
+# uses only processor time that the tests leave. A kernel that groups processes by session for scheduling (autogroup)
+# compares the priorities of processes only within a session. The build therefore runs in a session of its own, and the
+# whole session gets the lowest priority.
 start_cluster_programs() {
   # shellcheck disable=SC2016
   setsid bash -c 'echo 19 >/proc/$$/autogroup; exec nice -n 19 deploy/dev/cluster.sh bin' \

@@ -4,7 +4,8 @@ load("@rules_cc//cc:defs.bzl", "cc_library")
 
 _MISSING = "error: no CUDA toolkit in %s: run deploy/dev/cuda.sh, or set CUDA_HOME to a toolkit of CUDA 13"
 
-# Without a toolkit, a build fails only if it needs one: queries read this repository in every build.
+# The BUILD file if there is no toolkit. Every build may read this repository, but only a build that needs the toolkit
+# fails.
 _BUILD_WITHOUT = """
 package(default_visibility = ["//visibility:public"])
 sh_binary(name = "nvcc", srcs = ["nvcc.sh"])
@@ -25,7 +26,7 @@ def _toolkit(ctx):
         return
     ctx.symlink(root + "/include", "include")
 
-    # The versions are part of the script, so that a new toolkit compiles the kernels again.
+    # The script contains the versions, so that Bazel compiles the kernels again after a change of the toolkit.
     versions = ctx.read(root + "/wheels.txt") if ctx.path(root + "/wheels.txt").exists else ""
     ctx.file("nvcc.sh", "exec '%s/bin/nvcc' \"$@\"\n%s" % (root, "".join(["# %s\n" % line for line in versions.split("\n")])))
     ctx.file("BUILD", _BUILD)
@@ -47,7 +48,8 @@ _NVCC = "$(location @cuda//:nvcc) -ccbin /usr/bin/g++ -std=c++20 -O3 -lineinfo -
 def cuda_images(name, srcs, hdrs, **attributes):
     """A cc_library that contains each .cu file as a fat binary. With CUDA off, the target is incompatible.
 
-    Defines `tfjob_cuda_images`, an array of pairs of pointers, the begin and the end of each fat binary, and a null pair.
+    Defines `tfjob_cuda_images`, an array of pairs of pointers: to the beginning and the end of each fat binary; the
+    last pair is null.
     """
     only_with_cuda = select({CUDA: [], "//conditions:default": ["@platforms//:incompatible"]})
     fatbins = []

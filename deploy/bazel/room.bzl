@@ -1,4 +1,4 @@
-"""cc_library and cc_test of a room, and room(), which ends its BUILD file.
+"""cc_library and cc_test of a room (a folder that is one Bazel package), and room(), which ends its BUILD file.
 
 The sources of a room include much the same headers, and parsing these takes most of a build. With --define=unity=on, which
 every configuration but the default one sets (.bazelrc), room() therefore compiles a room's libraries as one file, and
@@ -12,9 +12,9 @@ its small tests as another. Nothing else differs: targets keep their names, and 
 
 In such a configuration
 - two files of a room cannot define the same name at namespace scope, not even in unnamed namespaces; tests can;
-- copts and linkopts of one library hold for the whole room.
-A target with any attribute beyond srcs, hdrs, deps, size, visibility, copts and linkopts (data, testonly, …) is built
-apart in every configuration; a test with copts, too.
+- copts and linkopts of one library apply to the whole room.
+A library with any attribute beyond srcs, hdrs, deps, visibility, copts and linkopts (such as data or testonly) is built
+separately in every configuration. So is a test that is not small, or has any attribute beyond srcs and deps.
 """
 
 _UNITY = "//deploy/bazel:unity"
@@ -60,7 +60,7 @@ def cc_test(name, srcs, deps, size = "small", **attributes):
     )
 
 def _collect(kind):
-    """What the noted targets of this kind have, without repetitions, and their labels."""
+    """Returns the attributes and labels of all targets of this kind that _note has recorded, without duplicates."""
     found = dict(srcs = {}, hdrs = {}, deps = {}, copts = {}, linkopts = {}, labels = {})
     for name, rule in native.existing_rules().items():
         if "room_" + kind not in rule.get("tags", []):
@@ -75,7 +75,7 @@ def _collect(kind):
     return struct(**{attribute: values.keys() for attribute, values in found.items()})
 
 def _join(name, srcs, rename):
-    """One file with the text of `srcs`, each under its own name for the compiler."""
+    """Defines a file with the text of all `srcs`. In messages, the compiler names the file that a line comes from."""
     text = "cat $$f"
     if rename:
         # Unnamed namespaces get a name, so that different tests may define the same names.

@@ -12,8 +12,8 @@ namespace tfjob::cli {
 
 struct CommandLine {
   // The verb, with the values of its flags. It is null if help or the version was requested or the
-  // command line is invalid. In these cases, the text has already been printed, and the program
-  // must exit with `code`.
+  // command line is invalid. In these cases, the help, the version or the error has already been
+  // printed, and the program must exit with `code`.
   std::unique_ptr<Verb> verb;
   int code = view::kSucceeded;
   ClusterFlags cluster;

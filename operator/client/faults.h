@@ -1,4 +1,4 @@
-// Implements a Client for tests that forwards calls but makes selected ones fail, either before
+// Implements a Client for tests. It forwards calls, but makes selected ones fail, either before
 // they reach the server or after the server has executed them, as if the response were lost.
 // Thread-safe.
 #pragma once

@@ -16,8 +16,8 @@ namespace tfjob::manifest {
 // kind, a missing spec, unknown replica types and policies, and keys of tfReplicaSpecs that differ
 // only in case. Pod templates are kept unmodified. `warnings`, if given, receives the fields that
 // are ignored: unknown fields outside of pod templates, and fields of runPolicy that are placed
-// directly under spec, as before v1.2. Any stored status can be read: an unexpected value in it
-// counts as absent. Does not set defaults or call api::Validate.
+// directly under spec, as they were before v1.2 of the Training Operator. Any stored status can be
+// read: an unexpected value in it counts as absent. Does not set defaults or call api::Validate.
 StatusOr<api::TFJob> ParseTFJob(const Json& object,
                                 std::vector<api::FieldIssue>* warnings = nullptr);
 

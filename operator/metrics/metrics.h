@@ -38,7 +38,7 @@ class Metrics : public control::Observer, public kube::RestObserver {
 
   // Records whether this process holds the lease named `lease`.
   void SetLeader(const std::string& lease, bool leads);
-  // Counts a renewal of `lease` that had to read it first.
+  // Counts a renewal that had to read the lease named `lease` first.
   void OnSlowRenewal(const std::string& lease);
   void SetWorkers(int workers);
   // Sets the function that provides the gauges of the control loop; null while the loop is not

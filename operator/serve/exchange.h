@@ -1,4 +1,4 @@
-// Decides on the response to an HTTP request, without a connection. Pure. For server.cc and its
+// Determines the response to an HTTP request. Pure: needs no connection. Used by server.cc and its
 // fuzzer.
 #pragma once
 

@@ -5,8 +5,9 @@
 namespace tfjob::service {
 namespace {
 
-// Unfinished calls are cancelled when kCallsMayTake, or kLeaseMayTake for those of the lease, have
-// passed since the stop request. kEventsMayTake limits how long events are sent.
+// After the stop request, unfinished calls for the lease are cancelled when kLeaseMayTake has
+// passed, and all others when kCallsMayTake has passed. kEventsMayTake limits how long events are
+// sent.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
 constexpr Duration kEventsMayTake = 300ms;

@@ -38,7 +38,8 @@ class Operator {
   void Stop();
 
  private:
-  // Runs on departure_: waits for the stop request and cancels calls that delay the shutdown.
+  // Runs on the thread departure_: waits for the stop request and cancels calls that delay the
+  // shutdown.
   void Depart();
   Status StartElection();
   Status StartLoop();

@@ -48,7 +48,7 @@ struct OperatorOptions {
 };
 
 // Tells the program to exit with `code`: help or the version was requested, or a flag or the
-// configuration file is invalid. The text has already been printed.
+// configuration file is invalid. The help, the version or the error has already been printed.
 struct OperatorQuit {
   int code = view::kSucceeded;
 };

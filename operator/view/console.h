@@ -13,7 +13,7 @@ struct Console {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
-  bool terminal = false;  // whether `out` is a terminal, so that lines can be overwritten
+  bool terminal = false;  // whether `out` is a terminal, whose lines can be overwritten
 };
 
 inline constexpr int kSucceeded = 0;

@@ -64,7 +64,7 @@ struct TfConfig {
   Task task{"worker", 0};
   std::string environment;  // "cloud", or "" (not written)
   // Sparse form only: the type of the job's chief ("chief", "master", "worker"), which has index 0;
-  // "" if unknown. Not written.
+  // "" if unknown. Print omits it.
   std::string chief_type;
 
   bool operator==(const TfConfig&) const = default;
@@ -103,10 +103,11 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// Returns whether the job may have this task, as far as this process can know. In the static form,
-// the task must be listed, except that any worker is accepted if the job has workers at all,
-// because workers may be added while the job runs. In the sparse form, the task may be any worker
-// or ps, or the chief. Indexes are below kMostTasks.
+// MayHave returns whether the job may have this task, as far as this process can know. The index
+// must be below kMostTasks. This process's own task is always accepted. In the sparse form, the
+// task may be the chief, or any worker or ps. In the form with lists, the task must be listed,
+// except that any worker is accepted if the job has workers at all, because workers may be added
+// while the job runs.
 inline constexpr int32_t kMostTasks = 1 << 14;
 bool MayHave(const TfConfig& config, const Task& task);
 
@@ -124,7 +125,8 @@ struct JobIdentity {
 // Returns InvalidArgument if the variable is not a non-negative whole number.
 StatusOr<Duration> GracePeriodFromEnvironment();
 
-// Read this process's TF_CONFIG and TFJOB_CHIEF, and its TFJOB_UID and TFJOB_ATTEMPT.
+// Read this process's environment: TF_CONFIG and TFJOB_CHIEF for the config, and TFJOB_UID and
+// TFJOB_ATTEMPT for the identity.
 StatusOr<TfConfig> TfConfigFromEnvironment();
 StatusOr<JobIdentity> JobIdentityFromEnvironment();
 

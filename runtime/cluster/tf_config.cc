@@ -13,7 +13,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A task's rank, which may be its index plus 1, must be an int, too.
+// A task's rank, which may be its index plus 1, must also fit into an int.
 constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max() - 1;
 
 OrderedJson AddressesOf(const Job& job) {

@@ -7,8 +7,9 @@
 
 namespace tfjob::cmd {
 
-// Returns the file for the message: $TFJOB_TERMINATION_LOG, for containers with another
-// terminationMessagePath, or else Kubernetes' default, /dev/termination-log.
+// Returns the file for the message: $TFJOB_TERMINATION_LOG if that is set (by `tfjob run`, or by a
+// pod template with another terminationMessagePath), and otherwise Kubernetes' default,
+// /dev/termination-log.
 std::string TerminationLog();
 
 // Replaces the content of the file with `message` as one line: the parts of a message with several

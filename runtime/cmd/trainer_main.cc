@@ -41,7 +41,7 @@ struct Flags {
   std::string log_format = "text";
 };
 
-// Exits the process if its work does not end in time after a stop was requested.
+// Exits the process if its work does not end in time after a stop has been requested.
 class StopGuard {
  public:
   // Returns how much time is left for the work to end. Called on another thread, once a stop is
@@ -125,7 +125,7 @@ Status Run(const Flags& flags, StopSource& stop) {
   train::TaskContext context(std::move(options), stop, RealClock());
   const StopGuard guard(
       stop,
-      [&] {  // a task that only waits for other tasks has little to do
+      [&] {  // a task that only waits for other tasks needs at most 1 s
         const Duration budget = context.stop_budget().process;
         const bool waits = context.board().state() == progress::State::kWaiting;
         return waits ? std::min<Duration>(1s, budget) : budget;

@@ -70,7 +70,7 @@ struct Key {
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  // The key applies only if the key `when_key` has one of these values.
+  // The key applies only if the key `when_key` has one of the values `when_values`.
   std::string when_key = {};
   std::vector<std::string> when_values = {};
   std::string unset_doc = {};  // describes what an unset key means, such as "required"

@@ -92,8 +92,8 @@ Status Read(TrainingConfig& config, Scope scope, const std::string& path, const 
   return OkStatus();
 }
 
-// Returns the text of --set outputs.NAME.KEY=VALUE as the value of `outputs`: the value in
-// `config`, with the key replaced.
+// Returns the value that `outputs` has after --set outputs.NAME.KEY=VALUE: the value in `config`,
+// with this key replaced. `path` is NAME.KEY.
 StatusOr<Json> WithOutputKey(const TrainingConfig& config, std::string_view path, Json value) {
   Json outputs = config.outputs ? *config.outputs : Json::object();
   Json* at = &outputs;

@@ -209,7 +209,7 @@ struct TrainingConfig {
   // At most one of the two may be above 0. See CheckpointEvery.
   std::optional<double> save_checkpoints_secs;
   std::optional<int64_t> save_checkpoints_steps;
-  double final_save_secs = 600;        // 0 for one attempt
+  double final_save_secs = 600;        // how long to retry the last save; 0 for one attempt
   int64_t keep_checkpoint_max = 5;     // 0 for all
   int64_t save_summary_steps = 100;    // 0 for never
   int64_t log_step_count_steps = 100;  // 0 for never
@@ -227,8 +227,8 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Sets the keys of `keys`, a document like a training file, that `config` leaves at their defaults.
-// If it returns an error, the config is unchanged.
+// Takes the values of those keys that `config` leaves at their defaults from `keys`, a document
+// like a training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
@@ -259,7 +259,7 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 std::vector<std::string> NamedOutputs(const TrainingConfig& config);
 
 // Returns the config of one output of the model: the keys of `outputs.NAME` replace the keys of the
-// same name. If the loss is replaced, all of its keys are.
+// same name. If `outputs.NAME` has a loss, it replaces the whole section `loss`.
 TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name);
 
 // Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for

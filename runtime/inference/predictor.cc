@@ -101,8 +101,8 @@ Shape ExampleShape(const Tensor& array) {
   return Shape({dims.begin() + 1, dims.end()});
 }
 
-// Checks the array for an input. As in training and in Keras, a last axis of size 1 may be missing
-// in the array, or in the model.
+// Checks the array for an input. As in training and in Keras, a last axis of length 1 may be
+// missing from the array or from the model.
 Status CheckInput(const std::string& name, const Tensor& array, const Shape& expected,
                   int64_t examples) {
   if (array.shape().rank() == 0)

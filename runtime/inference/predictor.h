@@ -51,11 +51,12 @@ class Predictor {
   ~Predictor();
 
   // Returns the outputs, with the names of OutputNames (model.h). `inputs` are in the order of the
-  // model's inputs, and have the examples along their first axis; a last axis of size 1 may be
-  // missing or superfluous. Their numbers are converted to the types of the inputs; a number that
-  // becomes an integer must not change. Returns InvalidArgument if the inputs do not fit the model
-  // or have different numbers of examples, ResourceExhausted if the outputs would take more memory
-  // than the machine has, and Cancelled if `stop` is requested before the last batch.
+  // model's inputs, and have the examples along their first axis; as in Keras, a last axis of
+  // length 1 may be missing from an input or from the model. The inputs' numbers are converted to
+  // the types of the inputs; a number that becomes an integer must not change. Returns
+  // InvalidArgument if the inputs do not fit the model or have different numbers of examples,
+  // ResourceExhausted if the outputs would take more memory than the machine has, and Cancelled if
+  // `stop` is requested before the last batch.
   StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,
                                  const StopSource& stop);
 

@@ -52,8 +52,8 @@ struct PeerEvent {
     kRestoring,  // the chief fills servers that have no state
     kStuck,      // a responding task keeps the others waiting (PeerHealth::kStuck)
     kReturned,   // a stuck task contributes again
-    // A peer was asked to end. A training task has left, or is about to. A server keeps its state
-    // until the chief has copied it or the server's time has elapsed.
+    // A peer was asked to end. A training task (kEnding) has left, or is about to. A server
+    // (kServerEnding) keeps its state until the chief has copied it, or until the server must exit.
     kEnding,
     kServerEnding,
     kAbsent,  // training began without the tasks that the message names; "" if all have joined now

@@ -41,8 +41,8 @@ struct BucketPlan {
 };
 
 inline constexpr size_t kBucketAlignment = 64;
-// The size of the first bucket, so that the exchange begins early, and of the last one, which
-// travels after the backward pass has ended.
+// The largest size of the first bucket, which is small so that the exchange begins early, and of
+// the last bucket, which is small because it travels after the backward pass has ended.
 inline constexpr int64_t kSmallBucketBytes = 1 << 20;
 inline constexpr int64_t kDefaultBucketBytes = 4 << 20;
 inline constexpr int64_t kMostBucketBytes = 25 << 20;

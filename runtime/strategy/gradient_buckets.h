@@ -1,7 +1,8 @@
 // Reduces the contributions of a step over the ranks of a communicator, while the backward pass is
 // still computing others. Contributions are packed into buckets in the communicator's memory,
 // scaled by the weight of this rank, so that the sum over all ranks is the mean. A thread reduces
-// bucket after bucket, as soon as each is complete. The totals of loss and metrics follow last.
+// the buckets one after another, each as soon as it is complete. The totals of loss and metrics
+// follow last.
 //
 //   RETURN_IF_ERROR(buckets.Connect(communicator));            // once per generation
 //   buckets.Begin({.gradient = 0.25, .assign = 0.5});          // each step
@@ -24,7 +25,7 @@
 
 namespace tfjob::strategy {
 
-// Used by one thread, and by the thread that it starts. A step allocates nothing.
+// Used by one thread, and by a thread that the object itself starts. A step allocates nothing.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.

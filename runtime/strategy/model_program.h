@@ -37,8 +37,8 @@ class ModelProgram {
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
 
-  // Finds the rows of the definition's tables that the batch reads. If there are tables, call it
-  // before Run, and fill their values. See TableRows.
+  // Finds the rows of the definition's tables that the batch reads. If there are tables, call
+  // FindRows before Run, and write the values of the rows Rows(v) to RowValues(v). See TableRows.
   Status FindRows(const data::Batch& batch, int64_t step, int64_t seed);
   std::span<const int64_t> Rows(int v) const;
   std::span<std::byte> RowValues(int v);
@@ -51,9 +51,9 @@ class ModelProgram {
   // if there is none. The address stays the same across runs.
   std::span<const std::byte> Contribution(int v) const;
   // If the contribution to variable `v` consists of rows of a gradient
-  // (model::Change::kGradientRows), returns the indices of the rows. If there are fewer indices
-  // than rows, they are followed by -1. Otherwise returns an empty span. The address stays the same
-  // across runs.
+  // (model::Change::kGradientRows), returns the indices of the rows: if only the first rows of the
+  // contribution count, the others have the index -1. For any other contribution, returns an empty
+  // span. The address stays the same across runs.
   std::span<const int64_t> Indices(int v) const;
 
   const exec::Program& program() const { return *program_; }

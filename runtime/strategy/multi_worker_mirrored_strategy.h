@@ -2,10 +2,10 @@
 // gradients of all tasks in every step (all-reduce). After each step, all tasks hold the same
 // state, bit for bit.
 //
-// If a task of the group is lost, the others keep their state and join again. The newest state is
-// sent to the tasks that lack it, and the step in progress is repeated unless a task had applied
-// it. A replacement can therefore take part without a step being lost, and even the chief can be
-// replaced as long as one other task is alive.
+// If a task of the group is lost, the others keep their state and join the next generation of the
+// group. The newest state is sent to the tasks that lack it, and the step in progress is repeated
+// unless a task had applied it. A replacement can therefore take part without a step being lost,
+// and even the chief can be replaced as long as one other task is alive.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ struct MultiWorkerMirroredOptions {
   // The step after which the tasks stop; 0 if unknown. If it is known, the tasks wait for each
   // other after that step, so that no task abandons it because another one has already finished it.
   int64_t last_step = 0;
-  // Further settings that must be equal in all tasks; see TrainingTask.
+  // Further settings that must be equal in all tasks; see TrainingTask::agreement.
   std::string agreement;
   state::PeerEventSink on_event;
 };

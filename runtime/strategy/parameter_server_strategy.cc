@@ -133,8 +133,8 @@ class ParameterServerStrategy : public Strategy {
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
-  // Whether gradients are sent while the backward pass runs. They are not if they must be finite or
-  // not too stale, because only afterwards is it known whether they may be sent.
+  // True if gradients are sent while the backward pass runs. False if a batch may be skipped or a
+  // stale gradient dropped, because that is known only after the pass.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;  // null for a table

@@ -72,7 +72,7 @@ class Replica {
   bool has_state() const { return has_state_; }
   // Returns FailedPrecondition if there is no state.
   Status CheckState() const;
-  // See Strategy. Call between steps. Returns the error of CheckState.
+  // See Strategy::BeginSnapshot. Call between steps. Returns the error of CheckState.
   StatusOr<state::SnapshotCopy> BeginSnapshot(int64_t step, std::string ledger);
   state::Snapshot Memory() { return state_->Memory(); }
   // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.

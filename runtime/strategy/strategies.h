@@ -53,8 +53,9 @@ struct StrategyEntry {
   Status (*check)(const cluster::TfConfig&) = nullptr;
   // Creates the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
-  // Creates the endpoint that connects this task to the other tasks of its group. Reads the first
-  // four fields of the task. Null if the tasks of this strategy form no group.
+  // Creates the endpoint that connects this task to the other tasks of its group. Reads only the
+  // task's config, tf_config, identity and credentials. Null if the tasks of this strategy form no
+  // group.
   std::unique_ptr<collectives::Endpoint> (*make_endpoint)(const TrainingTask&) = nullptr;
   // True if each task contributes a part of every batch (data::PipelineOptions::global_batch).
   bool global_batches = false;

@@ -53,17 +53,17 @@ class Strategy {
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
-  // Like TakeSnapshot, but may leave the copying to the caller that finishes the copy, on any
-  // thread, while training continues. Before a step overwrites a value that has not been copied, it
-  // waits for the copy, or copies the value itself if no other thread does. The copy may outlive
-  // the strategy.
+  // Like TakeSnapshot, but may leave the copying to the thread that calls SnapshotCopy::Finish,
+  // while training continues. Before a step overwrites a value that has not been copied, it copies
+  // the value itself or, if another thread is copying it, waits for that thread. The copy may
+  // outlive the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
   // Announces that this task takes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
   // Leaves because the task was asked to end. If another task is the chief, the chief then saves a
   // checkpoint.
   virtual Status Withdraw() { return Leave(); }
-  // Returns whether other tasks may still change the variables when this task has made the last
+  // Returns whether other tasks may still change the variables after this task has made the last
   // step of the run.
   virtual bool OthersContinue() const { return true; }
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last

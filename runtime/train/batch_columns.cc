@@ -75,7 +75,7 @@ Status CheckLabels(const config::TrainingConfig& config, Split split, const data
                          array.file, " has labels of shape ", array.example_shape().ToString());
 }
 
-// Returns whether `longer` is `shape` followed by one more axis, of size 1.
+// Returns whether `longer` is `shape` followed by one more axis, of length 1.
 bool IsFollowedByOne(const Shape& shape, const Shape& longer) {
   std::vector<int64_t> dims = shape.dims();
   dims.push_back(1);

@@ -19,9 +19,9 @@
 namespace tfjob::train {
 
 struct SaverOptions {
-  // Write a checkpoint, and the mark that the run is over. These functions run on the saver's
-  // thread. One that hangs may outlive the saver, so they must own what they use. If `write` is
-  // null, nothing is saved.
+  // `write` writes a checkpoint, and `mark` writes the mark that the run is over. These functions
+  // run on the saver's thread. One that hangs may outlive the saver, so they must own what they
+  // use. If `write` is null, nothing is saved.
   std::function<Status(const state::Snapshot& snapshot, Time now)> write;
   std::function<Status(int64_t step, Time now)> mark;
   // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is
@@ -63,8 +63,8 @@ class CheckpointSaver {
   // a message that names the step, if the state is not saved.
   Status SaveBeforeExit(state::Snapshot last);
   // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
-  // `final_patience`, then returns Unavailable as above. If `stop` is requested meanwhile,
-  // continues like SaveBeforeExit, and returns Cancelled if the state is saved.
+  // `final_patience`, then returns Unavailable, like SaveBeforeExit. If `stop` is requested
+  // meanwhile, continues like SaveBeforeExit, and returns Cancelled if the state is saved.
   Status SaveLast(state::Snapshot last, const StopSource& stop);
 
  private:

@@ -52,7 +52,8 @@ class Chief : public StepObserver {
   SaverOptions SaverOptionsOf() const;
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   Status SaveIfDue(int64_t step);
-  // Requires the save that OnOthersEnding put off, once it is due.
+  // Once the save that OnOthersEnding put off is due, makes the saver save as soon as it can
+  // (CheckpointSaver::Require).
   void RequirePutOffSave();
   // Returns the state that is being written if it is of `step`, and otherwise a new copy of the
   // state.

@@ -28,8 +28,8 @@ namespace tfjob::train {
 //   optimizer    if the config names no optimizer: the optimizer, with those hyper-parameters that
 //                the config does not set. Its state is continued (model.optimizer_state) if
 //                model.weights is the same file
-// If neither names an optimizer, it becomes SGD. Reads model.file only if a setting is open. Error
-// messages name the file and the setting.
+// If neither the config nor model.file names an optimizer, the optimizer is SGD. Reads model.file
+// only if a setting is open. Error messages name the file and the setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
 // Replaces the slots and the step of the snapshot with those of Keras' optimizer in the file.

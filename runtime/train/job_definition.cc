@@ -67,7 +67,8 @@ Status CheckBatch(const config::TrainingConfig& config, int training_tasks) {
         "global_batch_size: the number of training tasks is unknown with enableDynamicWorker; set "
         "batch_size instead");
   }
-  // Parameter servers give the gradients of all tasks the same weight.
+  // Parameter servers give the gradients of all tasks the same weight, so all tasks need batches of
+  // the same size.
   if (*config.global_batch_size % training_tasks == 0) return OkStatus();
   return InvalidArgument("global_batch_size: expected a multiple of the ", training_tasks,
                          " training tasks, got ", *config.global_batch_size);

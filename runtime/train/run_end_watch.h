@@ -1,4 +1,4 @@
-// Finds out when the run is over, for the tasks other than the chief. Reads this from the chief's
+// Finds out when the run is over, for the tasks other than the chief. Learns this from the chief's
 // progress or from the mark in model_dir. Either is enough: a worker may not see the folder, the
 // folder may show old content for a while, and the chief may end before a restarted worker can ask
 // it.

@@ -26,7 +26,8 @@ struct SavePolicy {
   Duration retry{10s};
   Duration slowest_retry{160s};
   Duration final_patience{600s};  // 0 for one attempt, however long it takes
-  // A write that takes longer than this is reported: once during training, repeatedly otherwise.
+  // A write that takes longer than this is reported: once while training, repeatedly while stopping
+  // or ending.
   Duration slow{10s};
 };
 
@@ -49,7 +50,7 @@ class SaveSchedule {
 
   // Reports that a step has ended. Call it between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // Reports that the write that the last actions requested begins. It writes the state of `step`.
+  // Reports that the write requested by the last actions begins. It writes the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
   // Reports that the write in progress has ended. In the phases stopping and ending, call OnTime
@@ -58,7 +59,7 @@ class SaveSchedule {
   // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
   // saves, in steps or in time, count from here.
   void OnRestored(int64_t step, Duration now);
-  // Makes the next OnStep start a write, as soon as no other is in progress.
+  // Makes OnStep start a write the next time that no other write is in progress.
   void Require() { required_ = true; }
 
   // OnStop reports that the task was asked to stop, and OnEnd that training has ended. `step` is

@@ -49,7 +49,8 @@ struct TaskOptions {
   std::string device;
   // Time from the request to stop until the process is killed.
   Duration grace_period{30s};
-  // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
+  // Where checkpoints, summaries and marks are written. Must never be destroyed if its operations
+  // may hang.
   FileSystem* files = &RealFileSystem();
   // If set, the chief calls it before it evaluates the last state. Its error ends the evaluation.
   std::function<Status()> before_evaluation;

@@ -78,8 +78,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .identity = context_.identity(),
       .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // Only workers check whether the run is over. The chief decides when it is, and must still
-      // tell the servers afterwards.
+      // Only workers stop when the run is over. The chief itself decides when it is over, and must
+      // afterwards still end the servers.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .asked_to_end = [this] { return context_.stop().requested(); },

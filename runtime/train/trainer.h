@@ -43,7 +43,7 @@ class StepObserver {
   // Called if the task is asked to stop, after the step in progress has ended or has been
   // abandoned.
   virtual Status OnStop() = 0;
-  // Called if other tasks were asked to end: between two steps, or during one that takes long.
+  // Called if other tasks were asked to end: between two steps, or during a step that takes long.
   // `servers` is true if some of those tasks are servers, whose state is lost unless the observer
   // copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
@@ -90,7 +90,8 @@ class Trainer {
   void ShowAbsent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
-  // Moves the pipeline to the batch that follows the outcome.
+  // Makes the pipeline continue after the batches that the outcome counts as drawn, with the part
+  // of each batch that the outcome assigns to this task.
   void Reposition(const strategy::StepOutcome& outcome);
   Status TellOfEndings();
   void OnLateStep();

@@ -177,8 +177,7 @@ Status CallerHello::OnChallenge() {
         "in all tasks of a job");
   }
   if (key_ == nullptr && keyed)
-    return NotAPeer(reader_.bytes());  // a peer with a key would have
-                                       // refused
+    return NotAPeer(reader_.bytes());  // a TFJob peer with a key would have refused
   transcript_ += reader_.bytes();
   output_ = Seal(key_, kCallerLabel, transcript_, kClaims, claims_);
   transcript_ += output_;

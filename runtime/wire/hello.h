@@ -1,6 +1,7 @@
-// Defines the hello, the first bytes of every connection between tasks. Both sides prove that they
-// have the job's key, over fresh nonces, before anything else is sent. Pure: bytes go in, bytes and
-// a verdict come out. dial.h and listener.h run it on sockets.
+// Defines the hello, the first bytes of every connection between tasks. With fresh nonces, both
+// sides prove that they have the job's key before anything else is sent. Pure: takes the bytes
+// received, and returns the bytes to send and whether the hello has succeeded. dial.h and
+// listener.h run it on sockets.
 //
 //   caller → listener   open       flags, purpose, nonce
 //   listener → caller   challenge  flags, nonce
@@ -111,8 +112,8 @@ inline constexpr size_t kListenerHelloBytes = 4096;
 
 class ListenerHello {
  public:
-  // Decides whether to accept a caller that has proven the key (or need not, because this side has
-  // no key), for one of the purposes above. An error is sent to the caller.
+  // Decides whether to accept a caller, given its claims and purpose. If this side has a key, the
+  // caller has already proven that it has the key. An error is sent to the caller.
   using Check = std::function<Status(std::string_view claims, Purpose purpose)>;
 
   // `key` (null if there is none), `claims` and `check` are borrowed.

@@ -2,8 +2,9 @@
 // once; it hands a connection over when its peer has proven the job's key.
 //
 // Until then, a connection costs a descriptor and at most kListenerHelloBytes, but no thread. It is
-// closed after `timeout`, no matter how slowly its peer sends, or as soon as `max_unproven` other
-// such connections are newer. The log says why a connection was closed, once per source address.
+// closed after `timeout`, no matter how slowly its peer sends, or as soon as there are
+// `max_unproven` newer connections whose peers have not proven the key either. The log says why a
+// connection was closed, once per source address.
 #pragma once
 
 #include <functional>
@@ -34,7 +35,7 @@ struct ListenerOptions {
   int port = 0;               // 0 for any free port
   std::optional<JobKey> key;  // if nullopt, any peer is accepted
   std::string claims;         // of this task, at most kMaxClaimBytes
-  // Both are called on the listener's thread and must return at once.
+  // `check` and `on_peer` are called on the listener's thread, and must return at once.
   ListenerHello::Check check;
   std::function<void(ProvenPeer)> on_peer;
   Duration timeout{5s};
@@ -87,7 +88,7 @@ class Listener {
   UniqueFd socket_;
   const UniqueFd poll_, stop_;
   const int port_;
-  // Used by the thread only.
+  // Used only by the listener's thread.
   Connections unproven_;
   uint64_t next_id_;
   std::optional<Duration> paused_until_;  // set when no descriptors were left

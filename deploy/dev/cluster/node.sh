@@ -1,5 +1,5 @@
 # Runs this machine as a node with containerd, the kubelet, kube-proxy and CoreDNS. The pods are on
-# a bridge of their own. Needs root. Sourced by cluster.sh.
+# a separate bridge. Needs root. Sourced by cluster.sh.
 
 # Kernel settings that pods need. remove_node restores the previous values.
 SYSCTLS=(net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1 kernel.panic=10 kernel.panic_on_oops=1
@@ -76,8 +76,8 @@ load_image() {
   for image in "$@"; do ctr images import "$image"; done
 }
 
-# The configuration also suits small and unusual machines: with cgroup v1 or v2, without systemd,
-# and without CAP_SYS_RESOURCE.
+# The configuration also works on small and unusual machines: with cgroup v1 as with v2, without
+# systemd, and without CAP_SYS_RESOURCE.
 write_kubelet_config() {
   : >"$STATE/resolv.conf"  # pods resolve only the cluster's names
   cat >"$STATE/kubelet.yaml" <<END
@@ -139,7 +139,7 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 nodePortAddresses: [127.0.0.0/8]
 END
   start kube-proxy "$PROGRAMS/kube-proxy" --config "$STATE/kube-proxy.yaml"
-  # Names outside the cluster get NXDOMAIN at once. This needs a server block of its own: in a
+  # Names outside the cluster get NXDOMAIN at once. This needs a separate server block: in a
   # shared block, the template plugin would answer before the kubernetes plugin.
   cat >"$STATE/Corefile" <<END
 cluster.local:53 in-addr.arpa:53 {

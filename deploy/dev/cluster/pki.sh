@@ -49,7 +49,7 @@ make_pki() (
   local name=kubernetes.default.svc.cluster.local
   certificate apiserver /CN=kube-apiserver serverAuth "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,\
 DNS:$name,DNS:localhost,IP:127.0.0.1,IP:$NODE_IP,IP:${SERVICE_CIDR%.0/*}.1"
-  # Whoever may write to etcd is root on the node, so etcd has an authority of its own: its clients
+  # Whoever may write to etcd is root on the node, so etcd has a separate authority: its clients
   # are the API server and itself (its gateway and its peers), not everybody with a certificate of
   # the cluster.
   authority etcd-ca /CN=tfjob-cluster-etcd

@@ -11,7 +11,8 @@ Writes train.npz and eval.npz to FOLDER, which is created. The same kind always 
     sentences    tokens -> y: words of a small formal grammar, and the word that comes next
     judgements   tokens -> y: does the sentence follow that grammar?
 
-Models that know no order by themselves also need positions; all kinds of sequences have them.
+The data of all sequences (every kind but ratings) also contain positions, which a model needs if it
+has no other way to know the order.
 """
 
 import array
@@ -118,8 +119,8 @@ def dates(draw, count):
     return columns([row() for _ in range(count)])
 
 
-# Singular and plural forms: a verb agrees with its subject in number, however far away the subject
-# is.
+# Singular and plural forms: a verb agrees with its subject in number, even if other words stand
+# between them.
 NOUNS = [("dog", "dogs"), ("cat", "cats"), ("bird", "birds"), ("child", "children"), ("king", "kings")]
 VERBS = [("sleeps", "sleep"), ("sings", "sing"), ("runs", "run"), ("laughs", "laugh")]
 SEES = [("sees", "see"), ("likes", "like"), ("follows", "follow")]

@@ -1,5 +1,5 @@
-// Declares and parses the flags and arguments of a command line. In operator/cli,
-// only flag_set.cc includes CLI11.
+// Declares and parses the flags and arguments of a command line. In operator/cli, only flag_set.cc
+// includes CLI11.
 //
 //   CommandParser parser("tfjob", "Runs TFJobs.");
 //   FlagSet& get = parser.AddCommand("get", "List TFJobs");
@@ -9,8 +9,8 @@
 //   RETURN_IF_ERROR(parser.Find(command)->RunChecks());
 //
 // The `names` of a flag have the form "-o,--output", "--output" or, for a positional argument,
-// "JOB". Parse() stores the values, except that RunChecks() stores those of Seconds, TimeSpan,
-// TextAs and RepeatedAs, which are converted. The value of a flag that is not given stays
+// "JOB". Parse() stores the values. The values of Seconds, TimeSpan, TextAs and RepeatedAs must be
+// converted first, so RunChecks() stores them. The value of a flag that is not given stays
 // unchanged. All values must outlive the parser. Not thread-safe.
 #pragma once
 
@@ -94,7 +94,7 @@ class FlagSet {
   // Adds a flag whose text RunChecks() passes to `read`. If the flag is not given, the text is "".
   Flag& TextAs(const std::string& names, std::function<Status(const std::string&)> read,
                const std::string& help);
-  // Adds a flag without a value.
+  // Switch adds a flag without a value, and Integer a flag whose value is a whole number.
   Flag& Switch(const std::string& names, bool& value, const std::string& help);
   Flag& Integer(const std::string& names, std::optional<int64_t>& value, const std::string& help);
   // Adds a flag whose value is a number of seconds, 0 or more, such as "0.5".

@@ -87,8 +87,8 @@ std::string ReplicasTable(const api::TFJob& job) {
 }
 
 // Returns why a container waits or how it ended, with the end of its message. If no container waits
-// or failed, returns the reason in the pod's status or why the pod is not scheduled; "" if there is
-// none.
+// or has failed, returns the reason in the pod's status or why the pod is not scheduled; "" if
+// there is none.
 std::string Detail(const objects::Pod& pod) {
   using State = objects::ContainerStatus::State;
   for (const objects::ContainerStatus& container : pod.containers) {

@@ -1,4 +1,4 @@
-// tfjob get: prints TFJobs as a table, by name, or in full.
+// tfjob get: prints TFJobs as a table, as a list of names, or in full.
 #pragma once
 
 #include "operator/cli/verbs/stored_job.h"

@@ -22,7 +22,7 @@ struct LastExit {
 struct JobFacts {
   StoredJob stored;
   std::vector<std::shared_ptr<const objects::Pod>> pods;
-  // How containers ended before their last restart, by pod; at most 20 pods.
+  // How the container `tensorflow` ended before its last restart, by pod, for at most 20 pods.
   std::map<std::string, LastExit> last_exits;
   std::vector<EventLine> events;  // about the job and its pods, newest last
   std::string no_events;          // why the events could not be read; "" if they were

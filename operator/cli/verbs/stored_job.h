@@ -15,7 +15,7 @@ struct StoredJob {
   api::TFJob job;  // with defaults; only metadata and status if the spec cannot be read
   std::shared_ptr<const Json> object;  // the whole object, except the parts named in `missing`
   Status readable;                     // OK, or why the spec cannot be read
-  Status missing;                      // CustomResource::problem
+  Status missing;                      // the parts that `object` lacks: CustomResource::problem
 };
 StoredJob ReadStoredJob(const client::Object& object);
 

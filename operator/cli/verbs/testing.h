@@ -60,7 +60,7 @@ class FakeCluster : public Cluster {
   void Serve(client::Client& client) { served_ = &client; }
   void SetNamespace(const std::string& name_space) { name_space_ = name_space; }
 
-  // Creates an object from YAML, and writes its status if it has one.
+  // Creates an object from YAML, and writes its status if the YAML has one.
   void Create(objects::Kind kind, const std::string& yaml);
   // Creates a job in the cluster's namespace. `replicas` is YAML such as "{Worker: {replicas: 2}}";
   // a pod template is added to each type. `policy` (the runPolicy) and `status` are YAML as well.

@@ -54,7 +54,8 @@ Status CheckCommand(const Container& container, const std::vector<LocalImage>& i
 
 // Expands command and args. A container without a command runs the program of its image. A command
 // without a slash refers to the local program of that name ("tfjob-trainer") if there is one;
-// otherwise it is looked up in the variable PATH. A command with a slash is used as is.
+// otherwise it is looked up in the folders that the variable PATH lists. A command with a slash is
+// used as is.
 StatusOr<CommandLine> ResolveCommand(const Container& container,
                                      const std::vector<LocalImage>& images,
                                      const Variables& variables);

@@ -37,7 +37,7 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
   };
 }
 
-// Returns a ring with a random key, which exists only during this run.
+// Returns a key ring that contains one random key, which is used only during this run.
 StatusOr<std::shared_ptr<const keys::KeyRing>> KeyOfThisRun() {
   ASSIGN_OR_RETURN(const std::string secret, keys::RandomSecret());
   auto ring = std::make_shared<keys::KeyRing>();

@@ -34,7 +34,7 @@ class LogFollower {
 // Returns the last `count` lines of a log, without line ends. Ignores empty lines at its end.
 std::vector<std::string> LastLines(std::string_view log, size_t count);
 
-// Returns the last value of a metric, written `name=0.88`, `name: 0.88` or `name 0.88`, in the
+// Returns the last value of a metric, written `name=0.88`, `name: 0.88` or `name 0.88`, in those
 // lines of a log that contain `word` ("" matches every line). Returns "" if there is none.
 std::string LastMetric(std::string_view log, std::string_view metric, std::string_view word);
 

@@ -29,7 +29,7 @@ struct RunOptions {
 //   kFailed         a job Failed, or the run itself could not continue
 //   kBadInput       the manifest cannot be run; nothing was started
 //   128 + signal    `stop` was requested; the jobs are deleted and their pods terminate gracefully
-// Requests `stop` itself, with SIGPIPE, if `out` can no longer be written.
+// Requests `stop` itself, with the reason SIGPIPE, if `out` can no longer be written.
 int Run(const RunOptions& options, StopSource& stop, view::Console& console);
 
 }  // namespace tfjob::local

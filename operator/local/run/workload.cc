@@ -170,7 +170,8 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
 }
 
 // Adds the warnings about the job's templates, except those about claims that the manifest itself
-// contains: these show that it is also written for a cluster.
+// contains: a manifest with its own claims is also written for a cluster, where the warnings do not
+// apply.
 void Builder::WarnOfFields(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
     if (api::Replicas(job.job, type) == 0) continue;
@@ -213,8 +214,8 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// Returns the `model_dir` in the first value of the ConfigMap that sets one as a training file
-// does; "" if no value does.
+// Returns the `model_dir` from the first file in the ConfigMap that has this key, as a training
+// file does; "" if no file has it.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";

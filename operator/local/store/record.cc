@@ -149,7 +149,8 @@ StatusOr<Record> ServiceWithBody(Record record, const Json& object, ObjectMeta m
 }
 
 size_t JsonBytes(const Json& value) {
-  // A node of the member map: the links of the red-black tree, key and value. malloc rounds up.
+  // The bytes of a node in the map of members (the links of the red-black tree, the key and the
+  // value), rounded up as malloc does.
   constexpr size_t kMember = 96;
   size_t bytes = 0;
   if (value.is_object()) {

@@ -36,7 +36,7 @@ Record WithMetadata(const Record& record, objects::Kind kind, objects::ObjectMet
 // Drops the decoded form if objects of this kind are stored without it.
 void Compact(Record& record, objects::Kind kind);
 
-// Return whether WithBody or WithStatus, respectively, would change nothing but the metadata.
+// Return whether WithBody (or WithStatus) would change only the metadata.
 bool SameBody(const Record& record, objects::Kind kind, const Json& object);
 bool SameStatus(const Record& record, objects::Kind kind, const Json& object);
 

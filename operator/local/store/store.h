@@ -108,7 +108,7 @@ class Store : public client::Client, public client::Discovery {
   using Records = std::map<client::Key, Record>;
 
   StatusOr<Records::iterator> Find(const client::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the record that `object` names. Returns an error if the preconditions in `object`
+  // Returns the record of `key`. Returns an error if the preconditions in `object`
   // (metadata.resourceVersion, metadata.uid) do not hold.
   StatusOr<Records::iterator> FindForWrite(const client::Key& key, const Json& object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,5 +1,6 @@
 // Manages the store's watchers. Changes are queued in commit order and passed to the sinks by one
-// thread, or by Deliver(), or by DeliverFromOne(), which keeps the order only within each watch.
+// thread, or by calls of Deliver() or DeliverFromOne(). DeliverFromOne() keeps the order only
+// within each watch.
 //
 // With `keep_changes`, watches can break like those of an API server. A watch that is cut receives
 // nothing, and its undelivered events are lost. A mended watch continues after the last change that
@@ -49,7 +50,7 @@ class WatchHub {
   // which. Returns false if no event is waiting.
   bool DeliverFromOne(uint64_t choice);
 
-  // Cut all watches, those of a kind, or one of them, which `choice` determines.
+  // Cut all watches, the watches of a kind, or a single watch, which `choice` determines.
   void Cut();
   void CutKind(objects::Kind kind);
   void CutOne(uint64_t choice);
