@@ -279,7 +279,8 @@ class Ranks {
   // Makes the communicator of a process.
   std::unique_ptr<Communicator> MakeCommunicator(int rank) {
     std::vector<UniqueFd> own = std::move(sockets_[static_cast<size_t>(rank)]);
-    // Otherwise this process would keep open the connections of a rank that has died.
+    // If this process kept the sockets of the other ranks, the connections of a rank that has died
+    // would stay open.
     sockets_.clear();
     auto made =
         options_.transport == "tcp"

@@ -1,4 +1,4 @@
-// Checks the reader of frames for arbitrary bytes.
+// Checks the reader of frames with arbitrary bytes.
 //   - Reading never crashes, and does not allocate memory merely because the bytes claim a size.
 //   - The result does not depend on the pieces in which a frame arrives.
 //   - A frame that was accepted is written as the same bytes.

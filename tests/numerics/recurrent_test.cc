@@ -130,7 +130,7 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
 using Cell = std::function<State(const Row& x, const State&)>;
 
 // Runs a cell over the sequences. A step that does not count keeps the state. Its output is that
-// state or, if `zero`, 0.
+// state or, if `zero` is true, 0.
 Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
                  bool zero = false) {
   Values outputs;

@@ -57,7 +57,7 @@ class SynchronousJob {
         StrCat(kTraining, optimizer, "\nmax_steps: ", kSteps, "\nmodel_dir: ", folder_, "/model\n");
   }
 
-  // The value of strategy.transport, for tasks without ps tasks.
+  // Sets strategy.transport, which is used if the job has no ps tasks.
   void set_transport(std::string transport) { transport_ = std::move(transport); }
 
   void Start(const cluster::Task& task) {

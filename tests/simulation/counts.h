@@ -1,7 +1,7 @@
 // Checks that failures are counted, and that the back-off limit is applied to the count. Does not
 // check failures that the operator may miss because it is not running or does not see the pod in
-// time, nor failures of jobs with restartScope Job, because one restart can answer several of
-// those.
+// time, nor failures of jobs with restartScope Job, because one restart can be the answer to
+// several failures.
 #pragma once
 
 #include <map>

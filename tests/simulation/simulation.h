@@ -13,8 +13,8 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  // Two thirds of the seeds have keys. Half of the seeds, with and without keys, have
-  // NetworkPolicies.
+  // With two thirds of the seeds, the operators have keys. With half of the seeds, independently of
+  // that, the jobs have NetworkPolicies.
   explicit Simulation(uint64_t seed)
       : random_(seed),
         cluster_({.seed = ~seed,
