@@ -14,9 +14,9 @@ namespace tfjob::collectives {
 // for its own communicator. Returns the first difference or error, or "".
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
 
-// Returns four hashes, for float32, float64, int32 and int64. Each is the hash of a sum over all
-// ranks, of values with very different magnitudes. All ranks must call it. The hashes depend only
-// on the number of ranks.
+// Returns one hash for each of the types float32, float64, int32 and int64. It is the hash of a sum
+// over all ranks, of values whose magnitudes differ very much. All ranks must call it. The hashes
+// depend only on the number of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
 // The hashes that HashesOfSums returned for three ranks in the first version. If they change, new
 // versions no longer reproduce the runs of released versions.

@@ -63,7 +63,7 @@ class FakeMemory {
   const size_t limit_;
   size_t used_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by address
-  FakeMemory* next_ = nullptr;                // the next of all objects, for the fault handler
+  FakeMemory* next_ = nullptr;                // next in the list that the fault handler reads
 };
 
 }  // namespace tfjob::device

@@ -137,7 +137,8 @@ TEST(Operations, AnAxisIsMovedToOnePlace) {
   }
 }
 
-// The size of the axis is that of a batch with which types are computed.
+// The axis has the size of a batch with which types are computed, so it could be mistaken for the
+// batch.
 TEST(Operations, AnAxisCannotPassForTheBatch) {
   const Json a = Tensor3("a"), none = Json::object();
   const Json array = {{"class_name", "__numpy__"},

@@ -148,8 +148,8 @@ TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
   EXPECT_NE(state().find("\"missing\":\"worker 2\""), std::string::npos) << state();
 }
 
-// With the sparse form of TF_CONFIG, the server does not know which tasks exist. It then counts
-// batches that a step does not need as drawn, as it does if there are backup workers.
+// With the sparse form of TF_CONFIG, the server does not know which tasks exist. It then counts a
+// batch as drawn even if the step does not need it, as it does if there are backup workers.
 TEST_F(EndingPeerTest, ABatchThatIsTooLateCountsAsDrawnIfTheTasksAreUnknown) {
   Start();
   RawPeer& chief = Connect("chief", 0);

@@ -24,7 +24,7 @@ inline std::vector<Definition> ImpossibleDefinitions() {
   // With three slots, the size of the state is 2^64 bytes.
   add({int64_t{1} << 60}, kNever);
   add({int64_t{1} << 62}, kNever);
-  // Rows whose size wraps to 0, which would divide by zero.
+  // The size of a row wraps to 0. A server that divided by it would crash.
   add({(int64_t{1} << 61) + 1, 8}, 1);
   // Billions of shards.
   add({int64_t{1} << 36}, 1);

@@ -122,7 +122,7 @@ TEST_F(RowsTest, AsynchronousServersApplyThemAsTheyArrive) {
   RowTask task(TableAndVector(Mode::kAsynchronous));
   ASSERT_EQ(task.Join(Chief(TableAndVector(Mode::kAsynchronous), 1)), OkStatus());
   Reference reference;
-  // All rows, few rows, rows of one shard, none.
+  // The gradients have all rows, a few rows, rows of one shard only, and no rows.
   for (const std::vector<int64_t>& rows :
        {EveryNth(1), EveryNth(97, 5), std::vector<int64_t>{1}, std::vector<int64_t>{}}) {
     RowGradient gradient(rows);
@@ -217,7 +217,7 @@ class HostileRowsTest : public RawPeerTest {
     EXPECT_EQ(Fill(chief, {{.bytes = Floats(8, 0)}}, 1), StatusCode::kOk);
     return Connect("worker", 0);
   }
-  // Returns the number of the last contribution.
+  // Sends all of ImpossibleRows(). Returns the number of the last contribution.
   static uint64_t ExpectRefusals(RawPeer& worker) {
     uint64_t sequence = 0;
     for (const std::vector<Bytes>& parts : ImpossibleRows()) {

@@ -121,7 +121,8 @@ TEST_F(TableTest, TasksReadTheRowsThatTheyAskFor) {
   const Definition definition = Tables(Mode::kAsynchronous);
   TableTask task(definition);
   ASSERT_EQ(task.Join(ChiefOf(definition)), OkStatus());
-  // All rows (more than a frame), few rows, rows of one shard, none.
+  // Reads all rows (which need more than one frame), a few rows, rows of one shard only, and no
+  // rows.
   for (const Rows& rows : {EveryNth(1), EveryNth(97, 5), Rows{1, 2}, Rows{}}) {
     ASSERT_EQ(task.Pull(rows, EveryNth(11), 3).value(), true);
     task.ExpectRows(0);

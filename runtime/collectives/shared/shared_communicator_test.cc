@@ -42,7 +42,7 @@ std::vector<std::vector<wire::UniqueFd>> ConnectAll(int ranks) {
 
 using Body = std::function<std::string(int rank, StatusOr<std::unique_ptr<Communicator>>)>;
 
-// Runs each rank as a process that calls the function. Reports returns the results of the calls.
+// Runs each rank as a process that calls the function. Reports() returns the results of the calls.
 class Processes {
  public:
   Processes(int ranks, const Body& body) {
@@ -274,7 +274,7 @@ TEST(SharedCommunicator, AClosedSocketOrASilentPeerEndsTheIntroduction) {
 TEST(SharedCommunicator, ALeaderThatDoesNotBeginEndsTheIntroduction) {
   HostileLeader leader(20ms);
   const wire::UniqueFd memory = MemoryFile(Greeting(0).bytes, F_SEAL_SHRINK);
-  // This rank's number is zero, and so is its place in the memory.
+  // The nonce in the greeting is zero, and so is the memory where this rank looks for it.
   ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
   EXPECT_EQ(leader.Result(),
             DeadlineExceeded("shared memory: rank 0 did not begin to exchange in time"));
@@ -451,7 +451,8 @@ TEST(SharedCommunicator, HostileWordsNeitherCrashNorHang) {
   EXPECT_GT(operations, 500);
 }
 
-// When rank 0 calls AllReduce over allocated memory, rank 1 posts a notice with this place.
+// Rank 0 calls AllReduce over allocated memory. Rank 1 posts a notice that refers to `offset` in
+// `allocation`. Expects rank 0 to fail with an error that contains `why`.
 void ExpectDamage(uint64_t allocation, uint64_t offset, const std::string& why) {
   Victim victim([&](Communicator& communicator) {
     const auto memory = communicator.Allocate(100'000);

@@ -101,7 +101,7 @@ std::vector<std::string> InTwoNamespaces(
     _exit(write(ends[1], report.data(), report.size()) == -1 ? 1 : 0);
   }
   close(ends[1]);
-  sockets[ranks - 1].clear();  // those of the process
+  sockets[ranks - 1].clear();  // only the process uses these
   std::vector<std::string> reports(ranks);
   std::vector<Thread> threads;
   for (size_t rank = 0; rank + 1 < ranks; ++rank) {

@@ -138,7 +138,7 @@ TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   };
   mean(0, a, b);
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
-  mean(0, a, b);  // all of them were applied before
+  mean(0, a, b);  // all of them have been applied
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
   mean(2, a, b);
   EXPECT_EQ(Value<float>(2), (std::vector<float>{2, 3}));
