@@ -152,7 +152,7 @@ TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   EXPECT_EQ(idle.front()->ReadAll(), "");
 }
 
-// The same, with a different address for each idle connection.
+// Like the test above, but each idle connection comes from a different address.
 TEST_F(ServerTest, AnswersAProbeAmongIdleConnectionsOfManyAddresses) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;

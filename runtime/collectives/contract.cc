@@ -164,7 +164,7 @@ std::string CheckMoves(Communicator& communicator, int64_t count, Home home) {
 
 std::string CheckGatherVariable(Communicator& communicator, int64_t count) {
   const int ranks = communicator.size();
-  // Rank 0 has the full number of bytes, rank 1 has none, rank 2 has half of it, …
+  // Rank 0 has `count` bytes, rank 1 has none, rank 2 has a third of `count`, …
   const auto size_of = [&](int rank) {
     return static_cast<size_t>(rank % 2 == 1 ? 0 : count / (rank + 1));
   };

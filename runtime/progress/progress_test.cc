@@ -78,7 +78,7 @@ TEST(Progress, IsToldOnlyToWhoHasTheKey) {
   EXPECT_EQ(ProgressClient(address).Fetch(10s).status().code(), StatusCode::kFailedPrecondition);
 }
 
-// A caller with raw calls on one connection.
+// Makes gRPC calls with arbitrary bytes on one connection.
 class RawCaller {
  public:
   explicit RawCaller(const std::string& address) {

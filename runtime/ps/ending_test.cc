@@ -64,7 +64,7 @@ TEST_F(EndingServerTest, IsCopiedAtTheLastStepIfTheNextOneDoesNotEnd) {
 }
 
 // An asynchronous server applies nothing after its last copy, unless the chief dies before it has
-// the copies of all servers.
+// received the copies of all servers.
 TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   Start();
   RawPeer& chief = Connect("chief", 0);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 3000, kCols = 250;
 
-// A table of 3 MB in shards of 400 KB, and a vector.
+// Defines a table of 3 MB in shards of 400 KB, and a vector.
 Definition TableAndVector(Mode mode) {
   Definition definition;
   definition.state.variables = {{.name = "table", .shape = {kRows, kCols}},
@@ -170,7 +170,7 @@ TEST_F(RowsTest, TheClientRefusesOtherValuesThanItsRowsHave) {
 
 // ---- forged frames
 
-// A table with four rows of two elements on the only server, with learning rate 1.
+// Defines a table of four rows with two elements each, for one server and with learning rate 1.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}};
@@ -184,7 +184,7 @@ std::string Indices(const std::vector<int64_t>& indices) {
 Bytes Count(uint64_t rows) {
   return {.slot = wire::kRowCount, .offset = rows, .bytes = ""};
 }
-// The bytes of an update with these indices, and values of 1.
+// Returns the bytes of an update of these rows in which all values are 1.
 std::string Rows(const std::vector<int64_t>& indices) {
   return Indices(indices) + Floats(indices.size() * 2, 1);
 }

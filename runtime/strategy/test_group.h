@@ -65,7 +65,7 @@ class Meeting {
 
 class MeetingCommunicator : public collectives::Communicator {
  public:
-  // `allocation` is the status with which Allocate fails, unless it is OK.
+  // If `allocation` is not OK, Allocate fails with this status.
   MeetingCommunicator(std::shared_ptr<Meeting> meeting, int rank, Status allocation = OkStatus())
       : meeting_(std::move(meeting)), rank_(rank), allocation_(std::move(allocation)) {}
   ~MeetingCommunicator() override { Abort(Cancelled("the communicator of a rank is gone")); }

@@ -13,9 +13,10 @@
 
 namespace tfjob::faults {
 
-// The files of one folder by name. Used by one thread.
+// The contents of the files of one folder, by name.
 using Files = std::map<std::string, std::string>;
 
+// Used by one thread.
 class RecordingFiles : public FileSystem {
  public:
   // Records operations in `folder`, and also carries them out. At the beginning, the folder

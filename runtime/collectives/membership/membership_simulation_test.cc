@@ -56,7 +56,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group, and lets the leader know.
+  // Takes the process out of the group, and lets the leader know. It joins again after `back`.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
@@ -69,9 +69,9 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // Returns whether the process may stay alive while its task gets another process. A leader must
-  // not if it would continue alone: because no other task is left, or because the group shrinks and
-  // the leader has lost its only peer. Then only the platform could prevent both processes from
-  // training, as for a job with a single task.
+  // not stay alive if it would continue alone: because no other task is left, or because the group
+  // shrinks and the leader has lost its only peer. Then only the platform could prevent both
+  // processes from training, as for a job with a single task.
   bool MayWake(const Process& process) const {
     const size_t alone = rules_.shrinks ? 2 : 1;
     return process.task != 0 ||

@@ -158,7 +158,8 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice only later that a process has closed its sockets.
+  // The other members notice only after `later` and a random delay that the process has closed its
+  // sockets.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;

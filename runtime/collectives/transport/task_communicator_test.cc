@@ -145,7 +145,7 @@ TEST(TaskCommunicator, SharedMemoryThatIsForcedFailsOnAllRanksAlike) {
                 "dialling rank 2: its unix socket is not in this network namespace"));
 }
 
-// Runs rank 1 of 2. The test acts as rank 0.
+// Runs rank 1 of two ranks. The test acts as rank 0.
 class Victim {
  public:
   explicit Victim(Duration patience, TransportChoice transport = TransportChoice::kAuto,

@@ -107,7 +107,7 @@ TEST_F(StoreTest, ClipsTheMeanOfGradientsOnly) {
 }
 
 TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
-  // Two updates, each ending at the end of readable memory.
+  // Each of the two updates ends at the end of readable memory.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const float update[] = {1, 2, 3};
   std::byte* pages[2];
