@@ -31,9 +31,9 @@ api::TFJob MakeJob(const std::vector<TypeSpec>& types);
 // Returns the same job after its first reconcile at At(0), which sets Created and startTime.
 api::TFJob StartedJob(const std::vector<TypeSpec>& types);
 
-// Returns a pod of the job. Its UID is "uid-<name>". The state of its container `tensorflow`
-// matches the phase: terminated with exit code 0 (Succeeded) or 1 (Failed), running (Running), or
-// waiting (any other phase). Unless the container is waiting, it started at At(0).
+// MakePod returns a pod of the job. Its UID is "uid-<name>". The state of its container
+// `tensorflow` matches the phase: terminated with exit code 0 (Succeeded) or 1 (Failed), running,
+// or else waiting. Unless the container is waiting, it started at At(0).
 objects::Pod MakePod(const std::string& name, PodPhase phase);
 objects::Pod Exited(const std::string& name, int32_t code);  // phase Succeeded or Failed
 objects::Pod Evicted(const std::string& name);               // phase Failed, no container status

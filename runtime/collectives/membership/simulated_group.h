@@ -158,8 +158,7 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice only after `later` and a random delay that the process has closed its
-  // sockets.
+  // The other members notice that a process has closed its sockets, but only after `later`.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;
@@ -215,8 +214,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     if (member.phase() == GroupMember::Phase::kIdle && process.trains) JoinAgain(process);
     if (member.phase() == GroupMember::Phase::kEnded && !failed_ && !finished_) {
-      // If a replaced process has woken up, the leader may not know that it was replaced, and may
-      // refuse the process that replaced it.
+      // A new leader may not know that this process had replaced the one that has woken up.
       Expect(IsReplaced(process.incarnation) || woke_up_, "a live process is refused");
       const int64_t incarnation = process.incarnation;
       const int task = process.task;
@@ -266,8 +264,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // Breaks a stream. Messages in transit are lost. Each end notices this after `later` and a random
-  // delay.
+  // Breaks a stream. Messages in transit are lost. Each end notices this, but only after `later`.
   void Cut(std::shared_ptr<Stream> stream, Duration later) {
     stream->cut = true;
     After(later + Delay(), [this, stream] { EndForMember(stream); });
@@ -410,9 +407,9 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
-  std::set<std::pair<DataChannel, int64_t>> gone_;  // generation and process
+  std::set<std::pair<DataChannel, int64_t>> gone_;  // which process has begun which generation
   LeaderRules rules_;
-  std::vector<std::unique_ptr<Process>> replaced_;  // alive; others took their places
+  std::vector<std::unique_ptr<Process>> replaced_;  // alive, but others took their places
   bool woke_up_ = false;                            // a replaced process has reached a leader
   std::set<DataChannel> told_to_go_, withdrawn_;
   bool failed_ = false, finished_ = false;
