@@ -211,7 +211,7 @@ TEST_F(TableTest, TheClientRefusesWhatAreNoRows) {
 
 // ---- forged frames
 
-// Defines a table of four rows with two elements each, and a vector, for one server.
+// A table of four rows of two on the only server, and a vector.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}, {.name = "b", .shape = {2}}};

@@ -49,7 +49,7 @@ struct FakeMachine {
 // may still be in use.
 const DriverApi& FakeDriver(FakeMachine machine);
 
-// Returns how often each function has been called since the last call of FakeDriver, by symbol.
+// Returns how often each function was called since FakeDriver, by symbol.
 std::map<std::string, int> FakeDriverCalls();
 
 }  // namespace tfjob::device::cuda

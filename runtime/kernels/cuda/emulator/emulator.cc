@@ -73,7 +73,7 @@ bool Contains(unsigned mask, size_t lane) {
   return (mask >> lane & 1) != 0;
 }
 
-// Returns the lane from which the given lane reads its value.
+// Returns the lane that the lane reads its value from.
 size_t SourceOf(const Thread& thread, size_t lane) {
   const auto width = static_cast<size_t>(thread.width);
   const auto operand = static_cast<size_t>(thread.operand);
