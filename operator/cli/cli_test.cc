@@ -291,8 +291,8 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   const auto pods = *ListDirectory(state + "/pods");
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
-  // A later run without --keep must remove its own volumes, but neither volumes that were kept
-  // earlier nor folders that others created.
+  // The next run, without --keep, must remove its own volumes. It must not remove the volumes that
+  // the first run has kept, or folders that others created.
   ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(state + "/pods"), pods);

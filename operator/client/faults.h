@@ -15,7 +15,7 @@ namespace tfjob::client {
 enum class Verb { kGet, kList, kCreate, kUpdate, kUpdateStatus, kPatch, kDelete, kWatch };
 std::string_view Name(Verb verb);  // "create"
 
-// A call as the wrapper sees it. For lists and watches, the key has no name.
+// A call that arrives at the wrapper. For lists and watches, the key has no name.
 struct Call {
   Verb verb;
   Key key;

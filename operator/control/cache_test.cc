@@ -440,7 +440,7 @@ TEST_F(PolicyCacheTest, AnOwnChangeOfAnObjectThatIsGoneIsForgotten) {
 }
 
 // The watch may have reported the whole life of a pod, and the end of its job, before the call that
-// created the pod returns. If the create were still recorded then, nothing would ever remove the
+// created the pod returns. If the create were recorded after that, nothing would ever remove the
 // record.
 TEST_F(CacheTest, KeepsNoCreateOfAJobThatIsGone) {
   scope_.jobs.OnReplaced({Job("1")});

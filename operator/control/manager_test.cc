@@ -100,8 +100,8 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   EXPECT_LE(*manager_->NextTimer(), Duration(10s));  // it is read again later
 }
 
-// Although each call takes a minute, only `longest` grows with the number of calls. The liveness
-// probe checks `longest_call`.
+// Each call takes a minute. `longest`, the time that a worker has spent on a job, grows with the
+// number of calls. `longest_call`, which the liveness probe checks, does not.
 TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
   Step();
   Duration longest{0}, longest_call{0};

@@ -1,5 +1,5 @@
-// Tests that the operator does not mistakenly conclude that its own change to a NetworkPolicy has
-// been undone while the watch of policies lags.
+// The watch of NetworkPolicies may lag behind the operator's own changes. Tests that the operator
+// then does not conclude that somebody has undone such a change.
 #include <gtest/gtest.h>
 
 #include <algorithm>

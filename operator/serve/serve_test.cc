@@ -128,8 +128,8 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
 }
 
-// All idle connections have the same address, and the probe has another, like the kubelet's. The
-// probe's connection must not be closed before its request has arrived.
+// All idle connections come from the same address. The probe comes from another one, as the
+// kubelet's probes do. Its connection must not be closed before its request has arrived.
 TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;
@@ -152,7 +152,7 @@ TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   EXPECT_EQ(idle.front()->ReadAll(), "");
 }
 
-// The same, with a different address for each idle connection.
+// Like the test above, but each idle connection comes from a different address.
 TEST_F(ServerTest, AnswersAProbeAmongIdleConnectionsOfManyAddresses) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;

@@ -153,7 +153,7 @@ class PackedJobs : public client::WatchSink {
   std::vector<std::string> texts_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Otherwise, the trees of all jobs in a long list would be in memory at once.
+// If jobs were packed later, the trees of all jobs in a long list would be in memory at once.
 TEST_F(OperatorKubeTest, JobsArePackedAsTheyArrive) {
   for (const bool streams : {true, false}) {
     Connect({}, [streams](const TestRequest& request, TestConnection& connection) {

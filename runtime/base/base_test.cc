@@ -76,8 +76,8 @@ TEST(File, AFailedAppendLeavesNoPartOfItself) {
   auto file = RealFileSystem().Create(path);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append("12345").ok());
-  // The system does not let a file grow beyond this size, which is reached in the middle of the
-  // second write.
+  // The system does not let the file grow beyond 8 bytes. The second write reaches this limit in
+  // its middle.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ProtobufReader, ReadsFieldsInOrderAndPassesOverUnknownOnes) {
-  // 1: 150; 2: "testing"; 3: 8 bytes; 4: 4 bytes; 16: -1
+  // Field 1 is 150, field 2 is "testing", fields 3 and 4 have 8 and 4 bytes, and field 16 is -1.
   const std::string message(
       "\x08\x96\x01\x12\x07testing\x19........\x25....\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff"
       "\x01",

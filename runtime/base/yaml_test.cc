@@ -123,7 +123,7 @@ TEST(ParseYaml, RefusesTextThatIsNotUtf8) {
             "f.yaml: line 2: the text is not UTF-8");
 }
 
-// Without the check, the number would end at the NUL.
+// If a NUL byte were accepted, the number would end there.
 TEST(ParseYaml, RefusesNulBytesButReadsTheirEscapes) {
   EXPECT_EQ(Message(ParseYaml(std::string("a: b\nc: 1\0x\n", 12), "f.yaml").status()),
             "f.yaml: line 2: a NUL byte; write \"\\0\" in double quotes");

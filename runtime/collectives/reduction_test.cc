@@ -23,7 +23,7 @@ T TreeOf(const std::vector<std::vector<T>>& ranks, size_t first, size_t last, si
                  TreeOf(ranks, first + half, last, at, combine));
 }
 
-// Values of very different magnitudes, so that a sum in another order has different bits.
+// Returns values of very different magnitudes, so that a sum in another order has different bits.
 template <typename T>
 std::vector<std::vector<T>> Values(size_t ranks, size_t count) {
   PhiloxStream random(PhiloxKey(ranks * 1000 + count, "values"));

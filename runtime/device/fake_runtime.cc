@@ -17,7 +17,7 @@ class FakeStream final : public Stream {
 
   const std::shared_ptr<FakeRuntime> runtime;
   const size_t number;
-  std::vector<uint64_t> clock;  // the operations that the next operation runs after
+  std::vector<uint64_t> clock;  // the operations after which the next operation runs
   bool captures = false;
   std::vector<std::shared_ptr<const Operation>> captured;
 };
@@ -165,7 +165,7 @@ void FakeRuntime::CheckOrder(const Submitted& submitted) {
   }
 }
 
-// Runs the first operation of a random stream whose first operation may run.
+// Chooses a random stream among those whose first operation may run now, and runs that operation.
 void FakeRuntime::RunOne() {
   std::vector<size_t> ready;
   for (size_t i = 0; i < queues_.size(); ++i) {

@@ -40,8 +40,8 @@ struct Access {
   bool writes = false;
 };
 
-// `run` gets the addresses at which it can access the content of each range, in the same order.
-// It must not call the runtime.
+// `run` gets one address per range, in the order of the ranges, at which it can access the content
+// of the range. It must not call the runtime.
 struct Operation {
   std::string name;
   std::vector<Access> accesses;
@@ -50,7 +50,7 @@ struct Operation {
 
 struct FakeOptions {
   uint64_t seed = 1;
-  size_t memory_bytes = size_t{1} << 40;  // device and pinned memory
+  size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory together
 };
 
 // Thread-safe.
@@ -81,13 +81,14 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
  private:
   friend class FakeStream;
 
-  // For each stream, by its number, the number of operations that have run or must have run.
+  // Contains, for each stream (by its number), how many of its operations have run or must have
+  // run.
   using Clock = std::vector<uint64_t>;
   // An operation for which the host has not waited.
   struct Submitted {
     std::shared_ptr<const Operation> operation;
     size_t stream = 0;
-    Clock before;  // what must have run
+    Clock before;  // the operations that must have run first
     uint64_t number = 0;
   };
 

@@ -65,7 +65,7 @@ std::vector<float> Floats(const Program& program, const char* fetch) {
   return {values.begin(), values.end()};
 }
 
-// Computes sum += x, and y = 2x + the sum before the addition.
+// Returns a builder with a graph that computes sum += x, and y = 2x + the sum before the addition.
 Builder Adding() {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {2});

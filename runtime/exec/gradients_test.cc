@@ -147,7 +147,7 @@ std::vector<Case> LinearCases() {
            [ta, tb](Builder& b, const Inputs& in) { return MatMul(b, in[0], in[1], ta, tb); }});
     }
   }
-  // Leading axes together count as rows.
+  // All axes but the last count as rows.
   for (const bool tb : {false, true}) {
     cases.push_back(
         {"MatMul", {{2, 3, 4}, tb ? Shape{5, 4} : Shape{4, 5}}, [tb](Builder& b, const Inputs& in) {
@@ -272,7 +272,7 @@ std::vector<Case> RowCases() {
 }
 
 std::vector<Case> ImageCases() {
-  // Strides, padding on one side, dilation, and two groups.
+  // The windows have strides, padding on one side, and dilation. The filter has two groups.
   const Window window = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 2, 2, 1}};
   const Window pooling = {.height = {2, 2, 1, 1, 0}, .width = {3, 1, 1, 1, 1}};
   const Shape image = {2, 4, 5, 4}, filter = {2, 3, 2, 6};
@@ -323,8 +323,8 @@ std::vector<Case> NormCases() {
   return cases;
 }
 
-// A loop of three steps, h' = tanh(x + h·w + bias), that uses states, sequences, invariants and
-// outputs in all possible ways. The inputs are the first h, x, w and bias.
+// Adds a loop of three steps, h' = tanh(x + h·w + bias), that uses states, sequences, invariants
+// and outputs in all possible ways. The inputs are the first h, x, w and bias.
 Output Loop(Builder& b, const Inputs& in, bool reversed) {
   graph::ScanBuilder scan(b, 3);
   Builder& body = scan.body();

@@ -18,7 +18,7 @@ using graph::ScanBuilder;
 constexpr DType kF32 = DType::kFloat32;
 constexpr int64_t kSteps = 4, kRows = 6, kColumns = 3;
 
-// Values of the body.
+// The values that a step of the loop can use.
 struct Values {
   Output state, x, kept, w, bias, scale;
 };
@@ -53,7 +53,7 @@ graph::ScanForm FormOf(const graph::Graph& graph) {
 struct Case {
   std::string name;
   Step step;
-  std::string invariants;  // kept, w, bias: r if read by row, w if whole; "": not divided
+  std::string invariants;  // for kept, w and bias: r (by row) or w (whole); "": not divided
 };
 
 std::vector<Case> Cases() {

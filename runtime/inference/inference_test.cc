@@ -40,7 +40,8 @@ std::unique_ptr<Predictor> Make(const model::Model& model) {
   return *std::move(made);
 }
 
-// Predicts with a sequence of layers without weights, after an InputLayer with this configuration.
+// Predicts with a model that consists of an InputLayer with this configuration and of layers
+// without weights.
 StatusOr<Tensor> PredictOne(const std::string& input, const std::string& layers, const Tensor& x,
                             const RunOptions& options = {}, const StopSource& stop = {}) {
   const model::Model model = *model::ReadKerasJson(

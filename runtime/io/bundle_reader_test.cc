@@ -13,7 +13,8 @@
 namespace tfjob::io {
 namespace {
 
-// Returns a tensor that several threads read. The last thread's share is smaller.
+// Returns a tensor that is large enough for several threads. The last thread reads less than the
+// others.
 Tensor Large() {
   Tensor tensor(DType::kUInt8, {(9 << 20) + 12345});
   uint32_t state = 1;

@@ -167,7 +167,8 @@ TEST(Npz, CompressedArraysAreRead) {
       std::string::npos);
 }
 
-// Even after the last compressed byte, output is left if the end of a span has cut a match in two.
+// If the end of a span cuts a match in two, output is left after the last compressed byte has been
+// read.
 TEST(Npz, CompressedArraysOfEveryLengthAreReadInSpansOfAnySize) {
   for (size_t size = 0; size < 600; ++size) {
     const std::string content(size, '\0');

@@ -55,7 +55,8 @@ StatusOr<Model> ReadJson(const Json& json) {
   return ReadKerasJson(PrintJson(json), "m.json");
 }
 
-// An embedding whose mask Keras 3 writes as a function, for layers that take it as an argument.
+// Returns a model with an Embedding and a layer that takes its mask as an argument. Keras 3 writes
+// the computation of that mask as a function.
 Json Masked(const std::string& class_name, Json config) {
   return ModelOf(
       {InputOf("i", {nullptr, nullptr}, "int32"),

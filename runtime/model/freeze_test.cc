@@ -8,7 +8,7 @@
 namespace tfjob::model {
 namespace {
 
-// Two layers, the second of which is a model of two layers.
+// Returns a model of two layers, the second of which is a model of two layers.
 Model Nested() {
   Model inner = Sequential("inner", {{.name = "dense", .config = layers::Dense{.units = 2}},
                                      {.name = "dense_1", .config = layers::Dense{.units = 2}}});

@@ -24,7 +24,8 @@ inline Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
-// Some compilers would treat a list of one element as that element, so functions build the lists.
+// Builds a list. An initialiser list would not do: if it has one element, some compilers copy the
+// element instead.
 template <typename... Elements>
 Json List(Elements... elements) {
   Json list = Json::array();
@@ -70,7 +71,7 @@ inline std::vector<TensorType> TwoInputs() {
   return {{DType::kFloat32, {4}}, {DType::kFloat32, {4}}};
 }
 
-// A Softmax that is called with these arguments, between two inputs.
+// Returns a model with two inputs and a Softmax, whose only call has the arguments `node`.
 inline Json SoftmaxOf(Json node) {
   Json model = Functional("m", {Input("a", 4), Input("b", 4), LayerJson("Softmax", "s", {}, {})},
                           {{"a", 0, 0}, {"b", 0, 0}}, {"s", 0, 0});

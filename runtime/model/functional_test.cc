@@ -9,7 +9,8 @@
 namespace tfjob::model {
 namespace {
 
-// Two inputs share a layer; a nested model follows; there are two outputs.
+// Returns a model in which two inputs share a layer, a nested model follows, and there are two
+// outputs.
 Json Towers() {
   const Json inner = {
       {"class_name", "Sequential"},

@@ -9,7 +9,7 @@
 namespace tfjob::model {
 namespace {
 
-// A function of keras.ops that is called with these arguments.
+// Returns a model that calls a function of keras.ops with these arguments.
 Json Function(const std::string& module, const std::string& name, Json config, Json args) {
   Json layer = LayerJson(name, "f", std::move(config), {std::move(args)});
   layer["module"] = "keras.src.ops." + module;
@@ -99,7 +99,7 @@ TEST(Operations, RefusesFunctionsAlongTheBatchAndHugeConstants) {
   EXPECT_EQ(ResultOf(Function("core", "ConvertToTensor", none, List(a))), "float32[4]");
 }
 
-// A function of an input of this shape.
+// Returns the type of the result if the function is called on an input of this shape, or the error.
 std::string OfShape(const std::vector<int64_t>& example, const std::string& module,
                     const std::string& name, Json config, Json args) {
   Json model = Function(module, name, std::move(config), std::move(args));
@@ -137,7 +137,8 @@ TEST(Operations, AnAxisIsMovedToOnePlace) {
   }
 }
 
-// The size of the axis is that of a batch with which types are computed.
+// The axis has the size of a batch with which types are computed, so it could be mistaken for the
+// batch.
 TEST(Operations, AnAxisCannotPassForTheBatch) {
   const Json a = Tensor3("a"), none = Json::object();
   const Json array = {{"class_name", "__numpy__"},
@@ -177,7 +178,7 @@ TEST(Operations, HugeResultsAreErrors) {
             std::string::npos);
 }
 
-// A function of TensorFlow in a file of tf.keras 2, which is called once.
+// Returns a model, as tf.keras 2 writes it, that calls a function of TensorFlow once.
 Json OldFunction(const std::string& function, Json call) {
   Json layer = {{"class_name", "TFOpLambda"},
                 {"name", "f"},

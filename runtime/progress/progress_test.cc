@@ -78,7 +78,7 @@ TEST(Progress, IsToldOnlyToWhoHasTheKey) {
   EXPECT_EQ(ProgressClient(address).Fetch(10s).status().code(), StatusCode::kFailedPrecondition);
 }
 
-// A caller with raw calls on one connection.
+// Makes gRPC calls with arbitrary bytes on one connection.
 class RawCaller {
  public:
   explicit RawCaller(const std::string& address) {
@@ -90,7 +90,7 @@ class RawCaller {
     stub_ = std::make_unique<grpc::GenericStub>(
         grpc::CreateCustomInsecureChannelFromFd(address, dialled->socket.Release(), arguments));
   }
-  // Sends a request of so many bytes. Returns how the call ended.
+  // Sends a request with a field of `bytes` bytes. Returns the status code of the call.
   grpc::StatusCode Send(size_t bytes, grpc_compression_algorithm algorithm) {
     if (stub_ == nullptr) return grpc::StatusCode::UNKNOWN;
     grpc::ClientContext context;

@@ -27,7 +27,8 @@ TEST_P(BrokenFrameTest, EveryContributionIsAppliedOnce) {
   options.servers = {relay.address()};
   ASSERT_EQ(chief.Join(options), OkStatus());
   int64_t step = 0;
-  // Within the first header, after it, within the first value, between values, within the last.
+  // The connection breaks within the first header, after it, within the first value, between two
+  // values, and within the last value.
   for (const int64_t bytes : {7, 57, 60, 500'001, 1'300'000, 3'600'000}) {
     for (const bool to_server : {false, true}) {
       const int before = relay.broken;

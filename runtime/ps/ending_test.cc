@@ -64,7 +64,7 @@ TEST_F(EndingServerTest, IsCopiedAtTheLastStepIfTheNextOneDoesNotEnd) {
 }
 
 // An asynchronous server applies nothing after its last copy, unless the chief dies before it has
-// the copies of all servers.
+// received the copies of all servers.
 TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -148,8 +148,8 @@ TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
   EXPECT_NE(state().find("\"missing\":\"worker 2\""), std::string::npos) << state();
 }
 
-// With the sparse form of TF_CONFIG, the server does not know which tasks exist. It then counts
-// batches that a step does not need as drawn, as it does if there are backup workers.
+// With the sparse form of TF_CONFIG, the server does not know which tasks exist. It then counts a
+// batch as drawn even if the step does not need it, as it does if there are backup workers.
 TEST_F(EndingPeerTest, ABatchThatIsTooLateCountsAsDrawnIfTheTasksAreUnknown) {
   Start();
   RawPeer& chief = Connect("chief", 0);

@@ -215,7 +215,7 @@ TEST_F(HostileTest, RefusesAnEpochThatNoLaterOneCouldFollow) {
   EXPECT_EQ(ps_->State().epoch, now + 9 * kYear + 1);
 }
 
-// These frames are not answered, and must not have any effect.
+// Sends frames that the server does not answer. They must not have any effect.
 TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRole) {
   Start();
   RawPeer& chief = Connect("chief", 0);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 3000, kCols = 250;
 
-// A table of 3 MB in shards of 400 KB, and a vector.
+// Defines a table of 3 MB in shards of 400 KB, and a vector.
 Definition TableAndVector(Mode mode) {
   Definition definition;
   definition.state.variables = {{.name = "table", .shape = {kRows, kCols}},
@@ -122,7 +122,7 @@ TEST_F(RowsTest, AsynchronousServersApplyThemAsTheyArrive) {
   RowTask task(TableAndVector(Mode::kAsynchronous));
   ASSERT_EQ(task.Join(Chief(TableAndVector(Mode::kAsynchronous), 1)), OkStatus());
   Reference reference;
-  // All rows, few rows, rows of one shard, none.
+  // The gradients have all rows, a few rows, rows of one shard only, and no rows.
   for (const std::vector<int64_t>& rows :
        {EveryNth(1), EveryNth(97, 5), std::vector<int64_t>{1}, std::vector<int64_t>{}}) {
     RowGradient gradient(rows);
@@ -170,7 +170,7 @@ TEST_F(RowsTest, TheClientRefusesOtherValuesThanItsRowsHave) {
 
 // ---- forged frames
 
-// A table with four rows of two elements on the only server, with learning rate 1.
+// Defines a table of four rows with two elements each, for one server and with learning rate 1.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}};
@@ -184,7 +184,7 @@ std::string Indices(const std::vector<int64_t>& indices) {
 Bytes Count(uint64_t rows) {
   return {.slot = wire::kRowCount, .offset = rows, .bytes = ""};
 }
-// The bytes of an update with these indices, and values of 1.
+// Returns the bytes of an update of these rows in which all values are 1.
 std::string Rows(const std::vector<int64_t>& indices) {
   return Indices(indices) + Floats(indices.size() * 2, 1);
 }
@@ -217,7 +217,7 @@ class HostileRowsTest : public RawPeerTest {
     EXPECT_EQ(Fill(chief, {{.bytes = Floats(8, 0)}}, 1), StatusCode::kOk);
     return Connect("worker", 0);
   }
-  // Returns the number of the last contribution.
+  // Sends all of ImpossibleRows(). Returns the number of the last contribution.
   static uint64_t ExpectRefusals(RawPeer& worker) {
     uint64_t sequence = 0;
     for (const std::vector<Bytes>& parts : ImpossibleRows()) {

@@ -1,4 +1,4 @@
-// Tests, with real servers, that a gradient that is too stale changes none of them.
+// Tests, with real servers, that a gradient that is too stale changes the values on no server.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"

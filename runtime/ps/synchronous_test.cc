@@ -248,8 +248,8 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
   }
 }
 
-// Drops the first answer of server 0 and kills that server, after the answer of server 1 has
-// been handled.
+// Waits until the answer of server 1 has been handled. Then drops the first answer of server 0, and
+// kills that server.
 class LosingConnector : public rpc::Connector {
  public:
   std::function<void()> kill;

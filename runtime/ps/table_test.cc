@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kRows = 3000, kCols = 250;
 using Rows = std::vector<int64_t>;
 
-// A table of 3 MB in shards of 400 KB, a vector, and a table that does not change.
+// Defines a table of 3 MB in shards of 400 KB, a vector, and a table that does not change.
 Definition Tables(Mode mode) {
   Definition definition;
   definition.state.variables = {
@@ -30,7 +30,8 @@ Definition Tables(Mode mode) {
   return definition;
 }
 
-// Row r of the table has the values r, and row r of the frozen table the values -r.
+// Returns a state in which every value of row r is r in the trained table, and -r in the frozen
+// table.
 state::Snapshot NumberedRows(const Definition& definition) {
   state::Snapshot snapshot = InitialState(definition, 0);
   for (const auto& [variable, sign] : {std::pair<size_t, float>{0, 1.f}, {2, -1.f}}) {
@@ -75,8 +76,8 @@ class TableTask {
     RETURN_IF_ERROR(client_->BeginStep(gradients, values_, 0, indices));
     return client_->EndStep();
   }
-  // Expects each row that was read last to contain its number: less `subtracted` in the first
-  // table, and negated in the other.
+  // Checks the rows that were read last. A value must be the number of its row minus `subtracted`
+  // in the first table, and the negated number in the other.
   void ExpectRows(float subtracted) const {
     for (size_t v = 0; v < 3; v += 2) {
       const size_t cols = v == 0 ? kCols : 2;
@@ -121,7 +122,8 @@ TEST_F(TableTest, TasksReadTheRowsThatTheyAskFor) {
   const Definition definition = Tables(Mode::kAsynchronous);
   TableTask task(definition);
   ASSERT_EQ(task.Join(ChiefOf(definition)), OkStatus());
-  // All rows (more than a frame), few rows, rows of one shard, none.
+  // Reads all rows (which need more than one frame), a few rows, rows of one shard only, and no
+  // rows.
   for (const Rows& rows : {EveryNth(1), EveryNth(97, 5), Rows{1, 2}, Rows{}}) {
     ASSERT_EQ(task.Pull(rows, EveryNth(11), 3).value(), true);
     task.ExpectRows(0);

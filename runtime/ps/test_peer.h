@@ -75,7 +75,7 @@ inline rpc::FrameHeader Push(uint64_t sequence, int64_t step, int64_t epoch) {
           .value = epoch};
 }
 
-// One variable of 16 bytes on the only server.
+// Defines one variable of 16 bytes, for one server.
 inline Definition Four(Mode mode) {
   Definition definition;
   definition.state.variables = {{.name = "w", .shape = {4}}};

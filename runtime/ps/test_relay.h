@@ -36,8 +36,8 @@ class BreakingRelay {
   }
 
   const std::string& address() const { return address_; }
-  // Lets so many more bytes pass to the clients (or to the server), then closes the connection that
-  // has more.
+  // Lets `bytes` more bytes pass to the clients (or to the server), then breaks the connection on
+  // which the next byte arrives.
   void BreakAfterBytesToClients(int64_t bytes) { left_[0] = bytes; }
   void BreakAfterBytesToServer(int64_t bytes) { left_[1] = bytes; }
   std::atomic<int> broken = 0;

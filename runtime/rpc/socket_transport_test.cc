@@ -166,7 +166,7 @@ TEST(SocketTransport, CancelWakesTheReaderAndTheWriter) {
     IncomingFrame frame;
     EXPECT_EQ(pair.near->Read(frame), Unavailable("the connection is closed"));
   });
-  // Begins once the writer has filled the socket.
+  // Begins to read once the writer has filled the socket.
   IncomingFrame frame;
   ASSERT_EQ(pair.far->BeginRead(frame), OkStatus());
   pair.near->Cancel();

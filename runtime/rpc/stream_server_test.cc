@@ -1,4 +1,4 @@
-// Tests the streams of a server, with peers that have proven the key and break the rules.
+// Tests the streams of a server, with peers that have proven the key but break the rules.
 #include "runtime/rpc/stream_server.h"
 
 #include <gtest/gtest.h>

@@ -293,7 +293,7 @@ TEST(Embedding, ConstraintsApplyToAllRowsUnderEveryStrategy) {
     ExpectNear(Tasks(definition, ps::Mode::kAsynchronous, 1).Run(), dense);
     const ModelDefinition part = WithBatchSize(definition, kBatch / 4);
     ExpectNear(Tasks(part, ps::Mode::kSynchronous, 4).Run(), dense);
-    double squares = 0;  // of the table's first row or column; the accumulator precedes the table
+    double squares = 0;  // of the first row or column of the table, which follows its accumulator
     for (size_t i = 0; i < (axis == 0 ? 40u : 5u); ++i)
       squares += std::pow(dense[200 + i * (axis == 0 ? 5 : 1)], 2);
     EXPECT_LT(std::sqrt(squares), 0.05 + 1e-6);

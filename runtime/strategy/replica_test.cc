@@ -262,7 +262,8 @@ TEST(Replica, ThePaddingOfBucketsIsZeroAfterABroadcast) {
   ASSERT_EQ(Step(*replica, {2}, 0, 1, totals), OkStatus());
 }
 
-// A rank that takes over a state also takes over that rank's count, and continues it.
+// A rank that takes over the state of another rank also takes over its count of skipped batches,
+// and continues it.
 TEST(Replica, BroadcastsHowManyBatchesWereSkippedInARow) {
   const ModelDefinition definition = Define(kTwoLayers, 2);
   OnEveryRank(2, [&](int rank, collectives::Communicator& communicator) {

@@ -303,7 +303,7 @@ TEST(OneDevice, GoesOnBehindTheBatchesThatItHasSkipped) {
   EXPECT_EQ(restored->Step(*Batches()->Next(), totals)->drawn, 23);
   EXPECT_EQ(restored->TakeSnapshot()->ledger, "-3 chief 0 0 23\n");
 
-  // These ledgers do not record a valid position of exactly one task.
+  // Each of these ledgers has the positions of two tasks, an invalid position, or none.
   for (const char* other :
        {"-3 chief 0 0 30\n-3 worker 0 0 30\n", "-3 chief 0 0 -1\n",
         "-3 chief 0 0 1152921504606846977\n", "7 chief 0 1 30\n", "who\nwhat"}) {

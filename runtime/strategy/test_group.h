@@ -65,7 +65,7 @@ class Meeting {
 
 class MeetingCommunicator : public collectives::Communicator {
  public:
-  // `allocation` is the error of Allocate.
+  // If `allocation` is not OK, Allocate fails with this status.
   MeetingCommunicator(std::shared_ptr<Meeting> meeting, int rank, Status allocation = OkStatus())
       : meeting_(std::move(meeting)), rank_(rank), allocation_(std::move(allocation)) {}
   ~MeetingCommunicator() override { Abort(Cancelled("the communicator of a rank is gone")); }
@@ -154,7 +154,7 @@ class TestJob {
     MutexLock lock(mutex_);
     return number_;
   }
-  // Returns when a task that is not in the current generation is waiting.
+  // Waits until a task that does not belong to the current generation waits to join.
   void AwaitTaskWaits() {
     MutexLock lock(mutex_);
     while (!TaskWaits()) changed_.Wait(mutex_);
@@ -164,7 +164,7 @@ class TestJob {
   friend class TestGroup;
   struct Task {
     bool joining = false, left = false, lost = false;
-    bool member = false;  // of the current generation
+    bool member = false;  // belongs to the current generation
     collectives::Joining brings;
     collectives::Generation generation;  // set while `formed`
     bool formed = false;

@@ -135,7 +135,7 @@ TEST_F(CheckpointSaverTest, AStateThatCannotBeCopiedAgainFollowsTheWriteInProgre
     saver.Restored(14);
     EXPECT_NE(saver.saved_step(), 14);
     disk_.Hang(false);
-  }  // waits for both writes
+  }  // the destructor waits for both writes
   EXPECT_EQ(Newest(), 14);
   const std::string log = Log();
   EXPECT_EQ(log.find("step=13"), std::string::npos) << "it was replaced";

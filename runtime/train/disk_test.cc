@@ -1,6 +1,6 @@
-// Runs individual roles on a disk that is full, damaged, or does not show all files. The chief
-// keeps training, the evaluator skips what it cannot read, and tasks learn that the run has ended
-// although there is no mark.
+// Runs individual roles on a disk that is full or damaged, or that does not show all files. The
+// chief keeps training, the evaluator skips what it cannot read, and tasks learn that the run has
+// ended although there is no mark.
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 

@@ -171,8 +171,8 @@ strategy: {mode: )",
       counts.push_back(static_cast<int>(std::lround(weight)));
     return counts;
   }
-  // Checks that this one of two tasks has drawn its batches in order, each once per epoch. Returns
-  // how many examples it has drawn.
+  // Checks that the task with this rank (of two tasks) has drawn its batches in order, each once
+  // per epoch. Returns how many examples it has drawn.
   static int CheckShare(const std::vector<int>& counts, int rank) {
     int sum = 0;
     const int epochs = counts[static_cast<size_t>(rank)];
@@ -235,7 +235,7 @@ TEST_F(CountingTest, ALoneTaskGoesOnWhereItsCheckpointWas) {
     config.max_steps = step;
     return RunningTask(config, cluster::TfConfig{}).End();
   };
-  // Neither step is at the end of an epoch.
+  // Both runs end in the middle of an epoch.
   EXPECT_EQ(train_to(503), OkStatus());
   EXPECT_EQ(train_to(1010), OkStatus());
   // A process that is killed does not write its last step, so the next process starts from an

@@ -256,7 +256,8 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
 TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
   for (const Task& task : kAll) AddressOf(task);
   std::map<Task, std::string> words;
-  // In the second run, the tasks would train without errors if the run had not already failed.
+  // On the second pass, all numbers are finite. The tasks fail only because the run has already
+  // failed.
   for (int run = 0; run < 2; ++run) {
     std::list<RunningTask> tasks;
     for (const Task& task : kAll) {

@@ -16,7 +16,7 @@ int64_t PaddedByFive(DType, const Shape& shape) {
   return shape.dim(-1) + 5;
 }
 
-// Compares each element with the next one.
+// Returns whether all elements equal `value`. Compares each element with the next one.
 bool HoldsOnly(const Tensor& tensor, float value) {
   const std::span<const float> held = tensor.data<float>();
   return held[0] == value &&

@@ -174,7 +174,7 @@ TEST(Listener, ClosesTheOldestOfTooManyStrangers) {
   for (int i = 0; i < 100; ++i) strangers.push_back(Stranger(door.port()));
   for (int i = 0; i < 84; ++i) EXPECT_EQ(Hear(strangers[static_cast<size_t>(i)]), "<end>") << i;
   EXPECT_EQ(DialStatus(door.address(), &key), OkStatus());
-  // That connection displaced one more stranger. The other strangers are still connected.
+  // The caller with the key displaced one more stranger. The other strangers are still connected.
   for (size_t i = 86; i < 100; ++i) {
     EXPECT_FALSE(AwaitSocket(strangers[i].get(), POLLIN, In(Duration(0)))) << i;
   }

@@ -16,7 +16,7 @@ namespace tfjob::wire {
 inline std::string TestAddress() {
   static Mutex mutex;
   static LoopbackPorts ports;
-  static int32_t next = 0, end = 0;  // of the ports that are reserved and not yet used
+  static int32_t next = 0, end = 0;  // the ports that are reserved and not yet used
   MutexLock lock(mutex);
   if (next == end) {
     constexpr int32_t kCount = 32;

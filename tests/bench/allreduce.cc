@@ -1,8 +1,8 @@
 // Measures all-reduce of float32 sums, or another collective operation: between processes that are
 // connected by loopback TCP, between processes that share memory, or between threads. With two
-// ranks and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), the
-// limit of this transport. The operation and the bare loop take turns, so that both see the same
-// load on the machine.
+// ranks and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), which
+// shows the limit of this transport. The operation and the bare loop take turns, so that both see
+// the same load on the machine.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -171,7 +171,7 @@ int64_t SpunWaits(const Communicator& communicator) {
   return shared != nullptr ? shared->board().spun() : 0;
 }
 
-// Measures one size on one rank. `bare` is −1 if there is no bare loop.
+// Measures one size on one rank. `bare` is the socket of the bare loop; −1 if there is none.
 Results MeasureSize(const Options& options, Communicator& communicator, int bare, int64_t bytes) {
   const auto memory = communicator.Allocate(static_cast<size_t>(bytes));
   Must(memory.status());
@@ -279,7 +279,8 @@ class Ranks {
   // Makes the communicator of a process.
   std::unique_ptr<Communicator> MakeCommunicator(int rank) {
     std::vector<UniqueFd> own = std::move(sockets_[static_cast<size_t>(rank)]);
-    // Otherwise this process would keep open the connections of a rank that has died.
+    // If this process kept the sockets of the other ranks, the connections of a rank that has died
+    // would stay open.
     sockets_.clear();
     auto made =
         options_.transport == "tcp"

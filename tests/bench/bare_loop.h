@@ -11,9 +11,9 @@
 
 namespace tfjob::bench {
 
-// All-reduce in place: each of the two ranks reduces one half. Pieces are sent in this order: raw
-// 0, raw 1, reduced 0, raw 2, reduced 1, … There are no frames and no plans, and errors are not
-// handled: if one process ends, so does the other.
+// All-reduces values in place. Each of the two ranks reduces one half. Pieces are sent in this
+// order: raw 0, raw 1, reduced 0, raw 2, reduced 1, … There are no frames and no plans, and errors
+// are not handled: if one process ends, so does the other.
 class BareLoop {
  public:
   // `socket` and `values` remain the caller's. `values` contains float32.
@@ -21,7 +21,7 @@ class BareLoop {
   void Run();
 
  private:
-  // An entry in the order above.
+  // The type and the number of a piece in the order above.
   struct Frame {
     bool raw;
     int64_t piece;

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(sys.argv[1])
-# The kinds that the chart's default values use: namespaced ones, and others.
+# The kinds that the chart's default values use. For each version: first the namespaced kinds, then the others.
 KINDS = {
     "v1": (["Secret", "Service", "ServiceAccount"], ["Namespace"]),
     "apps/v1": (["Deployment"], []),

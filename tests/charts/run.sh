@@ -105,7 +105,8 @@ leaves_a_strangers() {
 # The manifests that Argo CD and `helm template` render must not change a key, so they contain no Secret.
 contains_no_secret() { ! render "$@" | grep -n '^kind: Secret' && cmp <(render "$@") <(render "$@"); }
 
-# rotates: runs the command in docs/SECURITY.md that adds a key, without a cluster, and finds both keys afterwards.
+# rotates: runs, without a cluster, the command in docs/SECURITY.md that adds a key, and checks that both keys exist
+# afterwards.
 rotates() {
   local file=$folder/rotated.yaml command
   printf '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": {"1": "b2xk"}}\n' >"$file"

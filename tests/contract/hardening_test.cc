@@ -127,7 +127,7 @@ TEST_P(HardeningTest, NoMemoryIsWritableAndExecutable) {
 TEST_P(HardeningTest, TheCompilerChecksStackBuffersAndBranches) {
   const std::set<std::string> symbols = program_.Symbols();
   EXPECT_TRUE(symbols.contains("__stack_chk_fail"));
-  // Below level 2 of _FORTIFY_SOURCE, the compiler would call snprintf itself where the output is
+  // Below level 2 of _FORTIFY_SOURCE, the compiler would call plain snprintf where the output is
   // known to fit.
   EXPECT_TRUE(symbols.contains("__snprintf_chk"));
   EXPECT_FALSE(symbols.contains("snprintf"));

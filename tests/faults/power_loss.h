@@ -1,7 +1,8 @@
 // Records file operations, and computes the states in which a power failure may leave a folder.
 //
-// A loss of power keeps the content that was synced, and the creations, renames and removals
-// in a folder that was synced afterwards. Everything else may be kept or lost, in any combination.
+// After a power failure, content that had been synced is still there. So is each creation, rename
+// and removal after which its folder had been synced. Everything else may be kept or lost, in any
+// combination.
 #pragma once
 
 #include <map>
@@ -12,9 +13,10 @@
 
 namespace tfjob::faults {
 
-// The files of one folder by name. Used by one thread.
+// The contents of the files of one folder, by name.
 using Files = std::map<std::string, std::string>;
 
+// Used by one thread.
 class RecordingFiles : public FileSystem {
  public:
   // Records operations in `folder`, and also carries them out. At the beginning, the folder

@@ -1,4 +1,4 @@
-// Checks the readers of NumPy's files for arbitrary bytes. The first byte of an input selects how
+// Checks the readers of NumPy's files with arbitrary bytes. The first byte of an input selects how
 // the rest is read: as an array (n) or as an archive of arrays (z).
 //   - Reading never crashes.
 //   - An array that was read takes at most a fixed multiple of the file's size in memory.

@@ -92,7 +92,7 @@ class OneServer : public rpc::Connector {
   bool connected_ = false;
 };
 
-// A frame that tells the client that the job is over, which ends all its waits.
+// Returns a frame that tells the client that the job is over, which ends all its waits.
 const std::string& Finished() {
   static const std::string* const frame = [] {
     auto* made = new std::string;

@@ -1,4 +1,4 @@
-// Checks the readers of individual fields and of small objects for arbitrary bytes. The first byte
+// Checks the readers of individual fields and of small objects with arbitrary bytes. The first byte
 // of an input selects how the rest is read: as a word (w), such as a time or a quantity, or as the
 // JSON of a Lease (l), of a TFJob's status (s) or of an object of an unknown kind (o).
 //   - Reading never crashes.

@@ -1,4 +1,4 @@
-// Checks the reader of frames for arbitrary bytes.
+// Checks the reader of frames with arbitrary bytes.
 //   - Reading never crashes, and does not allocate memory merely because the bytes claim a size.
 //   - The result does not depend on the pieces in which a frame arrives.
 //   - A frame that was accepted is written as the same bytes.
@@ -54,7 +54,7 @@ void CheckSocket(std::string_view bytes, bool is_one_frame) {
   far.Close();
   rpc::IncomingFrame frame;
   Status status = near.BeginRead(frame);
-  // Receives the beginning into memory of its own, and the rest into the frame's.
+  // Receives the beginning into separate memory, and the rest into the memory of the frame.
   std::string begin(std::min<size_t>(frame.remaining(), 7), '\0');
   if (status.ok()) status = frame.Receive(std::as_writable_bytes(std::span(begin)));
   if (status.ok()) status = frame.Load();

@@ -1,4 +1,4 @@
-// Checks the first message of a stream (rpc/handshake.h) for arbitrary bytes.
+// Checks the reader of the first message of a stream (rpc/handshake.h) with arbitrary bytes.
 //   - Reading never crashes.
 //   - If a caller can be read, its names are safe for logs, and writing it and reading it again
 //     yields the same caller.

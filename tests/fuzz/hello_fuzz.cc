@@ -1,7 +1,6 @@
-// libFuzzer's entry point: bazel build --config=fuzz //tests/fuzz:hello_fuzz, then run it on a copy
-// of corpus/hello. The first byte of an input selects the side that receives the rest: a listener
-// (l) or a caller (c). The side has a key if the letter is upper-case. The second byte is the
-// length of the pieces in which the rest arrives.
+// libFuzzer's entry point for arbitrary bytes (hello_property.h). The first byte of an input
+// selects the side that receives the rest: a listener (l) or a caller (c). The side has a key if
+// the letter is upper-case. The second byte is the length of the pieces in which the rest arrives.
 #include <cctype>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Checks the readers of JSON and YAML for arbitrary bytes. The first byte of an input selects how
+// Checks the readers of JSON and YAML with arbitrary bytes. The first byte of an input selects how
 // the rest is read: as JSON (j) or YAML (y).
 //   - Reading never crashes.
 //   - A value printed as JSON reads as the same value.

@@ -102,7 +102,7 @@ struct Run {
   std::vector<std::string_view> frames;
 };
 
-// A frame that registers the sender's process. Contributions are read only from registered
+// Returns a frame that registers the sender's process. Contributions are read only from registered
 // processes.
 const std::string& Registration() {
   static const std::string* const frame = [] {

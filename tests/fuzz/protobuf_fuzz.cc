@@ -1,4 +1,4 @@
-// Checks what the operator reads from an API server as protobuf, for arbitrary bytes: as an object,
+// Checks, with arbitrary bytes, how the operator reads protobuf from an API server: as an object,
 // as a list, as an error, as a watch, and as one pod among others.
 //   - Reading never crashes, and every error has a message.
 //   - The events of a watch do not depend on the pieces in which the bytes arrive.

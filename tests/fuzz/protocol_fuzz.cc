@@ -1,4 +1,4 @@
-// Checks the state machines of the parameter servers for arbitrary messages. Each line of an input
+// Checks the state machines of the parameter servers with arbitrary messages. Each line of an input
 // is an event: its first character selects it, the rest is a message or a number.
 //   c  the coordinator receives the message from server 0, C from server 1
 //   p  the participant receives the message

@@ -385,8 +385,8 @@ TEST_F(HostileTest, GarbageInsteadOfFramesOfPeersWithTheKey) {
   ExpectLoggedOnce("closed a stream", kNeighbour);
 }
 
-// Each stream announces the largest possible table and then is silent, under another name. The
-// server takes no memory for it (see TearDown).
+// Each stream has the name of another task. It announces the largest possible table and then is
+// silent. The server takes no memory for it (see TearDown).
 TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
   std::string announced(rpc::kHeaderBytes, '\0');
   announced[0] = '\xF1';

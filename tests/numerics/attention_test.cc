@@ -55,7 +55,7 @@ Values Predict(LayerConfig config, const std::vector<std::vector<int64_t>>& shap
   return OneRun(Shaped(std::move(config), shapes), Mode::kPredict, inputs).Get(kPrediction);
 }
 
-// The initial values of a layer's variables, by name.
+// Returns the initial values of a layer's variables, by name.
 std::map<std::string, std::vector<double>> VariablesOf(const LayerConfig& layer,
                                                        const std::vector<TensorType>& in) {
   std::map<std::string, std::vector<double>> values;
@@ -121,7 +121,8 @@ TEST(AttentionNumerics, EachHeadAttendsToWhatIsNotLater) {
   }
 }
 
-// Σ over s of softmax(score(t,s))·v[s], for the positions that `counts` accepts.
+// Expects `got` to contain Σ over s of softmax(score(t,s))·v[s], over the positions s that `counts`
+// accepts.
 template <typename Score, typename Counts>
 void ExpectAttention(const Values& got, const Values& v, const Score& score, const Counts& counts) {
   for (int64_t row = 0; row < kBatch * kSteps; ++row) {

@@ -124,7 +124,7 @@ void ExpectGradients(const Function& function, const std::vector<Shape>& shapes)
 }
 
 // Checks the gradients with respect to the inputs and the variables. `example` is the shape of an
-// example of the first input; `states` are those of the other inputs.
+// example of the first input; `states` are the shapes of the other inputs.
 void ExpectLayerGradients(const LayerConfig& config, const Shape& example,
                           const std::vector<Shape>& states = {}) {
   std::vector<TensorType> in = {{DType::kFloat64, example}};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kColumns = 3;
 
-// A model with several inputs, all of which one layer takes.
+// Returns a model with one layer, which takes several inputs.
 Model Merging(LayerConfig config, int inputs) {
   Model model = Sequential("m", {{.name = "merged", .config = std::move(config)}});
   model.layers.push_back({.name = "identity", .config = layers::Rescaling{}});

@@ -164,7 +164,8 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
-// As in Keras 3, Multiply treats such a step as a factor of 1, and Minimum ignores it.
+// As in Keras 3, Multiply treats a step that does not count as a factor of 1, and Minimum ignores
+// it.
 TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
   const Values x = Sequences(kPad);
   Values product, least;

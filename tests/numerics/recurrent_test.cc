@@ -71,7 +71,7 @@ struct Weights {
     const Tensor& t = tensors[tensor];
     return t.data<float>()[static_cast<size_t>(row * t.shape().dim(-1) + column)];
   }
-  // The sum of a row vector's products with a column of a matrix.
+  // Returns the product of a row vector and a column of a matrix.
   double Dot(size_t tensor, const Row& row, int64_t column) const {
     double sum = 0;
     for (size_t i = 0; i < row.size(); ++i)
@@ -130,7 +130,7 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
 using Cell = std::function<State(const Row& x, const State&)>;
 
 // Runs a cell over the sequences. A step that does not count keeps the state. Its output is that
-// state or, if `zero`, 0.
+// state or, if `zero` is true, 0.
 Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
                  bool zero = false) {
   Values outputs;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWeight = -0.5;
 
-// Two units, whose weights are all kWeight.
+// Returns a model with two units, all of whose weights are kWeight.
 Model Regularized(bool trainable) {
   layers::Dense dense{.units = 2, .use_bias = false};
   dense.kernel_initializer = {.kind = Initializer::Kind::kConstant, .value = kWeight};

@@ -10,7 +10,7 @@ namespace tfjob {
 // Returns the same device every time.
 const exec::Device& TestDevice();
 
-// Returns an empty store of variables on that device, whose rows have no padding.
+// Returns an empty store on that device, for variables whose rows have no padding.
 inline variables::VariableStore TestStore() {
   return variables::VariableStore(variables::DenseRowStride, TestDevice().runtime);
 }

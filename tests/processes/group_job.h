@@ -29,7 +29,7 @@ struct GroupSettings {
   int examples = 481;
   int batch_size = 8;
   bool shuffle = true;
-  std::string strategy = "multi_worker_mirrored";  // and further keys: "NAME, KEY: VALUE"
+  std::string strategy = "multi_worker_mirrored";  // may have further keys: "NAME, KEY: VALUE"
   std::string eval = {};                           // the section data.eval
 };
 

@@ -23,7 +23,8 @@ namespace {
 
 class SubcommandsTest : public testing::Test {
  protected:
-  // Every example is the mean of a million equal numbers.
+  // Writes a model that repeats its input a million times and predicts the mean, so that every
+  // example takes a while.
   void SetUp() override {
     ASSERT_TRUE(WriteFileAtomically(Path("model.json"), R"({"class_name": "Sequential", "config": {
       "name": "s", "layers": [

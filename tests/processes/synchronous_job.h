@@ -57,7 +57,7 @@ class SynchronousJob {
         StrCat(kTraining, optimizer, "\nmax_steps: ", kSteps, "\nmodel_dir: ", folder_, "/model\n");
   }
 
-  // The value of strategy.transport, for tasks without ps tasks.
+  // Sets strategy.transport, which is used if the job has no ps tasks.
   void set_transport(std::string transport) { transport_ = std::move(transport); }
 
   void Start(const cluster::Task& task) {
@@ -81,7 +81,7 @@ class SynchronousJob {
     }
   }
 
-  // Returns what a task has printed; `name` is as in "worker0".
+  // Returns what a task has printed; `name` is a name such as "worker0".
   std::string Output(const std::string& name) const { return programs_.at(name)->Output(); }
   // Returns the contents of the last checkpoint's files, by name.
   std::map<std::string, std::string> Files() const {

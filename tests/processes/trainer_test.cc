@@ -122,7 +122,7 @@ TEST_F(TrainerTest, ATakenPortIsNamedAndEndsWithACodeThatARetryMayCure) {
   EXPECT_EQ(Finished(), 10);
 }
 
-// The error that ends a task is also its termination message, from which Kubernetes takes it.
+// The error that ends a task must also be its termination message, which Kubernetes shows.
 TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
   const std::string file = folder_ + "/termination-log";
   ASSERT_TRUE(WriteFileAtomically(file, "").ok());

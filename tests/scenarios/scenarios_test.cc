@@ -92,7 +92,7 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   }
 }
 
-// The objects of a job that asks for a NetworkPolicy.
+// Checks the objects of a job that asks for a NetworkPolicy.
 TEST(ScenariosTest, ObjectsOfAProtectedJob) {
   Compare("network-policy.objects",
           ExplainText(StrCat(kFolder, "network-policy.yaml"), "", "2026-01-01T00:00:00Z",

@@ -72,10 +72,10 @@ class Cluster {
   // see changes that the other does not.
   bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
-  // Cuts all watches if `all`, and one otherwise. (Each operator watches each kind of object over a
-  // separate stream.) Once there has been a second operator, a watch that is cut for too long makes
-  // operators give up, as in a real cluster: the second one stops, and the first one restarts with
-  // empty memory.
+  // Cuts all watches if `all` is true, and otherwise one. (Each operator watches each kind of
+  // object over a separate stream.) Once there has been a second operator, a watch that is cut for
+  // too long makes operators give up, as in a real cluster: the second one stops, and the first one
+  // restarts with empty memory.
   void CutWatches(bool all);
   void MendWatches();
 

@@ -1,7 +1,7 @@
 // Checks that failures are counted, and that the back-off limit is applied to the count. Does not
 // check failures that the operator may miss because it is not running or does not see the pod in
-// time, nor failures of jobs with restartScope Job, because one restart can answer several of
-// those.
+// time, nor failures of jobs with restartScope Job, because one restart can be the answer to
+// several failures.
 #pragma once
 
 #include <map>
@@ -42,9 +42,9 @@ class Counts {
   std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
 };
 
-// Checks that a job that failed because of its back-off limit can have had more restarts than the
-// limit allows. At most `restarts` happened, of which `in_place` were restarts of containers in
-// place.
+// A job that failed because of its back-off limit must have had more restarts than the limit
+// allows. Checks that this is possible. At most `restarts` restarts happened, of which `in_place`
+// were restarts of containers in place.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
 // Checks that a job does not keep running beyond its back-off limit. Call it only once the cluster
 // is quiet, and only if no container of the job was restarted in place. (A suspension counts the

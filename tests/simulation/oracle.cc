@@ -19,7 +19,8 @@ int32_t AttemptLabelOf(const objects::Pod& pod) {
   return label.empty() ? 0 : std::stoi(label);
 }
 
-// Parameter servers and evaluators stay completed in later attempts.
+// Returns whether a completed replica of this type runs again in the next attempt. Parameter
+// servers and evaluators do not.
 bool StartsOver(ReplicaType type) {
   return type != ReplicaType::kPS && type != ReplicaType::kEvaluator;
 }

@@ -13,8 +13,8 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  // Two thirds of the seeds have keys. Half of the seeds, with and without keys, have
-  // NetworkPolicies.
+  // With two thirds of the seeds, the operators have keys. With half of the seeds, independently of
+  // that, the jobs have NetworkPolicies.
   explicit Simulation(uint64_t seed)
       : random_(seed),
         cluster_({.seed = ~seed,
@@ -64,7 +64,7 @@ class Simulation {
   // Ends the container. `stopped` is true if it exits because of the pod's disruption.
   void EndContainer(objects::Pod& pod, int code, bool stopped);
   void Evict(objects::Pod& pod);
-  // Deletes the pod as a user does, or evicts it as `kubectl drain` does.
+  // Deletes the pod. Half of the time, evicts it first, as `kubectl drain` does.
   void DeletePod(const objects::Pod& pod);
   client::Fault RandomFault();
 

@@ -307,7 +307,8 @@ TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   EXPECT_EQ((*kept)["spec"]["minMember"], 3);
 }
 
-// The same for the NetworkPolicy: the new leader has closed another port, or deleted the policy.
+// An old leader with an outdated spec must not undo what the new leader has done to the
+// NetworkPolicy: closed another port, or deleted the policy.
 TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());

@@ -23,7 +23,8 @@ class FakeLogs : public LogReader {
 
   void Set(const std::string& key, const std::string& text);
   void Append(const std::string& key, const std::string& text);
-  // Marks the log as ended. Reads that follow the log, now or later, then end after its last line.
+  // Marks the log as complete. A read that follows the log, whether it is in progress or begins
+  // later, then ends after the last line.
   void End(const std::string& key);
   // Makes the next read of the log end after `bytes` bytes, like a broken connection.
   void BreakAfter(const std::string& key, size_t bytes);

@@ -181,7 +181,7 @@ void ExpectOddJob(const StatusOr<Object>& object, const Odd& odd) {
   EXPECT_TRUE(problem.starts_with("spec.tfReplicaSpecs.Worker.template.odd")) << problem;
   EXPECT_NE(problem.find(odd.problem), std::string::npos) << problem;
   EXPECT_EQ(problem.find('\n'), std::string::npos) << problem;
-  // Everything else is kept.
+  // The rest of the spec is kept.
   const Json& spec = (*job.object)["spec"];
   EXPECT_EQ(spec["runPolicy"]["cleanPodPolicy"], "All");
   EXPECT_EQ(spec["tfReplicaSpecs"]["Worker"]["replicas"], 2);

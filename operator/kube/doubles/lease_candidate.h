@@ -1,5 +1,5 @@
-// Provides a candidate for the lease, for tests: an election over a network that fails on demand,
-// with a clock that the test controls.
+// Provides a candidate for the lease, for tests. Its calls to the server fail when the test wants
+// them to, and the test sets its clock.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,8 @@ namespace tfjob::kube {
 // Return the content of the JSON object without an envelope. The kind is kPod or kService.
 std::string WriteProtobuf(objects::Kind kind, const Json& object);
 
-// Return the object, the list ("items", "metadata") or the metav1.Status in an envelope.
+// Return an envelope with the object, with the list (which has the members "items" and "metadata"),
+// with the metav1.Status, or with a message in protobuf.
 std::string WriteEnvelope(objects::Kind kind, const Json& object);
 std::string WriteListEnvelope(objects::Kind kind, const Json& list);
 std::string WriteStatusEnvelope(const Json& status);

@@ -17,7 +17,7 @@ namespace tfjob::kube {
 struct TestRequest {
   std::string method;
   std::string target;
-  std::map<std::string, std::string> headers;  // by name in lower case; the last value of each
+  std::map<std::string, std::string> headers;  // by name in lower case; the last value of each name
   // Every header line as it arrived, in order: "impersonate-group", "a".
   std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;

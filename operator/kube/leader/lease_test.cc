@@ -421,7 +421,7 @@ TEST(Identity, IsUnlikeAnyOther) {
   EXPECT_EQ(identity.size() - identity.rfind('_') - 1, 36u);
 }
 
-// --- With threads and the real clock ---
+// The tests below run elections with threads and the real clock.
 
 LeaseOptions FastOptions(const std::string& identity) {
   LeaseOptions options;

@@ -12,8 +12,8 @@ namespace tfjob::process {
 namespace {
 
 // A shared folder, like /var/tmp, that contains files of a stranger. Only root can give files to
-// another user. Without root, the check runs for a user who does not own the files, and trusts only
-// that user, not even root.
+// another user. Without root, the test keeps the files, and checks them for a user who does not own
+// them. That check trusts only this user, not even root.
 class PathOwnerTest : public ::testing::Test {
  protected:
   PathOwnerTest() : shared_(testing::TempDir() + "/shared-XXXXXX") {

@@ -81,7 +81,7 @@ TEST(Store, BindsNewPodsToItsNodeAndUsesTheirGracePeriod) {
   EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2026-11-21T09:30:07Z");
 }
 
-// As on an API server, deletionTimestamp less the grace period is always the time of the first
+// As on an API server, deletionTimestamp minus the grace period is always the time of the first
 // request.
 TEST(Store, AShorterGracePeriodCountsFromTheFirstRequest) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));

@@ -106,7 +106,7 @@ TEST_F(HistoryTest, ForgetsSettledCauses) {
   }
   See(1);
   EXPECT_EQ(scene_.history.reported, standing);
-  // The slot of a pod that vanished still refers to the pod.
+  // The history of the slot still names the pod that has vanished.
   scene_.Remove("mnist-worker-0");
   See(2);
   EXPECT_TRUE(scene_.history.reported.contains("restart/uid-1"));

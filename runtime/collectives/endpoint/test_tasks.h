@@ -160,7 +160,7 @@ class TestTask {
   Generation& generation() { return generation_; }
   void Stop() { stop_ = true; }
 
-  // If `shares`, the task then reports that it has the generation's state (StateIsShared).
+  // If `shares` is true, the task then reports that it has the generation's state (StateIsShared).
   Status Join(int64_t step = -1, const std::string& agreement = "model: a\n", bool shares = true) {
     StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
     if (!generation.ok()) return generation.status();

@@ -160,7 +160,8 @@ class ShrinkingTest : public testing::Test {
   void Join(SessionId session) {
     leader_.OnMessage(now_, session, JoinRequest{.step = 5, .state_generation = generation_});
   }
-  // Joins from all sessions, and connects the members. Returns the generation's number.
+  // Sends a request to join from every session, then reports from every session that the member is
+  // connected. Returns the generation's number.
   int64_t Form(const std::vector<SessionId>& sessions) {
     for (const SessionId session : sessions) Join(session);
     return Begin(sessions);

@@ -56,7 +56,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group, and lets the leader know.
+  // Takes the process out of the group, and lets the leader know. It joins again after `back`.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
@@ -68,9 +68,10 @@ class GroupSimulation : private SimulatedGroup {
     });
   }
 
-  // A leader continues alone if no other task is left or, if the group shrinks, when it has lost
-  // its only peer. Only the platform can then prevent a second process of its task from training,
-  // too, as it does for a job with a single task.
+  // Returns whether the process may stay alive while its task gets another process. A leader must
+  // not stay alive if it would continue alone: because no other task is left, or because the group
+  // shrinks and the leader has lost its only peer. Then only the platform could prevent both
+  // processes from training, as for a job with a single task.
   bool MayWake(const Process& process) const {
     const size_t alone = rules_.shrinks ? 2 : 1;
     return process.task != 0 ||
@@ -191,8 +192,8 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // A process that was replaced can come back only if no task in the group knows that it was
-  // replaced, because the leader has been replaced, too. Its replacement's steps are then lost
-  // until the replacement comes back.
+  // replaced. This is possible after the leader has been replaced, too. The steps of the
+  // replacement are then lost until the replacement comes back.
   void CheckNoneWasReplaced(const std::vector<Process*>& group) {
     for (const Process* process : group) {
       const std::string& task = tasks_[static_cast<size_t>(process->task)].task;

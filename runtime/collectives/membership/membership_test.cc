@@ -25,10 +25,10 @@ TEST(Culprit, IsTheRankThatTheOthersWaitFor) {
       {{std::nullopt, std::nullopt}, -1, 0},
       {{On(2), On(2), std::nullopt}, 2, 2},
       {{On(1), On(2), On(3), std::nullopt}, 3, 3},                // indirectly
-      {{On(1), On(0, 4), On(0)}, 1, 2},                           // a cycle: the earliest
+      {{On(1), On(0, 4), On(0)}, 1, 2},                           // a cycle: the earliest operation
       {{On(3), std::nullopt, On(3), std::nullopt, On(1)}, 3, 2},  // most wait for it
       {{On(7), On(0)}, 0, 1},                                     // no such rank
-      {{On(0), std::nullopt}, -1, 0},                             // for itself
+      {{On(0), std::nullopt}, -1, 0},                             // waits for itself
   };
   for (const auto& c : cases) {
     const std::optional<Culprit> culprit = FindCulprit(c.waits);

@@ -25,7 +25,7 @@ struct Stream {
   SessionId session = 0;
   bool cut = false;                // nothing arrives any more
   bool ended[2] = {false, false};  // whether the member [0] and the leader [1] have noticed the cut
-  Duration last[2] = {};           // when the latest frame arrives at that end
+  Duration last[2] = {};           // when the latest frame arrives at the member [0], leader [1]
 };
 
 // The variables of a process. Variables with the same id are equal bit for bit.
@@ -119,8 +119,8 @@ class SimulatedGroup : protected SimulatedTime {
                           .agreement = "model: a\n"});
   }
 
-  // If `wakes`, the process stays alive, cut off from the others, and wakes up after another
-  // process has taken its place.
+  // If `wakes` is true, the process stays alive, cut off from the others, and wakes up after
+  // another process has taken its place.
   void Restart(int task, Duration after, bool wakes = false) {
     std::unique_ptr<Process>& process = processes_[static_cast<size_t>(task)];
     if (process) {
@@ -158,7 +158,7 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice only later that a process has closed its sockets.
+  // The other members notice that a process has closed its sockets, but only after `later`.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;
@@ -214,7 +214,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     if (member.phase() == GroupMember::Phase::kIdle && process.trains) JoinAgain(process);
     if (member.phase() == GroupMember::Phase::kEnded && !failed_ && !finished_) {
-      // The leader does not know that this process had replaced the one that has woken up.
+      // A new leader may not know that this process had replaced the one that has woken up.
       Expect(IsReplaced(process.incarnation) || woke_up_, "a live process is refused");
       const int64_t incarnation = process.incarnation;
       const int task = process.task;
@@ -264,7 +264,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // Breaks a stream. Messages in transit are lost. Each end notices later.
+  // Breaks a stream. Messages in transit are lost. Each end notices this, but only after `later`.
   void Cut(std::shared_ptr<Stream> stream, Duration later) {
     stream->cut = true;
     After(later + Delay(), [this, stream] { EndForMember(stream); });
@@ -286,7 +286,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // `to` is 0 for the member, and 1 for the leader.
+  // Runs `event` in the process at the end `to` of the stream: 0 is the member, 1 the leader.
   void Deliver(const std::shared_ptr<Stream>& stream, int to, std::function<void(Process&)> event) {
     stream->last[to] = std::max(stream->last[to], now_ + Delay());
     After(stream->last[to] - now_, [this, stream, to, event = std::move(event)] {
@@ -407,9 +407,9 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
-  std::set<std::pair<DataChannel, int64_t>> gone_;  // generation and process
+  std::set<std::pair<DataChannel, int64_t>> gone_;  // which process has begun which generation
   LeaderRules rules_;
-  std::vector<std::unique_ptr<Process>> replaced_;  // alive; others took their places
+  std::vector<std::unique_ptr<Process>> replaced_;  // alive, but others took their places
   bool woke_up_ = false;                            // a replaced process has reached a leader
   std::set<DataChannel> told_to_go_, withdrawn_;
   bool failed_ = false, finished_ = false;

@@ -31,7 +31,7 @@ class SimulatedTime {
     return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
   }
 
-  // Runs the event once, or repeatedly.
+  // After runs the event once; Repeat runs it again after each `interval`.
   void After(Duration delay, Event event) {
     events_.push({now_ + delay, next_event_++, std::make_shared<Event>(std::move(event))});
   }

@@ -59,7 +59,8 @@ TEST(Plan, FewBytesTakeFewRoundsAndManyBytesMoveEachByteOnce) {
   }
 }
 
-// Counts the costs in a plan that PredictSeconds derives from formulas.
+// Counts, in the plans of all ranks, the frames or bytes of the busiest rank. PredictSeconds
+// derives the same number from formulas.
 double BusiestRank(const Call& call, int ranks, Algorithm algorithm, const Costs& costs,
                    bool bytes) {
   double most = 0;

@@ -25,7 +25,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// For each rank, its sockets to all ranks.
+// Returns, for each rank, its sockets to all ranks.
 std::vector<std::vector<wire::UniqueFd>> ConnectAll(int ranks) {
   std::vector<std::vector<wire::UniqueFd>> sockets(static_cast<size_t>(ranks));
   for (auto& of_rank : sockets) of_rank.resize(static_cast<size_t>(ranks));
@@ -42,7 +42,7 @@ std::vector<std::vector<wire::UniqueFd>> ConnectAll(int ranks) {
 
 using Body = std::function<std::string(int rank, StatusOr<std::unique_ptr<Communicator>>)>;
 
-// Runs each rank as a process that calls the function. Reports returns the results of the calls.
+// Runs each rank as a process that calls the function. Reports() returns the results of the calls.
 class Processes {
  public:
   Processes(int ranks, const Body& body) {
@@ -87,8 +87,8 @@ class Processes {
 };
 
 TEST(SharedCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // Counts around the capacities of a notice and of a slot, and around the size from which spans
-  // are used in place.
+  // The counts lie around the capacities of a notice and of a slot, and around the size from which
+  // spans are used in place.
   const std::vector<int64_t> counts{0, 1, 23, 200, 8193, 16'385, 150'001};
   for (const int ranks : {2, 3, 4, 5}) {
     Processes processes(ranks, [&](int, StatusOr<std::unique_ptr<Communicator>> made) {
@@ -274,7 +274,7 @@ TEST(SharedCommunicator, AClosedSocketOrASilentPeerEndsTheIntroduction) {
 TEST(SharedCommunicator, ALeaderThatDoesNotBeginEndsTheIntroduction) {
   HostileLeader leader(20ms);
   const wire::UniqueFd memory = MemoryFile(Greeting(0).bytes, F_SEAL_SHRINK);
-  // This rank's number is zero, and so is its place in the memory.
+  // The nonce in the greeting is zero, and so is the memory where this rank looks for it.
   ASSERT_EQ(SendMessage(leader.socket(), Greeting(0), memory.get()), OkStatus());
   EXPECT_EQ(leader.Result(),
             DeadlineExceeded("shared memory: rank 0 did not begin to exchange in time"));
@@ -327,7 +327,7 @@ TEST(SharedCommunicator, FurtherDescriptorsOfAMessageAreClosed) {
   EXPECT_EQ(OpenDescriptors(), before);
 }
 
-// Acts as rank 1 of 2 with the memory of rank 0.
+// Acts as rank 1 of two ranks. Uses the memory that rank 0 has sent.
 class HostileRank {
  public:
   explicit HostileRank(wire::UniqueFd socket) : socket_(std::move(socket)) {
@@ -340,7 +340,7 @@ class HostileRank {
     EXPECT_EQ(board_->Meet(), OkStatus());
   }
 
-  // The 32-bit words of the control part: notices, reasons, the abort word.
+  // Returns the 32-bit words of the control part: the notices, the reasons and the abort word.
   std::span<std::atomic<uint32_t>> words() {
     return {reinterpret_cast<std::atomic<uint32_t>*>(segment_->bytes().data() + kNonces),
             Board::Bytes(2) / sizeof(uint32_t)};
@@ -451,7 +451,8 @@ TEST(SharedCommunicator, HostileWordsNeitherCrashNorHang) {
   EXPECT_GT(operations, 500);
 }
 
-// When rank 0 calls AllReduce over allocated memory, rank 1 posts a notice with this place.
+// Rank 0 calls AllReduce over allocated memory. Rank 1 posts a notice that refers to `offset` in
+// `allocation`. Expects rank 0 to fail with an error that contains `why`.
 void ExpectDamage(uint64_t allocation, uint64_t offset, const std::string& why) {
   Victim victim([&](Communicator& communicator) {
     const auto memory = communicator.Allocate(100'000);

@@ -392,8 +392,8 @@ std::vector<std::byte> Join(const std::vector<std::vector<std::byte>>& frames) {
   return all;
 }
 
-// This rank cannot send to such a peer, and finds the reason after frames that have no place in its
-// memory.
+// This rank cannot send to a peer that has closed its connection. It must find the reason even
+// after frames for which it has no place in its memory.
 TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   const Status why = Aborted("the numbers are not finite");
   const auto sum = FrameOfASum(), reason = FrameOfAnAbort(why);
@@ -404,7 +404,7 @@ TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   for (const auto& frames : {Join({reason}), Join({sum, reason}), Join({sum, later, reason})}) {
     EXPECT_EQ(FacedWith(frames, Ending::kCloses), why);
   }
-  // It gives no reason.
+  // Here, the peer gives no reason.
   EXPECT_EQ(FacedWith(Join({sum, later}), Ending::kCloses).code(), StatusCode::kUnavailable);
   EXPECT_EQ(FacedWith(std::span(sum).first(70), Ending::kCloses).code(), StatusCode::kUnavailable);
 }

@@ -101,7 +101,7 @@ std::vector<std::string> InTwoNamespaces(
     _exit(write(ends[1], report.data(), report.size()) == -1 ? 1 : 0);
   }
   close(ends[1]);
-  sockets[ranks - 1].clear();  // those of the process
+  sockets[ranks - 1].clear();  // only the process uses these
   std::vector<std::string> reports(ranks);
   std::vector<Thread> threads;
   for (size_t rank = 0; rank + 1 < ranks; ++rank) {
@@ -145,7 +145,7 @@ TEST(TaskCommunicator, SharedMemoryThatIsForcedFailsOnAllRanksAlike) {
                 "dialling rank 2: its unix socket is not in this network namespace"));
 }
 
-// Runs rank 1 of 2. The test acts as rank 0.
+// Runs rank 1 of two ranks. The test acts as rank 0.
 class Victim {
  public:
   explicit Victim(Duration patience, TransportChoice transport = TransportChoice::kAuto,

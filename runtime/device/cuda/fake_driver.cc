@@ -351,8 +351,8 @@ Result LibraryGetKernel(KernelHandle* kernel, LibraryHandle, const char* name) {
 }
 
 // The words of a parameter that are addresses in the machine's memory: their offsets, and the
-// accesses that they mean. It is not known which bytes a kernel uses, and how, so it is assumed to
-// write the byte at each address.
+// accesses that are assumed. The fake driver does not know which bytes a kernel reads or writes, so
+// it assumes that the kernel writes the byte at each address.
 struct Addresses {
   std::vector<size_t> offsets;
   std::vector<Access> accesses;

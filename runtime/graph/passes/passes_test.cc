@@ -178,7 +178,8 @@ TEST(JoinPads, LeavesSumsWithOtherTermsAndSumsThatAreUsedElsewhere) {
   EXPECT_EQ(OpsOf(JoinPads(Finished(b))), (Ops{"Pad", "Pad", "Pad", "Add", "Add", "Add", "Add"}));
 }
 
-// A loop whose body multiplies the state by the transposed weights, and perhaps by the weights.
+// Returns a loop that multiplies the state by the transposed weights and, if `also_plain` is true,
+// by the weights.
 Graph LoopOverTransposed(int64_t steps, bool also_plain) {
   Builder b;
   ScanBuilder scan(b, steps);

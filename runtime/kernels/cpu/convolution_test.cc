@@ -110,14 +110,15 @@ std::vector<Sizes> AllSizes() {
   add(image, filter, Same(image, filter, 2));
   add(image, filter, Valid(filter, 3));
   add(image, filter, Same(image, filter, 1, 2));
-  // One pixel with one channel and one output; a single row, as in one-dimensional convolutions.
+  // First one pixel with one channel and one output, then a single row, as in one-dimensional
+  // convolutions.
   add({1, 1, 1, 1}, {1, 1, 1, 1}, {});
   add({2, 1, 9, 3}, {1, 4, 3, 2}, {.height = {}, .width = {.size = 4, .before = 3}});
-  // Several groups; one group per channel (depthwise).
+  // First several groups, then one group per channel (depthwise).
   add({2, 5, 5, 6}, {3, 3, 2, 9}, Same({2, 5, 5, 6}, {3, 3, 2, 9}));
   add({2, 5, 5, 6}, {3, 3, 1, 12}, Valid({3, 3, 1, 12}, 2));
   add({2, 5, 5, 16}, {3, 3, 1, 16}, Same({2, 5, 5, 16}, {3, 3, 1, 16}));
-  // Sizes that suit vector units; more images than parts, and a remainder.
+  // First sizes that suit vector units, then more images than parts, with a remainder.
   add({2, 8, 8, 16}, {3, 3, 16, 32}, Same({2, 8, 8, 16}, {3, 3, 16, 32}));
   add({19, 4, 4, 16}, {1, 1, 16, 16}, {});
   return all;

@@ -31,7 +31,8 @@ T ValueOf(PhiloxStream& random, double low, double high) {
   return static_cast<T>(low + (high - low) * random.Uniform());
 }
 
-// Replaces some values: many functions change at 0, and must handle infinities and NaN.
+// Returns `value` or, at random, 0, an infinity or NaN: many functions change at 0, and must handle
+// the others.
 double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (random.Below(32)) {

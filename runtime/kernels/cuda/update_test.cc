@@ -1,4 +1,5 @@
-// Runs the optimizers' kernels on the emulator. Their host's side does not exist yet.
+// Runs the optimizers' kernels on the emulator. The code that launches them on a GPU does not exist
+// yet.
 #include <gtest/gtest.h>
 
 #include <algorithm>

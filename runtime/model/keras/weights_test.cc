@@ -266,7 +266,7 @@ TEST(ModelFile, BadModelsAreNamed) {
             std::string_view::npos);
 }
 
-// A state of Adam after 7 steps, whose slots all differ.
+// Returns a state of Adam after 7 steps, in which all values of slots differ.
 OptimizerState StateOf(const Some& some) {
   OptimizerState state{.iterations = 7};
   float next = 100;

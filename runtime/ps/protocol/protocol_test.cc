@@ -288,7 +288,8 @@ TEST_F(CoordinatorTest, TheFirstStepWaitsForAllTasks) {
   coordinator_.Join(kC, 1);
   EXPECT_EQ(coordinator_.Missing(), std::vector{kB});
   EXPECT_EQ(Committed(coordinator_.Join(kB, 2)), (std::vector{Of(kA, 1), Of(kB, 1)}));
-  // A task that is lost later is not awaited, not even after the next state is filled.
+  // After the first step has begun, a lost task is not awaited, not even when the next state is
+  // filled.
   coordinator_.Leave(kC, 1);
   EXPECT_TRUE(coordinator_.Missing().empty());
   coordinator_.Gather({kA, kB, kC}, 900s);

@@ -26,7 +26,9 @@ class SimulatedSquares {
     ASSERT_TRUE(first) << "measured twice on " << server;
   }
 
-  // Returns sums whose total depends on the set, and in its last bits on the order of the servers.
+  // Returns the sums that `server` reports. Their total over all servers depends on the
+  // contributions in the commit, and its last bits depend on the order in which the servers are
+  // added.
   std::vector<double> On(int server, const Commit& commit) const {
     double seed = server + 1;
     for (const Name& name : commit.set) {

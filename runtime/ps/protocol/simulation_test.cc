@@ -160,7 +160,7 @@ class Simulation {
 
   bool backups() const { return aggregate_ < workers(); }
 
-  // A merge before the commit of its step is carried out at once.
+  // Carries out a merge at once. A participant asks for one only before the commit of its step.
   void MergeOn(int i, const Merge& merge) {
     Server& s = server(i);
     if (s.summed_epoch != merge.epoch || s.summed_step != merge.step) s.sums.clear();

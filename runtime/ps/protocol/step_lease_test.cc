@@ -73,7 +73,7 @@ class TokenTest : public testing::Test {
     coordinator_.OnMessage(0, Hello{10, 1, 5});
     for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
   }
-  // The first bytes of a contribution arrive, then all of it.
+  // Lets the first bytes of a contribution arrive, and then all of it.
   CoordinatorActions Send(const Worker& worker, uint64_t sequence, int64_t step = 5) {
     CoordinatorActions actions = coordinator_.Join(worker, 1);
     CoordinatorActions staged =

@@ -41,7 +41,7 @@ TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow
   EXPECT_EQ(*known.Register(kTask, 500, 5, 5), 5);
   known.Connect(kTask, 600);
   EXPECT_EQ(*known.Register(kTask, 600, 0, 7), 8);
-  // The incarnation that another server knows is reported only later.
+  // Only now does the process report the incarnation that another server knows.
   EXPECT_EQ(*known.Register(kTask, 600, 8, 9), 10);
   // The ledger names a later incarnation, so this process is the older one.
   known.Learn(kTask, 20);

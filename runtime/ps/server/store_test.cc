@@ -107,7 +107,7 @@ TEST_F(StoreTest, ClipsTheMeanOfGradientsOnly) {
 }
 
 TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
-  // Two updates, each ending at the end of readable memory.
+  // Each of the two updates ends at the end of readable memory.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const float update[] = {1, 2, 3};
   std::byte* pages[2];
@@ -138,7 +138,7 @@ TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   };
   mean(0, a, b);
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
-  mean(0, a, b);  // all of them were applied before
+  mean(0, a, b);  // all of them have been applied
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
   mean(2, a, b);
   EXPECT_EQ(Value<float>(2), (std::vector<float>{2, 3}));

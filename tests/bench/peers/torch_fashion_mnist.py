@@ -30,7 +30,7 @@ def make_cnn(nn, _):
 
 def train(options, make_model, channels_last):
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(options.threads)
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # otherwise its pool would outlive the warm-up
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # otherwise Inductor's pool would outlive the warm-up
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     import torch
     from torch import nn

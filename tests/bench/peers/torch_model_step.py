@@ -55,7 +55,7 @@ def make_resnet_50(nn):
 
 def compute(options, make_model):
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(options.threads)
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # otherwise its pool would outlive the warm-up
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # otherwise Inductor's pool would outlive the warm-up
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     import torch
 
@@ -64,7 +64,7 @@ def compute(options, make_model):
     model = make_model(torch.nn)
     x = torch.from_numpy(model_step.noise(options))
     if x.dim() == 4:
-        x = x.permute(0, 3, 1, 2)  # the same memory; channels come last in it
+        x = x.permute(0, 3, 1, 2)  # a view; in memory, the channels stay last
     if options.mode.endswith("-channels-last"):
         model = model.to(memory_format=torch.channels_last)
     else:

@@ -36,7 +36,7 @@ std::byte* TakeStack() {
   }
   void* stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // An overflow hits the guard page instead of other memory.
+  // A stack overflow hits the guard page instead of other memory.
   if (stack == MAP_FAILED || mprotect(stack, kGuardBytes, PROT_NONE) != 0) std::abort();
   return static_cast<std::byte*>(stack);
 }

@@ -21,7 +21,7 @@ class Fiber {
 
   // Runs the function until it calls Yield or returns. Must not be called on a fiber.
   void Resume();
-  // Returns to the caller of Resume. Called on this fiber.
+  // Returns to the caller of Resume. Must be called on this fiber.
   void Yield();
   bool done() const { return done_; }
 

@@ -95,8 +95,8 @@ class Machine : public Scheduler {
 
   Thread* NewThread(int process, std::function<void()> body);
   bool Chance(double probability);
-  // Called on a thread of the machine. Lets other threads run until Ready has been called for this
-  // thread and Choose has chosen it.
+  // Must be called on a thread of the machine. Lets other threads run until Ready has been called
+  // for this thread and Choose has chosen it.
   void Block();
   void Ready(Thread* thread) { ready_.push_back(thread); }
   Thread* Choose();

@@ -51,13 +51,13 @@ class Network {
   // once the handler is no longer used.
   void StopListening(int process, Duration grace);
 
-  // Breaks all streams of the process and refuses its own attempts to connect. If `silently`, the
-  // other ends do not notice, and attempts to reach the host are not answered until a successor
-  // listens, as if the whole node had failed.
+  // Breaks all streams of the process and refuses its own attempts to connect. If `silently` is
+  // true, the other ends do not notice, and attempts to reach the host are not answered until a
+  // successor listens, as if the whole node had failed.
   void Kill(int process, bool silently);
   // Breaks a random stream. Returns its ends, or "" if there is none.
   std::string CutAny();
-  // Delivers nothing between the two hosts for `time`; frames are kept until then.
+  // Delivers nothing between the two hosts for `time`. Frames are kept and delivered afterwards.
   void Part(const std::string& a, const std::string& b, Duration time);
 
  private:

@@ -63,7 +63,7 @@ class Oracle {
 
   const Plan& plan_;
   Story& story_;
-  std::vector<std::vector<int>> servers_;  // by variable and row
+  std::vector<std::vector<int>> servers_;  // the server that holds a row, by variable and row
   std::map<std::pair<std::string, int>, int> losses_;
   int server_losses_ = 0;
   std::set<std::pair<int, int64_t>> stale_;  // rank and number of each batch that was too stale

@@ -40,8 +40,8 @@ struct TaskPlan {
 struct Plan {
   ps::Definition definition;
   int64_t max_steps = 0;
-  // A row of a variable has one element per training task and batch. Batches have the numbers 1 to
-  // batches - 1.
+  // A row of a variable has `batches` elements per training task, one for each batch. Batches are
+  // numbered from 1, so the first element of a task is not used.
   int64_t batches = 0;
   std::vector<TaskPlan> tasks;
   int servers = 0;

@@ -69,7 +69,7 @@ struct Registration {
 // Runs all blocks. With seed 0, everything runs in order.
 void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed);
 
-// Called by kernels, through shim.h.
+// Kernels call these functions, through shim.h.
 void Barrier(Site site);
 uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t value, Site site);
 

@@ -130,7 +130,8 @@ TEST_F(Shadow, KnowsWhichWordsWereWritten) {
   EXPECT_EQ(shadow::FirstUninitialised(y, 256), 1);
 }
 
-// Returns the units, and the ideal units, of the kernel's accesses to shared or to device memory.
+// Returns how many units of traffic the kernel's accesses to shared (or to device) memory take, and
+// how many they would take ideally.
 std::pair<uint64_t, uint64_t> TrafficOf(const char* kernel, bool shared) {
   Operands operands;
   operands.Run(kernel, 0);

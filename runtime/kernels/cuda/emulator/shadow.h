@@ -44,7 +44,7 @@ struct Traffic {
 };
 std::vector<Traffic> TakeTraffic();
 
-// Called by the emulator.
+// The emulator calls these functions.
 void BeginLaunch();
 void BeginBlock(uint64_t block);
 void EndInterval();      // all threads of the block have reached a barrier
