@@ -4,30 +4,36 @@
 // The arithmetic is Keras 3's (keras/src/optimizers). g is the gradient, w the variable, lr the
 // learning rate of the step, and t = step + 1:
 //
-// SGD       momentum = 0: w -= lr g else m = momentum m - lr g; w += m (with nesterov: w +=
-// momentum m - lr g) Adagrad   a += g²; w -= lr g / sqrt(a + epsilon) Adam      m += (g - m)(1 -
-// beta_1); v += (g² - v)(1 - beta_2) w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) +
-// epsilon) with amsgrad, h = max(h, v) takes the place of v in the last line AdamW     Adam, with
-// another default of weight_decay Nadam     m and v as Adam; u_t = beta_1 (1 - 0.96^t / 2); p_t =
-// u_1 u_2 … u_t n = u_{t+1} m / (1 - p_{t+1}) + (1 - u_t) g / (1 - p_t) w -= lr n / (sqrt(v / (1 -
-// beta_2^t)) + epsilon) Adamax    m as Adam; u = max(beta_2 u, |g|); w -= lr m / ((1 - beta_1^t)(u
-// + epsilon)) RMSprop   v = rho v + (1 - rho) g² d = v + epsilon; if centered, a = rho a + (1 -
-// rho) g and d = v - a² + epsilon u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m +
-// u; w -= m Adadelta  a = rho a + (1 - rho) g²; d = -sqrt(e + epsilon) g / sqrt(a + epsilon) e =
-// rho e + (1 - rho) d²; w += lr d Ftrl      n = a + g², q = -learning_rate_power, l2 =
-// l2_regularization_strength + beta / (2 lr) z += g + 2 l2_shrinkage_regularization_strength w -
-// (n^q - a^q) w / lr; a = n w = (clip(z, -l1, l1) - z) / (n^q / lr + 2 l2), l1 =
-// l1_regularization_strength Lion      w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 -
-// beta_2) g
+//   SGD       momentum = 0: w -= lr g
+//             else m = momentum m - lr g; w += m (with nesterov: w += momentum m - lr g)
+//   Adagrad   a += g²; w -= lr g / sqrt(a + epsilon)
+//   Adam      m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
+//             w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
+//             with amsgrad, h = max(h, v) takes the place of v in the last line
+//   AdamW     Adam, with another default of weight_decay
+//   Nadam     m and v as Adam; u_t = beta_1 (1 - 0.96^t / 2); p_t = u_1 u_2 … u_t
+//             n = u_{t+1} m / (1 - p_{t+1}) + (1 - u_t) g / (1 - p_t)
+//             w -= lr n / (sqrt(v / (1 - beta_2^t)) + epsilon)
+//   Adamax    m as Adam; u = max(beta_2 u, |g|); w -= lr m / ((1 - beta_1^t)(u + epsilon))
+//   RMSprop   v = rho v + (1 - rho) g²
+//             d = v + epsilon; if centered, a = rho a + (1 - rho) g and d = v - a² + epsilon
+//             u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m + u; w -= m
+//   Adadelta  a = rho a + (1 - rho) g²; d = -sqrt(e + epsilon) g / sqrt(a + epsilon)
+//             e = rho e + (1 - rho) d²; w += lr d
+//   Ftrl      n = a + g², q = -learning_rate_power, l2 = l2_regularization_strength + beta / (2 lr)
+//             z += g + 2 l2_shrinkage_regularization_strength w - (n^q - a^q) w / lr; a = n
+//             w = (clip(z, -l1, l1) - z) / (n^q / lr + 2 l2), l1 = l1_regularization_strength
+//   Lion      w -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g
 //
 // Options that every kind of optimizer has, in the order in which they take effect:
 //
-// gradient_accumulation_steps  k: the gradient is added to a slot. Only every k-th step updates w,
-// with the mean of k gradients. Bias corrections then count updates: t = step / k + 1, rounded
-// down. Schedules count steps weight_decay                 w -= lr weight_decay w, before the
-// update use_ema                      average = ema_momentum average + (1 - ema_momentum) w, after
-// every step; the average equals w as long as t = 1 ema_overwrite_frequency      f: w = average, in
-// every step in which f divides t
+//   gradient_accumulation_steps  k: the gradient is added to a slot. Only every k-th step updates
+//                                w, with the mean of k gradients. Bias corrections then count
+//                                updates: t = step / k + 1, rounded down. Schedules count steps
+//   weight_decay                 w -= lr weight_decay w, before the update
+//   use_ema                      average = ema_momentum average + (1 - ema_momentum) w, after every
+//                                step; the average equals w as long as t = 1
+//   ema_overwrite_frequency      f: w = average, in every step in which f divides t
 //
 // TensorFlow 1's optimizers use the same formulas with other default values: AdagradOptimizer has
 // epsilon 0, AdamOptimizer epsilon 1e-8.
@@ -69,7 +75,7 @@ inline constexpr int kKindCount = 10;
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop", …
 
-// Each kind uses only the learning rate, the schedule, the options of every kind, and the
+// Each kind uses only the learning rate, the schedule, the options that every kind has, and the
 // hyper-parameters that are marked with its name.
 struct Optimizer {
   Kind kind = Kind::kSgd;
@@ -142,7 +148,7 @@ struct Slot {
 // Returns the slots in the order in which Apply takes them: the slots of the kind, then the average
 // (use_ema), then the accumulated gradient (gradient_accumulation_steps). Their number and names
 // depend only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the
-// options of every kind.
+// options that every kind has.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 5;
 
