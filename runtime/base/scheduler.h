@@ -15,7 +15,8 @@ class Mutex;
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Mutex, CondVar, Thread and RealClock call it on the simulated threads.
+// If a scheduler is installed, Mutex, CondVar, Thread and RealClock call it on the simulated
+// threads.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -35,7 +36,7 @@ class Scheduler {
   virtual void NotifyAll(const CondVar& condition) = 0;
 
   virtual SteadyTime Now() = 0;
-  // The wall clock of the calling thread's machine.
+  // Returns the wall-clock time of the calling thread's simulated machine.
   virtual std::chrono::system_clock::time_point WallNow() = 0;
 
   // Returns the installed scheduler, or null if the operating system is used.

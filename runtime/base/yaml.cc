@@ -199,7 +199,7 @@ class YamlBuilder : public YAML::EventHandler {
     parent.key.reset();
   }
 
-  // Keeps a copy for aliases.
+  // Keeps a copy of an anchor's value for the aliases that refer to it.
   void Keep(YAML::anchor_t anchor, Sized value) {
     kept_cost_ += value.cost;
     anchors_[anchor] = std::move(value);

@@ -44,7 +44,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// A second implementation of the rule in reduction.h.
+// Implements the rule of reduction.h a second time, to compare with the first implementation.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -164,7 +164,7 @@ std::string CheckMoves(Communicator& communicator, int64_t count, Home home) {
 
 std::string CheckGatherVariable(Communicator& communicator, int64_t count) {
   const int ranks = communicator.size();
-  // Rank 0 has the full number of bytes, rank 1 has none, rank 2 has half of it, …
+  // Rank 0 has the full number of bytes, rank 1 has none, rank 2 has a third, rank 3 has none, …
   const auto size_of = [&](int rank) {
     return static_cast<size_t>(rank % 2 == 1 ? 0 : count / (rank + 1));
   };
@@ -211,7 +211,7 @@ std::string FirstDifference(Communicator& communicator, const std::vector<int64_
       for (const Reduction reduction :
            {Reduction::kSum, Reduction::kMinimum, Reduction::kMaximum}) {
         RETURN_IF_DIFFERENT(CheckReductions<float>(communicator, count, reduction, home));
-        if (count > 2000) break;  // the other types differ only in their kernels
+        if (count > 2000) break;  // the other types differ only in their inner loops
         RETURN_IF_DIFFERENT(CheckReductions<double>(communicator, count, reduction, home));
         RETURN_IF_DIFFERENT(CheckReductions<int32_t>(communicator, count, reduction, home));
         RETURN_IF_DIFFERENT(CheckReductions<int64_t>(communicator, count, reduction, home));

@@ -11,15 +11,15 @@ namespace tfjob::collectives {
 
 // Runs every operation with spans of about the given numbers of elements, and compares the results
 // bit for bit with the results of plain loops. All ranks must call it with the same counts, each
-// for its own communicator. Returns the first difference or error, or "".
+// for its own communicator. Returns the first difference or error, or "" if there is none.
 std::string CheckOperations(Communicator& communicator, const std::vector<int64_t>& counts);
 
 // Returns four hashes, for float32, float64, int32 and int64. Each is the hash of a sum over all
-// ranks, of values with very different magnitudes. All ranks must call it. The hashes depend only
-// on the number of ranks.
+// ranks of values with very different magnitudes. All ranks must call it. The hashes depend only on
+// the number of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
-// The hashes that HashesOfSums returned for three ranks in the first version. If they change, new
-// versions no longer reproduce the runs of released versions.
+// The hashes that HashesOfSums returned for three ranks in the first version. If HashesOfSums
+// returns others, this version does not reproduce the runs of released versions.
 inline const std::vector<uint64_t> kHashesOfThreeRanks{14972658825862893739u, 9362735683941651414u,
                                                        4175902642088202431u, 10005582208951552861u};
 

@@ -49,7 +49,8 @@ struct EndpointOptions {
   std::vector<GroupTask> tasks;  // all tasks that train; the first one leads
   rpc::Credentials credentials;
   CommunicatorFactory make_communicator;
-  // A peer that is silent for suspect_after is named in an event; after the lease, it is lost.
+  // A peer that is silent for liveness.suspect_after is named in an event. A peer that is silent
+  // for the length of the lease is lost.
   rpc::LivenessRules liveness;
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
   // and the message names the task that the others waited for. 0: no limit. Applies only to

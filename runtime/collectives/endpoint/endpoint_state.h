@@ -42,7 +42,7 @@ struct Endpoint::State {
   }
 
   Mutex mutex;
-  CondVar changed;  // after every event
+  CondVar changed;  // notified after every event
 
   // Null unless this task leads.
   std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
@@ -62,8 +62,8 @@ struct Endpoint::State {
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
-  // The generation's channel, its sockets by rank (moved out when it begins) and its communicator
-  // (null until it begins).
+  // The generation's channel; its sockets by rank, which move into the communicator when the
+  // generation begins; and its communicator, which is null until then.
   DataChannel channel ABSL_GUARDED_BY(mutex);
   std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
   std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
@@ -72,7 +72,8 @@ struct Endpoint::State {
   // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
   StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last reported
-  // The operation in which the communicator waits, and since when. 0: it does not wait.
+  // The number of the operation in which the communicator waits (0: it does not wait), and the time
+  // at which that wait began.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
   bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
@@ -85,7 +86,7 @@ struct Endpoint::State {
   // Carries out the outputs of the state machines, including the messages that they send each
   // other, until there are none left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Passes an event to the sink of the group. Must be called without the lock.
+  // Passes an event to the sink of the group. The caller must not hold the lock.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
            const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
   // Sets the sink; null if there is no group.

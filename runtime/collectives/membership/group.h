@@ -5,7 +5,7 @@
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
 // generation. There is only one leader, named by TF_CONFIG, and every generation contains it, so
 // two groups of several tasks never train at the same time. While the leader is missing, the others
-// wait for it, and keep the state.
+// wait for it, and keep their state.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Member {
 // TF_CONFIG. A group may continue without tasks that it has lost, so it may have more or fewer
 // members than the last generation.
 struct Generation {
-  int64_t number = 0;  // increases with every generation of a job's attempt
+  int64_t number = 0;  // increases with every generation within a job's attempt
   std::vector<Member> members;
   int rank = 0;  // this task's rank
   std::unique_ptr<Communicator> communicator;
@@ -73,7 +73,7 @@ class Group {
   // the caller still has it. During the wait, a PeerEvent every 10 s names the tasks that are
   // missing. Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
-  //   FailedPrecondition  if this task does not fit the group; the message names both sides;
+  //   FailedPrecondition  if this task does not fit the group; the message says how they differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // On the leader, returns whether a task that is not in the current generation is waiting. All

@@ -50,7 +50,7 @@ using SessionId = uint64_t;
 
 struct LeaderOutput {
   std::vector<std::pair<SessionId, ToMember>> messages;
-  std::vector<SessionId> closed;  // another session of the same task has replaced these
+  std::vector<SessionId> closed;  // to close, because their processes or sessions were replaced
 };
 
 class Leader {
@@ -84,7 +84,8 @@ class Leader {
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Names the tasks that the group waits for. This is the latest notice that the members were sent.
+  // Names the tasks that the group waits for. This is the latest notice that was sent to the
+  // members.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
   int64_t generation() const { return number_; }

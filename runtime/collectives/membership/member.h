@@ -139,9 +139,9 @@ class GroupMember {
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;
-  std::map<std::string, int64_t> incarnations_;  // the latest of each task
-  std::vector<KnownProcess> replaced_;           // the latest, oldest first
-  bool told_known_ = false;                      // in this session
+  std::map<std::string, int64_t> incarnations_;  // each task's latest process
+  std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
+  bool told_known_ = false;                      // the leader was told of these
   std::vector<bool> sockets_;                    // by rank
   Status socket_failure_;                        // the last attempt's error
   AwaitedNotice awaited_;                        // from the leader

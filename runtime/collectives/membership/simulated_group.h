@@ -158,7 +158,7 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice only later that a process has closed its sockets.
+  // The other members notice that a process has closed its sockets, but only after `later`.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;
@@ -214,7 +214,7 @@ class SimulatedGroup : protected SimulatedTime {
     }
     if (member.phase() == GroupMember::Phase::kIdle && process.trains) JoinAgain(process);
     if (member.phase() == GroupMember::Phase::kEnded && !failed_ && !finished_) {
-      // The leader does not know that this process had replaced the one that has woken up.
+      // A new leader may not know that this process had replaced the one that has woken up.
       Expect(IsReplaced(process.incarnation) || woke_up_, "a live process is refused");
       const int64_t incarnation = process.incarnation;
       const int task = process.task;
@@ -407,9 +407,9 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
-  std::set<std::pair<DataChannel, int64_t>> gone_;  // generation and process
+  std::set<std::pair<DataChannel, int64_t>> gone_;  // processes that have begun
   LeaderRules rules_;
-  std::vector<std::unique_ptr<Process>> replaced_;  // alive; others took their places
+  std::vector<std::unique_ptr<Process>> replaced_;  // alive, but others took their places
   bool woke_up_ = false;                            // a replaced process has reached a leader
   std::set<DataChannel> told_to_go_, withdrawn_;
   bool failed_ = false, finished_ = false;

@@ -41,7 +41,7 @@ void AddBroadcastSlices(PlanBuilder& plan) {
   const auto piece_of = [&](int slice, int piece) {
     return PieceOf(SliceOf(plan.count(), slice, owners), piece, pieces);
   };
-  const int own = (plan.rank() - root - 1 + plan.ranks()) % plan.ranks();  // owners: the root
+  const int own = (plan.rank() - root - 1 + plan.ranks()) % plan.ranks();  // unused on the root
   for (int piece = 0; piece < pieces; ++piece) {
     if (plan.rank() == root) {
       for (int slice = 0; slice < owners; ++slice) {

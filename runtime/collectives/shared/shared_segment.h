@@ -37,8 +37,8 @@ class Segment {
 
   std::span<std::byte> bytes() const { return bytes_; }
   int descriptor() const { return descriptor_.get(); }
-  // Allocates the memory for a part, so that later writes cannot fail. Returns ResourceExhausted if
-  // there is not enough memory.
+  // Allocates the memory for the bytes [begin, begin + bytes), so that later writes to them cannot
+  // fail. Returns ResourceExhausted if there is not enough memory.
   Status Reserve(size_t begin, size_t bytes);
   // Closes the descriptor; the mapping stays.
   void CloseDescriptor() { descriptor_.Close(); }

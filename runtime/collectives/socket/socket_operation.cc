@@ -12,8 +12,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// The limit on reads from a connection that the peer has closed, to find the reason that it sent
-// before.
+// A peer may send a reason before it closes its connection. This limits how many reads look for it.
 constexpr int kMostLastReads = 10'000;
 
 }  // namespace

@@ -52,12 +52,12 @@ class SocketOperations {
     // that operation yet.
     int64_t announced = 0;
     Call announced_call;
-    int announcements = 0;  // their number since this rank's operation began
+    int announcements = 0;  // the peer's, since this rank's operation began
     int64_t heard = 0;      // the latest operation for which the peer has sent a frame
     bool moved = false;     // data have moved since this rank last waited for it
   };
-  // The number of this rank's last calls that are kept, to be compared with the calls that others
-  // announce.
+  // How many of this rank's latest calls are kept, so that they can be compared with the calls that
+  // other ranks announce.
   static constexpr size_t kRemembered = 8;
   // A peer announces an operation only if it waits in that operation for a while, and all ranks
   // take part in the same operations. So a peer announces few operations before this rank has
@@ -104,7 +104,7 @@ class SocketOperations {
   int64_t operation_ = 0;
   Call call_;
   std::array<Call, kRemembered> calls_;  // by the number of the operation
-  std::optional<Duration> announce_at_;  // set in the first wait of an operation
+  std::optional<Duration> announce_at_;  // set when an operation first waits
   bool announced_ = false;
   int waits_for_ = -1;  // the rank of the last wait in this operation
   Duration waits_since_{0};

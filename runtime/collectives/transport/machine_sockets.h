@@ -26,7 +26,7 @@ namespace tfjob::collectives {
 
 struct MachineSockets {
   // OK if all ranks are connected; otherwise, the reason why they are not. The text is the same on
-  // all ranks, and names one of them.
+  // all ranks, and names one rank.
   Status apart;
   // By rank; the entry of this rank is empty. Non-blocking unix sockets on which nothing has been
   // sent after the proofs. Empty unless `apart` is OK.
@@ -34,10 +34,11 @@ struct MachineSockets {
 };
 
 // All ranks must call it. Waits at most `patience` for each step of the others. If it returns an
-// error, which comes from RankRounds, the ranks have not agreed.
+// error, which comes from RankRounds, the ranks have not agreed on a result.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
-// The messages that ranks send over data sockets, and callers over unix sockets.
+// The messages: every rank sends a MachineOffer to every other rank over their data socket. Over a
+// unix socket, the caller and the rank that it calls each send a MachineProof.
 using MachineNumber = std::array<std::byte, 16>;
 struct MachineOffer {
   MachineNumber name;    // the name of the sender's unix socket

@@ -34,8 +34,8 @@ struct TaskCommunicatorOptions {
 //   Unavailable         if a rank does not answer, or has closed its connection; the message names
 //                       it;
 //   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory. If they
-//                       only have not managed to do so in time, or lack memory or descriptors, this
-//                       is Unavailable, because another attempt may succeed;
+//                       merely lacked time, memory or descriptors, the error is Unavailable
+//                       instead, because another attempt may succeed;
 //   the error of `interrupt`.
 StatusOr<std::unique_ptr<Communicator>> MakeTaskCommunicator(TaskCommunicatorOptions options);
 
