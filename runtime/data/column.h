@@ -46,8 +46,8 @@ Column OneHotColumn(const std::string& array, int64_t classes);
 //
 // Checks every value. Returns InvalidArgument, with a message that names the file, the row, the
 // value and what was expected, if a value is NaN or infinite, is not a whole number although the
-// column's type is an integer, or is out of range; and if there is no such array, or the number of
-// elements of its examples does not match.
+// column's type is an integer, or is out of range. Also returns InvalidArgument if there is no such
+// array, or if its examples do not have the expected number of elements.
 StatusOr<Tensor> ConvertColumn(const Dataset& dataset, const Column& column);
 
 }  // namespace tfjob::data

@@ -96,8 +96,8 @@ class Pipeline {
   // Returns the position of the batch that Next will return. A pipeline that is created with this
   // position as `start` continues from there.
   Position position() const;
-  // Returns the number of batches that have been taken since the beginning of epoch 0 (that is, of
-  // all batches that precede `position`).
+  // Returns the number of batches that have been taken since the beginning of epoch 0, that is, the
+  // number of batches before position().
   int64_t drawn() const;
   // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
   // last batch becomes invalid. Allocates memory and prepares new batches, unless this is already

@@ -26,7 +26,7 @@ struct Block {
   std::byte* address = nullptr;  // the address that the host and operands use
   std::byte* storage = nullptr;  // where operations access the content
   size_t bytes = 0;
-  size_t mapped = 0;  // bytes after `address`
+  size_t mapped = 0;  // bytes mapped at `address`
   MemoryKind kind = MemoryKind::kDevice;
   std::string name;
   bool freed = false;
@@ -49,7 +49,7 @@ class FakeMemory {
   void Free(void* address);
 
   // Returns the block that contains the range. It is a defect if there is none, or if it has been
-  // freed; `user` names the operation in its message.
+  // freed. `user` names the operation in the defect's message.
   Block& Get(const void* address, size_t bytes, const std::string& user);
 
   // Adds an operation (`count` 1) to the operations that use the block, or removes one (-1).

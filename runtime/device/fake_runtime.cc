@@ -165,7 +165,7 @@ void FakeRuntime::CheckOrder(const Submitted& submitted) {
   }
 }
 
-// Runs the first operation of a random stream whose first operation may run.
+// Chooses a random stream among those whose first operation may run now, and runs that operation.
 void FakeRuntime::RunOne() {
   std::vector<size_t> ready;
   for (size_t i = 0; i < queues_.size(); ++i) {

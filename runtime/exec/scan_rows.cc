@@ -56,7 +56,7 @@ class RowFinder {
       if (!HasRows(fetch.output)) return std::nullopt;
     }
     for (int id : divided_) {
-      if (whole_.contains(id)) return std::nullopt;  // is also read as a whole
+      if (whole_.contains(id)) return std::nullopt;  // another node reads it as a whole
       found_.nodes[static_cast<size_t>(id)] = true;
       const auto invariant = invariants_.find(body_.node(id).name);
       if (invariant != invariants_.end()) found_.invariants[invariant->second] = true;
@@ -101,7 +101,7 @@ class RowFinder {
   bool VisitPlaceholder(const Node& node, bool& rows) {
     rows = FitsRows(node.outputs[0].shape);
     if (invariants_.contains(node.name)) {
-      rows = false;  // unless it is read by row
+      rows = false;  // until a node reads it by row
     } else if (const auto sequence = sequences_.find(node.name); sequence != sequences_.end()) {
       found_.sequences[static_cast<size_t>(sequence->second)] = rows;
     } else {

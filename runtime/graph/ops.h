@@ -127,7 +127,8 @@ Output UnsortedSegmentSum(Builder& b, Output data, Output indices, int64_t num_s
 
 // Convolutions and pooling. `image` is [images,height,width,channels], `filter` is
 // [height,width,channels / groups,outputs]. Channels and outputs are split into groups; each output
-// depends on the channels of its group. The sizes of a convolution's window are the filter's.
+// depends on the channels of its group. The window of a convolution must have the filter's height
+// and width.
 Output Conv2D(Builder& b, Output image, Output filter, const Window& window);
 // Return the gradients of Conv2D with respect to its image and to its filter, which have the given
 // shapes.

@@ -19,7 +19,7 @@ namespace tfjob::io {
 
 struct Checkpoint {
   std::string prefix;  // "<folder>/model.ckpt-1200"
-  int64_t step = -1;   // from the prefix; -1 if it does not end in a number
+  int64_t step = -1;   // from the prefix; -1 if the prefix does not end in a number
 };
 
 // Returns "<folder>/model.ckpt-<step>".

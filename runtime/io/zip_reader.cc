@@ -62,7 +62,7 @@ struct ZipDirectory {
   uint64_t offset = 0, size = 0, count = 0;
 };
 
-// Reads the 64-bit end record that the locator at `locator` points to.
+// Reads the 64-bit end record to which `locator` points.
 StatusOr<ZipDirectory> ReadZip64End(const RandomAccessFile& file, Fields locator) {
   locator.U32();  // the part with the end record
   const uint64_t offset = locator.U64();
@@ -146,7 +146,7 @@ class StreamOfMember : public ZipStream {
   }
 
  private:
-  static constexpr size_t kMostPiece = 1 << 20;  // its checksum is computed while it is cached
+  static constexpr size_t kMostPiece = 1 << 20;  // so small that it is cached for its checksum
 
   Status Damaged(std::string_view what) const {
     return DataLoss(file_.path(), ": member ", name_, " ", what,

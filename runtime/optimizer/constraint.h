@@ -86,7 +86,7 @@ class Projection {
   std::vector<int64_t> place_;    // the index of the current row
   int64_t rows_ = 0, columns_ = 0;
   int64_t column_stride_ = 0;  // in norms_
-  std::vector<double> norms_;  // the norms' squares, then the norms, then the elements' factors
+  std::vector<double> norms_;  // first the squares of the norms, then the norms, then the factors
 };
 
 }  // namespace tfjob::optimizer

@@ -76,10 +76,10 @@ class Variable {
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
-  // Returns the variable's memory as a tensor, so that a new value can be put into it directly:
-  // FromTensor of this tensor then copies nothing. If the rows have padding, or the host cannot
-  // access the memory, returns a new tensor, whose content is undefined. Finishes a copy in
-  // progress.
+  // Returns the variable's memory as a tensor, so that a caller can write a new value into it
+  // directly. If FromTensor is then called with this tensor, it copies nothing. If the rows have
+  // padding, or the host cannot access the memory, returns a new tensor, whose content is
+  // undefined. Finishes a copy in progress.
   Tensor Memory();
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
