@@ -19,7 +19,7 @@ std::string CheckOperations(Communicator& communicator, const std::vector<int64_
 // the number of ranks.
 std::vector<uint64_t> HashesOfSums(Communicator& communicator);
 // The hashes that HashesOfSums returned for three ranks in the first version. If HashesOfSums
-// returns others, this version does not reproduce the runs of released versions.
+// returns different hashes, this version does not reproduce the runs of released versions.
 inline const std::vector<uint64_t> kHashesOfThreeRanks{14972658825862893739u, 9362735683941651414u,
                                                        4175902642088202431u, 10005582208951552861u};
 

@@ -37,7 +37,7 @@ class Pipeline::Maker {
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
   // From now on, takes part number `worker` of `workers` parts of each global batch. Requires
-  // global_batch. Slots that were made before no longer fit.
+  // global_batch. Slots that were made before this call no longer fit.
   void TakePart(int64_t worker, int64_t workers);
   bool Takes(int64_t worker, int64_t workers) const {
     return worker == worker_ && workers == workers_;

@@ -104,9 +104,9 @@ inline constexpr int kMostJoined = 1024;
 // Joins up to kMostJoined tensors that differ only along `axis`, which counts from the end if it is
 // negative.
 Output Concat(Builder& b, std::vector<Output> inputs, int64_t axis);
-// Returns `size` elements of each axis, starting at index `begin`.
+// Returns the block that has size[i] elements along axis i, beginning at index begin[i].
 Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64_t> size);
-// Adds this number of zeros before and after the elements of each axis.
+// Adds before[i] zeros before, and after[i] zeros after, the elements along axis i.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
 
 // Rows by number. `indices` is int32 or int64, and may have any shape. Gather returns the entries

@@ -39,9 +39,9 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // Drops a Transpose before or after a BatchMatMulV2, if it only exchanges the last two axes of an
-// operand, or the second and third from the last. The product then reads its operands, or writes
-// its result, in the transposed layout directly. A Transpose of the product must be the product's
-// only use.
+// operand, or the second and the third axis, counted from the last. The product then reads its
+// operands, or writes its result, in the transposed layout directly. A Transpose of the product
+// must be the product's only use.
 Graph FuseTranspose(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with

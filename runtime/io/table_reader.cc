@@ -101,7 +101,8 @@ StatusOr<Entries> ReadTable(std::string_view file) {
   BlockHandle metadata, index;
   if (!TakeHandle(footer, metadata) || !TakeHandle(footer, index))
     return DataLoss("its footer is damaged");
-  // 16 entries share a prefix, so a table expands at most about 16 times.
+  // LevelDB stores a whole key at least every 16 entries, so a table expands at most about 16
+  // times.
   size_t budget = file.size() * 32 + (1 << 20);
   Entries blocks, entries;
   ASSIGN_OR_RETURN(std::string_view index_block, Block(file, index));

@@ -38,7 +38,8 @@ struct Constraint {
 // Returns Keras' class name: "MaxNorm".
 std::string_view Name(Constraint::Kind kind);
 
-// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks an axis.
+// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks one of
+// the axes.
 Status Validate(const Constraint& constraint, const Shape& shape);
 
 // Returns whether the norms are over the first axis, so that no range of rows contains complete

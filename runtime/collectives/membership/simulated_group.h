@@ -264,7 +264,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // Breaks a stream. Messages in transit are lost. Each end notices later.
+  // Breaks a stream. Messages in transit are lost. Each end notices this, but only after `later`.
   void Cut(std::shared_ptr<Stream> stream, Duration later) {
     stream->cut = true;
     After(later + Delay(), [this, stream] { EndForMember(stream); });

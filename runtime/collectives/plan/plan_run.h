@@ -25,8 +25,8 @@ class PlanRun {
   // `scratch` must be aligned to 64 bytes.
   void Start(std::span<std::byte> values, std::span<std::byte> scratch);
 
-  // A send or a receive that is not complete. `number` counts the frames of its link and direction
-  // in this execution, from 0.
+  // A send or a receive that is not complete. `number` is its position, counted from 0, among the
+  // frames that travel over the same link in the same direction in this execution.
   struct Transfer {
     const Step* step = nullptr;  // null: nothing may begin now
     int number = 0;

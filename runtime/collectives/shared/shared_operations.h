@@ -120,7 +120,7 @@ class SharedOperations final : public Communicator {
   // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
-  // Decides from the notices of all ranks, so that all ranks decide the same.
+  // Chooses by the notices of all ranks, so that all ranks make the same choice.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 
   Status Run(const Call& call, std::span<std::byte> values, const Steps& steps);

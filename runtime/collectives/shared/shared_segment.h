@@ -74,7 +74,7 @@ Status SendMessage(int socket, const SegmentMessage& message, int descriptor);
 
 struct ReceivedMessage {
   SegmentMessage message;
-  wire::UniqueFd descriptor;  // may be missing
+  wire::UniqueFd descriptor;  // not valid if none came with the message
 };
 // Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks only its
 // length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline, or the

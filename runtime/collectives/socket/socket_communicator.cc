@@ -168,7 +168,8 @@ Status SocketCommunicator::CompareLimits() const {
   return OkStatus();
 }
 
-// Returns the sum of the sizes, which peers have sent.
+// Returns the sum of the sizes, or ResourceExhausted if it exceeds `most_bytes`. Peers have sent
+// the sizes, so the sum must not overflow.
 StatusOr<size_t> SocketCommunicator::TotalOf(size_t most_bytes) const {
   RETURN_IF_ERROR(CompareLimits());
   size_t total = 0;

@@ -36,7 +36,7 @@ class SocketLink {
 
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
   const std::optional<FrameHeader>& header() const { return header_; }
-  bool receiving() const { return receiving_; }  // the payload has a place
+  bool receiving() const { return receiving_; }  // ReceiveInto was called
   // Sets the place for the payload, whose size must be the length in the header.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }

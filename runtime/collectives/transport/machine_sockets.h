@@ -33,8 +33,9 @@ struct MachineSockets {
   std::vector<wire::UniqueFd> sockets;
 };
 
-// All ranks must call it. Waits at most `patience` for each step of the others. If it returns an
-// error, which comes from RankRounds, the ranks have not agreed on a result.
+// All ranks must call it. Each rank may take at most `patience` for a step, and the other ranks
+// wait for it for at most twice as long. If it returns an error, which comes from RankRounds, the
+// ranks have not agreed on a result.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
 // The messages: every rank sends a MachineOffer to every other rank over their data socket. Over a

@@ -23,7 +23,7 @@ struct TaskCommunicatorOptions {
   // entry of this rank is empty.
   std::vector<wire::UniqueFd> sockets;
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
-  // How long this rank waits for each step of the others while they set up shared memory.
+  // How long a rank may take for each step while the ranks set up shared memory.
   Duration patience{10s};
   // Ends these waits.
   Interrupt interrupt = nullptr;
