@@ -66,7 +66,7 @@ class Pipeline::Maker {
   Part full_;          // this worker's part of a full batch, which has step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
   int64_t step_;       // rows from the start of one batch to the start of the next
-  int64_t rows_;       // examples per epoch, from which full batches and the last one are made
+  int64_t rows_;       // examples per epoch that are divided into batches
   int64_t remainder_;  // the number of examples in the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;

@@ -63,7 +63,7 @@ class FakeMemory {
   const size_t limit_;
   size_t used_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by address
-  FakeMemory* next_ = nullptr;                // the next of all objects, for the fault handler
+  FakeMemory* next_ = nullptr;                // the next in the list of all, for the fault handler
 };
 
 }  // namespace tfjob::device

@@ -17,7 +17,7 @@ class FakeStream final : public Stream {
 
   const std::shared_ptr<FakeRuntime> runtime;
   const size_t number;
-  std::vector<uint64_t> clock;  // the operations that the next operation runs after
+  std::vector<uint64_t> clock;  // the operations after which the next operation runs
   bool captures = false;
   std::vector<std::shared_ptr<const Operation>> captured;
 };

@@ -50,7 +50,7 @@ struct Operation {
 
 struct FakeOptions {
   uint64_t seed = 1;
-  size_t memory_bytes = size_t{1} << 40;  // device and pinned memory
+  size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory together
 };
 
 // Thread-safe.
@@ -87,7 +87,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   struct Submitted {
     std::shared_ptr<const Operation> operation;
     size_t stream = 0;
-    Clock before;  // what must have run
+    Clock before;  // the operations that must have run first
     uint64_t number = 0;
   };
 

@@ -331,7 +331,7 @@ class ScanKernel final : public Kernel {
  private:
   struct Part {
     ScanLoop loop;
-    std::vector<size_t> input_offsets, output_offsets;  // where its first row begins, in bytes
+    std::vector<size_t> input_offsets, output_offsets;  // bytes before the loop's first row
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     std::byte* workspace = nullptr;

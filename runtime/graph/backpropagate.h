@@ -12,7 +12,7 @@ namespace tfjob::graph {
 
 // Either a dense gradient, or the gradient of a matrix that is zero except in the given rows.
 struct GradientOrRows {
-  Output dense;  // invalid: see `rows`
+  Output dense;  // if invalid, the gradient is in `rows`
   DistinctRows rows;
 
   bool by_rows() const { return !dense.valid(); }

@@ -144,7 +144,7 @@ Output AvgPool(Builder& b, Output image, const Window& window);
 // [channels].
 struct BatchNorm {
   Output y;
-  Output mean, variance;  // the variance divides by the number of rows
+  Output mean, variance;  // the divisor of the variance is the number of rows
 };
 BatchNorm FusedBatchNorm(Builder& b, Output x, Output gamma, Output beta, double epsilon);
 

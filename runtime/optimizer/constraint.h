@@ -82,8 +82,8 @@ class Projection {
   void NormsToFactors();
 
   Constraint constraint_;
-  std::vector<int64_t> dims_;     // all but the last
-  std::vector<int64_t> strides_;  // in norms_, by dimension; 0 for the axes of the norms
+  std::vector<int64_t> dims_;     // all dimensions but the last
+  std::vector<int64_t> strides_;  // strides in norms_, by dimension; 0 along `axes`
   std::vector<int64_t> place_;    // the index of the current row
   int64_t rows_ = 0, columns_ = 0;
   int64_t column_stride_ = 0;  // in norms_

@@ -121,7 +121,7 @@ struct Optimizer {
 double NadamProduct(double beta_1, int64_t updates);
 
 // Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
-// invalid. The message gives its Keras name, its value and the allowed values.
+// invalid. The message gives the name in Keras, the value and the allowed values.
 Status Validate(const Optimizer& optimizer);
 
 // Returns the optimizer as it applies to one variable: without exclude_from_weight_decay, and

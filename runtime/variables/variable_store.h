@@ -129,8 +129,8 @@ class VariableStore {
                          std::shared_ptr<device::DeviceRuntime> runtime = device::CpuRuntime())
       : row_stride_(row_stride), runtime_(std::move(runtime)) {}
 
-  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, InvalidArgument if the
-  // name is empty, if a dimension is below 0, or if there are more than 2^40 elements, and
+  // Creates a variable of zeros. Returns AlreadyExists if the name is taken; InvalidArgument if the
+  // name is empty, a dimension is below 0, or there are more than 2^40 elements; and
   // ResourceExhausted if the device has too little memory.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 

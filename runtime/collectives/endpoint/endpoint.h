@@ -1,7 +1,7 @@
 // Connects a task to the other tasks of its group. The endpoint must exist before the task's
-// server, because it is the server's handler for the stream service "group", over which the leader
-// and the members communicate, and for data connections, which become the sockets of communicators.
-// MakeGroup returns the Group that trains.
+// server, because it is the server's handler for two things: the stream service "group", over which
+// the leader and the members communicate, and data connections, which become the sockets of
+// communicators. MakeGroup returns the Group that trains.
 //
 //   collectives::Endpoint endpoint(options);
 //   auto server = rpc::Server::Start({…, .streams = {{Endpoint::kService, &endpoint}},

@@ -67,11 +67,11 @@ struct Endpoint::State {
   DataChannel channel ABSL_GUARDED_BY(mutex);
   std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
   std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
-  Status why_left ABSL_GUARDED_BY(mutex);   // why the latest generation ended here
+  Status why_left ABSL_GUARDED_BY(mutex);   // why this task left its latest generation
   int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
   // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
-  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last reported
+  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the notice that was last reported
   // The number of the operation in which the communicator waits (0: it does not wait), and the time
   // at which that wait began.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;

@@ -1,7 +1,7 @@
-// Decides who belongs to a group's generation: collects the tasks that join, forms a generation
-// when all expected tasks have joined, orders it to begin when all of its members are connected to
-// each other, and withdraws it when a member is lost. A task that was withdrawn from a generation
-// must join again, so no task is in two generations.
+// Decides who belongs to a group's generation. Collects the tasks that join, and forms a generation
+// when all expected tasks have joined. Orders the generation to begin when all of its members are
+// connected to each other, and withdraws it when a member is lost. A task that was withdrawn from a
+// generation must join again, so no task is in two generations.
 //
 // The first generation of a leader's process contains all tasks that have not left. If the rules
 // allow the group to shrink, it later continues with the remaining tasks, provided that they are at

@@ -143,8 +143,8 @@ class GroupMember {
   std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
   bool told_known_ = false;                      // the leader was told of these
   std::vector<bool> sockets_;                    // by rank
-  Status socket_failure_;                        // the last attempt's error
-  AwaitedNotice awaited_;                        // from the leader
+  Status socket_failure_;                        // the error of the last attempt to connect
+  AwaitedNotice awaited_;                        // the leader's latest notice
   StuckNotice stuck_;
   Status end_;
   std::vector<ToLeader> messages_;

@@ -73,7 +73,7 @@ using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitRepor
                               DepartNotice, RunFailureReport>;
 
 // Leader → member.
-struct FormOrder {      // connect to the other members of this generation
+struct FormOrder {      // orders the members to connect to each other
   int64_t request = 0;  // the JoinRequest that this order answers
   int64_t generation = 0;
   int source = 0;

@@ -407,7 +407,7 @@ class SimulatedGroup : protected SimulatedTime {
   std::vector<std::unique_ptr<Process>> processes_;  // by task; null: none runs
   std::vector<std::shared_ptr<Stream>> streams_;     // not cut
   Duration lose_sockets_until_{0};
-  std::set<std::pair<DataChannel, int64_t>> gone_;  // processes that have begun
+  std::set<std::pair<DataChannel, int64_t>> gone_;  // which process has begun which generation
   LeaderRules rules_;
   std::vector<std::unique_ptr<Process>> replaced_;  // alive, but others took their places
   bool woke_up_ = false;                            // a replaced process has reached a leader

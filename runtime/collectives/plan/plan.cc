@@ -13,7 +13,7 @@ namespace {
 // Exchange sends (n − 1) times the bytes, so it is used only for few ranks. These limits also bound
 // the scratch memory.
 constexpr int kMostExchangeRanks = 8;
-constexpr int64_t kMostExchangeBytes = 1 << 20;  // that a rank sends
+constexpr int64_t kMostExchangeBytes = 1 << 20;  // sent by one rank
 constexpr int64_t kMostDoublingBytes = 256 << 10;
 
 // Counts the work of the busiest rank in an operation.

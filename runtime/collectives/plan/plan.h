@@ -90,7 +90,7 @@ enum class StepKind : uint8_t { kSend, kReceive, kReduce };
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;       // the other rank of a send or a receive
-  PlanRange range;     // what is sent, where it is received, or where a reduction goes
+  PlanRange range;     // the bytes to send, or the place for received or reduced bytes
   int64_t offset = 0;  // where the bytes begin in the call's values; equal on both ranks
   int first_operand = 0,
       operands = 0;                 // a reduction's operands, in Plan::operands, in tree order

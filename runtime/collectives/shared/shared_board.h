@@ -129,7 +129,7 @@ class Board {
   bool spin_;
   int32_t skip_ = 0;             // how many of the next waits do not spin
   int32_t in_vain_ = 0;          // the value to which skip_ was last set
-  uint32_t round_ = UINT32_MAX;  // Begin counts from 0
+  uint32_t round_ = UINT32_MAX;  // so that the first Begin sets it to 0
   int64_t spun_ = 0;
   int64_t waits_ = 0;
 

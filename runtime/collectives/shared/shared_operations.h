@@ -93,7 +93,7 @@ class SharedOperations final : public Communicator {
   // contribution into this rank's slot; `get` reads that piece from the slots of the others;
   // `in_place` does the same for the whole operation, in the spans of all ranks.
   struct Steps {
-    size_t contribution = 0;  // bytes, the maximum over the ranks
+    size_t contribution = 0;  // the largest contribution of any rank, in bytes
     size_t piece = kSlotBytes;
     PieceFunction put;
     PieceFunction get;

@@ -61,7 +61,7 @@ struct SegmentMessage {
   uint64_t magic = kMagic;
   uint32_t kind = 0;
   uint32_t rank = 0;                  // the sender's rank
-  uint32_t ranks = 0;                 // in the group
+  uint32_t ranks = 0;                 // the number of ranks in the group
   uint32_t number = 0;                // the allocation's number, from 1
   uint64_t bytes = 0;                 // the size of the segment
   std::array<std::byte, 16> nonce{};  // kGreeting: the number that the sender writes to the segment

@@ -75,7 +75,7 @@ class SocketLink {
   bool begun_ = false;
   FrameBytes header_bytes_{};
   std::span<const std::byte> payload_;
-  size_t sent_ = 0;  // bytes of the header and the payload
+  size_t sent_ = 0;  // bytes sent of the header and the payload
   std::array<std::byte, kFrameHeaderBytes + kMostReasonBytes> notice_{};
   size_t notice_size_ = 0, notice_sent_ = 0;
 

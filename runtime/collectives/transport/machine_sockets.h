@@ -2,12 +2,12 @@
 // proven, not guessed: host names, addresses and process numbers prove nothing, because tasks may
 // run in containers.
 //
-// Every rank listens on an abstract unix socket with a random name, and sends the name and a random
-// number to every other rank over their data socket, whose peer has proven its identity in the
-// hello. Lower ranks dial higher ranks. The caller sends the number that it received, and gets back
-// the number that it sent. Processes in different network namespaces, as in two pods, cannot
-// connect. Another process on the machine may find the name, but not the numbers. A process of
-// another user is refused at once.
+// Every rank listens on an abstract unix socket with a random name. It sends the name and a random
+// number to every other rank over the data socket between them, whose peer has proven its identity
+// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received, and
+// gets back the number that it sent. Processes in different network namespaces, as in two pods,
+// cannot connect. Another process on the machine may find the name, but not the numbers. A process
+// of another user is refused at once.
 //
 // Private to this package.
 #pragma once

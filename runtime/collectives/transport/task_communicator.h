@@ -25,7 +25,7 @@ struct TaskCommunicatorOptions {
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
   // How long a rank may take for each step while the ranks set up shared memory.
   Duration patience{10s};
-  // Ends these waits.
+  // Can end the waits for other ranks (interrupt.h).
   Interrupt interrupt = nullptr;
 };
 
