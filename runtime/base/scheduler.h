@@ -29,8 +29,8 @@ class Scheduler {
 
   virtual void Lock(const Mutex& mutex) = 0;
   virtual void Unlock(const Mutex& mutex) = 0;
-  // Unlocks the mutex, waits until notified or until the deadline, and locks it again. Returns
-  // false if the deadline has passed.
+  // Unlocks the mutex, waits for a notification or for the deadline, and locks the mutex again.
+  // Returns false if the deadline has passed.
   virtual bool Wait(const CondVar& condition, const Mutex& mutex, SteadyTime deadline) = 0;
   virtual void NotifyOne(const CondVar& condition) = 0;
   virtual void NotifyAll(const CondVar& condition) = 0;

@@ -63,7 +63,7 @@ class Pipeline::Maker {
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
   int64_t worker_, workers_;
-  Part full_;          // this worker's part of a full batch, which has step_ rows
+  Part full_;          // this worker's part of a full batch of step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
   int64_t step_;       // rows from the start of one batch to the start of the next
   int64_t rows_;       // examples per epoch that are divided into batches

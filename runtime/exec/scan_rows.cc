@@ -15,8 +15,9 @@ using graph::Node;
 using graph::Output;
 using graph::ScanForm;
 
-// A loop has at least this many rows, since products of fewer rows are slower. It has more if the
-// weights exceed a core's second-level cache, because each loop reads all of them in each step.
+// A loop has at least this many rows, since products of fewer rows are slower. The minimum is
+// higher if the weights exceed a core's second-level cache, because each loop reads all of them in
+// each step.
 constexpr int64_t kLeastRows = 16, kLeastRowsOfLargeWeights = 64;
 constexpr size_t kLargeWeights = 2 << 20;
 // A loop has at least this many multiplications, so that it justifies waking a thread.

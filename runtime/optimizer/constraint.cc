@@ -11,7 +11,7 @@ namespace {
 
 using ConstraintKind = Constraint::Kind;
 
-// In the order of Constraint::Kind.
+// The names of the kinds, in the order of Constraint::Kind.
 constexpr std::string_view kConstraintNames[] = {"None", "NonNeg", "UnitNorm", "MaxNorm",
                                                  "MinMaxNorm"};
 constexpr double kConstraintEpsilon = 1e-7;

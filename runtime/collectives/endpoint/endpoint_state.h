@@ -96,7 +96,8 @@ struct Endpoint::State {
   // leader's reason.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Returns the on_change function for the watch of a peer. `suspected` is guarded by `mutex`.
+  // Returns the on_change function for the watch of a peer. That function calls `suspected` with
+  // `mutex` held.
   std::function<void(rpc::Health, Duration)> OnHealth(int number,
                                                       std::function<void(bool)> suspected);
 

@@ -61,8 +61,8 @@ class GroupMember {
   void SocketConnected(int64_t generation, int rank);
   // An attempt to connect to this rank has failed. It will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // Tells the leader why the generation cannot continue. The leader withdraws the generation, for
-  // the first reason that any member has reported.
+  // Tells the leader why the generation cannot continue. The leader withdraws the generation, and
+  // gives the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);

@@ -24,7 +24,7 @@ struct Work {
   double reduced = 0;
 };
 
-// The rounds and frames of the busiest rank that climbs the tree over `ranks` ranks.
+// Returns the rounds and the frames of the busiest rank when `ranks` ranks climb their tree.
 Work ClimbWork(int ranks) {
   if (ranks == 1) return {};
   const int left = TreeMiddle(0, ranks), right = ranks - left;

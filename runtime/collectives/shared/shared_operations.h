@@ -131,7 +131,8 @@ class SharedOperations final : public Communicator {
   // Replaces `target`, the same part of every rank's values, with its reduction over all ranks.
   void Combine(const Call& call, std::span<std::byte> target,
                absl::FunctionRef<std::byte*(int)> part_of);
-  // Reduces this rank's slice of all spans, and writes it to the spans of ranks that receive it.
+  // Reduces this rank's slice of all spans, and writes the result to the spans of the ranks for
+  // which `receives` returns true.
   void ReduceInPlace(const Call& call, absl::FunctionRef<bool(int)> receives);
   void SwapInPlace(size_t slice_bytes);
   // Fills this rank's slot with a piece of every other rank's slice.

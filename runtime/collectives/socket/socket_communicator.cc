@@ -16,7 +16,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// The number of plans that are kept, because a program calls the same operations in every step.
+// The number of plans that are kept for reuse: a program calls the same operations in every step.
 constexpr size_t kMostPlans = 1024;
 
 class PlainMemory : public Communicator::Memory {

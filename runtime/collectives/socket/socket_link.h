@@ -26,7 +26,7 @@ class SocketLink {
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
   // Begins a frame. The payload must not change until the frame is sent.
   void Begin(const FrameHeader& header, std::span<const std::byte> payload);
-  // Queues a frame that is not data, or drops it if the last such frame has not been sent yet.
+  // Queues a frame that is not data, or drops it if the previous such frame has not been sent yet.
   void Queue(FrameHeader header, std::string_view text);
   // Sends as much as the socket accepts. Returns whether it accepted anything.
   StatusOr<bool> Send();
