@@ -42,8 +42,8 @@ std::string_view Name(Constraint::Kind kind);
 // the axes.
 Status Validate(const Constraint& constraint, const Shape& shape);
 
-// Returns whether the norms are over the first axis, so that no range of rows contains complete
-// norms.
+// Returns whether each norm covers the first axis, so that no range of rows contains all elements
+// of a norm.
 bool SpansRows(const Constraint& constraint, const Shape& shape);
 
 // Convert a constraint to and from JSON, in this project's own form.
