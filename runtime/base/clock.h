@@ -41,7 +41,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time Now() = 0;
-  // Steady time since an arbitrary start. Never decreases.
+  // Returns the time since an arbitrary start. It never decreases.
   virtual Duration Monotonic() = 0;
 };
 

@@ -14,8 +14,8 @@ bool SameLetter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// Computes the Damerau–Levenshtein distance, restricted to swaps of letters that no other
-// edit touches.
+// Computes the Damerau–Levenshtein distance in its restricted form, in which letters that have been
+// swapped are not edited again.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {

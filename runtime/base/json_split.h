@@ -38,7 +38,7 @@ struct JsonSize {
   size_t depth = 0;   // depth of nested containers; 0 for a scalar
   size_t values = 0;  // an upper bound on the number of values: objects, lists and scalars
 };
-// Measures a text, which may also be malformed.
+// Measures a text, even if it is malformed.
 JsonSize MeasureJson(std::string_view text);
 
 }  // namespace tfjob

@@ -11,7 +11,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A buffer larger than this is not kept: it is reallocated when the next text is parsed.
+// A buffer that is larger than this is not kept for the next text: Parse then allocates a new one.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 

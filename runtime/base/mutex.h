@@ -50,7 +50,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Waits may wake up spuriously, so wait in a loop that checks the condition.
+// A wait may end without a notification, so wait in a loop that checks the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -72,8 +72,8 @@ class CondVar {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__
     // gcc 12's ThreadSanitizer does not know pthread_cond_clockwait, which implements waits on the
-    // steady clock, and would miss the locking. In this build, changes of the system clock do
-    // affect the wait.
+    // steady clock, and would miss the locking. In a build with ThreadSanitizer, changes of the
+    // system clock therefore do affect the wait.
     const auto left = deadline - std::chrono::steady_clock::now();
     const auto result = condition_.wait_until(
         lock, std::chrono::system_clock::now() +

@@ -15,7 +15,8 @@ class Mutex;
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Mutex, CondVar, Thread and RealClock call it on the simulated threads.
+// If a scheduler is installed, Mutex, CondVar, Thread and RealClock call it on the simulated
+// threads.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -28,14 +29,14 @@ class Scheduler {
 
   virtual void Lock(const Mutex& mutex) = 0;
   virtual void Unlock(const Mutex& mutex) = 0;
-  // Unlocks the mutex, waits until notified or until the deadline, and locks it again. Returns
-  // false if the deadline has passed.
+  // Unlocks the mutex, waits for a notification or for the deadline, and locks the mutex again.
+  // Returns false if the deadline has passed.
   virtual bool Wait(const CondVar& condition, const Mutex& mutex, SteadyTime deadline) = 0;
   virtual void NotifyOne(const CondVar& condition) = 0;
   virtual void NotifyAll(const CondVar& condition) = 0;
 
   virtual SteadyTime Now() = 0;
-  // The wall clock of the calling thread's machine.
+  // Returns the wall-clock time of the calling thread's simulated machine.
   virtual std::chrono::system_clock::time_point WallNow() = 0;
 
   // Returns the installed scheduler, or null if the operating system is used.

@@ -1,4 +1,4 @@
-// Limits how many log lines strangers can cause: one event per source address every ten minutes.
+// Limits how many log lines strangers can cause: at most one per source address every ten minutes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tfjob {
 
-// Pure. Remembers at most kMaxSources addresses; all others share one entry.
+// Pure. Remembers at most kMaxSources addresses. All other addresses share one entry.
 class SourceLog {
  public:
   static constexpr size_t kMaxSources = 256;

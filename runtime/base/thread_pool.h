@@ -50,7 +50,7 @@ class ThreadPool {
   };
 
   void Work();
-  // Takes and runs pieces until none are left to take. Removes the loop from the list when taking
+  // Takes and runs pieces until none are left to take. Removes the loop from the list when it takes
   // the last one. Releases the mutex while a piece runs.
   void TakePieces(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -102,8 +102,8 @@ bool Merge(const Json& value, Json& merged) {
 // error, all further events are ignored.
 class YamlBuilder : public YAML::EventHandler {
  public:
-  // `budget` limits the number of values plus the bytes of text in the document, with aliases
-  // expanded, and in the copies that anchors keep.
+  // `budget` limits the number of values plus the bytes of text. They are counted in the document
+  // with its aliases expanded, and in the copies that anchors keep.
   explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
   const Status& status() const { return status_; }
@@ -199,7 +199,7 @@ class YamlBuilder : public YAML::EventHandler {
     parent.key.reset();
   }
 
-  // Keeps a copy for aliases.
+  // Keeps a copy of an anchor's value for the aliases that refer to it.
   void Keep(YAML::anchor_t anchor, Sized value) {
     kept_cost_ += value.cost;
     anchors_[anchor] = std::move(value);

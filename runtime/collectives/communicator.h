@@ -3,13 +3,13 @@
 // and the group forms a new generation with a new communicator.
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
-// arguments. Spans are aligned to their elements. Sums have one definition, the pairwise tree over
-// the ranks in rank order (reduction.h): all ranks get the same bits. The algorithm, the transport,
-// the size of the spans and the order in which ranks arrive do not affect them.
+// arguments. Spans are aligned to their elements. A sum has one definition, the pairwise tree over
+// the ranks in rank order (reduction.h). All ranks therefore get the same bits, whatever the
+// algorithm, the transport, the size of the spans and the order in which the ranks arrive.
 //
-// One thread at a time may call the operations, and they block it. Abort and CurrentWait may be
-// called on any thread. After the first error, every further operation returns that error; the
-// contents of the spans are then undefined.
+// Only one thread at a time may call the operations, and each call blocks until it is complete.
+// Abort and CurrentWait may be called on any thread. After the first error, every further operation
+// returns that error; the contents of the spans are then undefined.
 #pragma once
 
 #include <cstddef>
@@ -64,9 +64,9 @@ class Communicator {
     virtual ~Memory() = default;
     virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
   };
-  // An operation of all ranks, which must allocate equal sizes. The memory is filled with zeros,
-  // and may outlive the communicator. All operations also accept spans in other memory, but some
-  // transports then copy the values.
+  // All ranks must call it, with the same size. The memory is filled with zeros, and may outlive
+  // the communicator. All operations also accept spans in other memory, but some transports then
+  // copy the values.
   virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
 
   // Replaces `values` with the reduction of all ranks' values.
@@ -74,8 +74,8 @@ class Communicator {
   // Replaces this rank's slice (SliceOf) with the reduction of all ranks' values. The other slices
   // become undefined.
   virtual Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
-  // Replaces each slice (SliceOf) with the values that it has on the rank it belongs to. An element
-  // has `element_bytes` bytes.
+  // Replaces slice r (SliceOf), for every rank r, with the values that rank r has in that slice. An
+  // element has `element_bytes` bytes.
   virtual Status AllGather(std::span<std::byte> values, size_t element_bytes) = 0;
   // Sets `all` to the concatenated bytes of all ranks, and `sizes` to the number of bytes of each.
   // Ranks may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank
@@ -99,7 +99,7 @@ class Communicator {
   // Unavailable: over sockets, a rank that aborts while it sends a frame can only close its
   // connections. An operation that has begun may still succeed on a rank that no longer needs any
   // other rank. If several ranks abort, each rank fails with the first error that reaches it. Does
-  // nothing after an error.
+  // nothing if the communicator already has an error.
   virtual void Abort(const Status& why) = 0;
   // Returns which rank the operation in progress waits for, and since when it has received nothing
   // from that rank. Between two waits, `on` is −1 for a moment.

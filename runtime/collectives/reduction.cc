@@ -19,7 +19,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// Small enough that one block for each level of the tree stays in the first-level cache.
+// The size of a block: so small that one block for each level of the tree fits into the first-level
+// cache.
 constexpr size_t kBlockBytes = 4096;
 
 struct Sum {

@@ -37,7 +37,7 @@ class Pipeline::Maker {
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
   // From now on, takes part number `worker` of `workers` parts of each global batch. Requires
-  // global_batch. Slots that were made before no longer fit.
+  // global_batch. Slots that were made before this call no longer fit.
   void TakePart(int64_t worker, int64_t workers);
   bool Takes(int64_t worker, int64_t workers) const {
     return worker == worker_ && workers == workers_;
@@ -63,10 +63,10 @@ class Pipeline::Maker {
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
   int64_t worker_, workers_;
-  Part full_;          // this worker's part of a full batch, which has step_ rows
+  Part full_;          // this worker's part of a full batch of step_ rows
   Part rest_;          // this worker's part of the last, smaller batch
   int64_t step_;       // rows from the start of one batch to the start of the next
-  int64_t rows_;       // examples per epoch, from which full batches and the last one are made
+  int64_t rows_;       // examples per epoch that are divided into batches
   int64_t remainder_;  // the number of examples in the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;

@@ -18,7 +18,7 @@ struct Column {
   // The shape of one example in a batch. The array's examples have the same number of elements, but
   // may have another shape ([] instead of [1]).
   Shape shape = {};
-  float scale = 1;  // factor, only for float32
+  float scale = 1;  // the factor for the values; only for float32
   // If above 0, the values are class numbers, each in [0, classes). The tensor contains the numbers
   // or, if one_hot is set, one row per number: zeros, with a 1 at the position of the class. With
   // one_hot, the last dimension of the shape is `classes`, and the array's examples have one
@@ -45,9 +45,9 @@ Column OneHotColumn(const std::string& array, int64_t classes);
 // memory if nothing changes.
 //
 // Checks every value. Returns InvalidArgument, with a message that names the file, the row, the
-// value and what was expected, if a value is NaN or infinite, is not a whole number although the
-// column's type is an integer, or is out of range; and if there is no such array, or the number of
-// elements of its examples does not match.
+// value and what was expected, if a value is NaN, infinite or out of range, or is not a whole
+// number although the column's type is an integer. Also returns InvalidArgument if there is no such
+// array, or if its examples do not have the expected number of elements.
 StatusOr<Tensor> ConvertColumn(const Dataset& dataset, const Column& column);
 
 }  // namespace tfjob::data

@@ -42,10 +42,10 @@ struct Dataset {
   std::string Place(const Array& array, int64_t index) const;
 };
 
-// Loads MNIST's format (yann.lecun.com/exdb/mnist). A file begins with four bytes: 0, 0, the type
-// and the rank. The dimensions follow as big-endian 32-bit integers, and then the values row by
-// row. Only unsigned bytes (type 08) are supported. Files may be plain or gzipped. Labels must have
-// rank 1. Both arrays are uint8.
+// Loads two files in MNIST's format (yann.lecun.com/exdb/mnist). A file begins with four bytes: 0,
+// 0, the type and the rank. The dimensions follow as big-endian 32-bit integers, and then the
+// values row by row. Only unsigned bytes (type 08) are supported, so both arrays are uint8. The
+// files may be plain or gzipped. The labels must have rank 1.
 struct IdxOptions {
   std::string images;
   std::string labels;

@@ -96,16 +96,16 @@ class Pipeline {
   // Returns the position of the batch that Next will return. A pipeline that is created with this
   // position as `start` continues from there.
   Position position() const;
-  // Returns the number of batches that have been taken since the beginning of epoch 0 (that is, of
-  // all batches that precede `position`).
+  // Returns the number of batches that have been taken since the beginning of epoch 0, that is, the
+  // number of batches before position().
   int64_t drawn() const;
   // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
-  // last batch becomes invalid. Allocates memory and prepares new batches, unless this is already
-  // the current position.
+  // batch that Next has last returned becomes invalid. Allocates memory and prepares new batches,
+  // unless this is already the current position.
   void Seek(int64_t drawn);
   // From the next batch on, takes another part of every global batch: part number `worker` of
-  // `workers` parts. Requires global_batch. The last batch becomes invalid. Allocates memory and
-  // prepares new batches, unless this is already the current part.
+  // `workers` parts. Requires global_batch. The batch that Next has last returned becomes invalid.
+  // Allocates memory and prepares new batches, unless this is already the current part.
   void TakePart(int64_t worker, int64_t workers);
   int64_t batches_per_epoch() const;  // counts this worker's batches
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none or if it is

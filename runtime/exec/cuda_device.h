@@ -11,8 +11,8 @@ namespace tfjob::exec {
 // Returns the GPU. Returns FailedPrecondition if there is no GPU or it is not suitable, and
 // Unimplemented if this program has no kernels for it. The message says what to do.
 //
-// Today, this fails on every machine: the table of kernels is not complete enough for a training
-// step. In that case, the message says so.
+// Today, this also fails on machines with a suitable GPU, because the table of kernels is not
+// complete enough for a training step. The message then says so.
 StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 
 // Does the same with the given functions of the driver.

@@ -318,7 +318,7 @@ class Planner {
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
   std::map<Output, int> ready_;        // by source: the number of steps after which it is computed
-  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output placed in place
+  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last in-place output
   int position_ = 0;
   Plan plan_;
 };

@@ -23,8 +23,8 @@ namespace tfjob::exec {
 
 enum class Home { kFeed, kVariable, kConstant, kArena };
 
-// A value's memory, as a kernel sees it. `index` counts the plan's feeds, variables, constants or
-// buffers, depending on `home`.
+// A value's memory, as a kernel sees it. `index` is the value's position among the plan's feeds,
+// variables, constants or buffers, depending on `home`.
 struct Value {
   Home home = Home::kArena;
   int index = 0;
@@ -45,7 +45,7 @@ struct PlannedFetch {
 };
 
 struct Plan {
-  std::vector<int> feeds;  // node of each feed
+  std::vector<int> feeds;  // the node of each feed
   std::vector<variables::Variable*> variables;
   std::vector<variables::Variable*> written;
   std::vector<Tensor> constants;
@@ -55,10 +55,10 @@ struct Plan {
 };
 
 // Plans the graph. Feeds and constants are in host memory if the device is immediate, and in device
-// memory otherwise; all other values are in device memory. `feeds` are the layouts of the feeds, by
-// name; others are dense. Creates the optimizer slots that the store lacks. Returns
-// FailedPrecondition if a variable is missing from the store or belongs to another device, and
-// InvalidArgument if a variable does not have the dtype and shape that the graph expects.
+// memory otherwise; all other values are in device memory. `feeds` contains layouts of feeds, by
+// name; feeds that are not in it are dense. Creates the optimizer slots that the store lacks.
+// Returns FailedPrecondition if a variable is missing from the store or belongs to another device,
+// and InvalidArgument if a variable does not have the dtype and shape that the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device,
                         const std::map<std::string, kernels::Operand>& feeds = {});

@@ -130,7 +130,7 @@ class Program {
   // with an index beyond the table's rows), and runs no op after that one. Moving statistics
   // assigned earlier in the run stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
-  // Does the same with Ticket::Wait(on_ready).
+  // Does the same, and also calls on_ready, as Ticket::Wait(on_ready) does.
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
   // Starts a run and returns without waiting for it. The device executes the run at some time

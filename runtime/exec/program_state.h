@@ -56,7 +56,7 @@ struct Program::State {
   std::shared_ptr<device::DeviceRuntime> runtime;
   device::Memory arena;
   std::vector<device::Memory> constants;
-  void* workspace = nullptr;  // in the arena, after the buffers; fits every kernel
+  void* workspace = nullptr;  // in the arena, after the buffers; large enough for any kernel
   size_t workspace_bytes = 0;
   std::vector<Port> feeds;
   std::vector<Port> fetches;
@@ -68,7 +68,7 @@ struct Program::State {
   // The oldest run in progress is the first.
   std::array<RunInProgress, kMaxRuns> in_progress;
   size_t runs = 0;
-  int64_t started = 0;  // runs so far
+  int64_t started = 0;  // the number of runs so far
   size_t slot = 0;      // the slot of the run whose fetches are read
 
   // Used on an immediate device: the callers' feeds, and the stream on which Wait runs the kernels.

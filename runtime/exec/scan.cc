@@ -45,7 +45,7 @@ struct BodyStep {
   std::vector<void*> outputs;
 };
 
-// The operands of the body's kernels that have the same address.
+// A set of operands of the body's kernels. They all have the same address.
 class Place {
  public:
   void AddInput(size_t step, size_t index) { inputs_.push_back({step, index}); }
@@ -71,7 +71,8 @@ struct Series {
   }
 };
 
-// Says where the body stores the value of a fetch. Fetches of the same value share a Result.
+// Says where the body stores the value of one of its fetches. Fetches of the same value share a
+// Result.
 struct Result {
   int place = -1;  // in `results`; -1 if the value is a constant
   const void* constant = nullptr;
@@ -330,7 +331,7 @@ class ScanKernel final : public Kernel {
  private:
   struct Part {
     ScanLoop loop;
-    std::vector<size_t> input_offsets, output_offsets;  // where its first row begins, in bytes
+    std::vector<size_t> input_offsets, output_offsets;  // bytes before the loop's first row
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     std::byte* workspace = nullptr;

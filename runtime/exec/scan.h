@@ -9,7 +9,8 @@
 
 namespace tfjob::exec {
 
-// Prepares the device's kernel for the request, or a Scan (graph/scan.h).
+// Prepares the kernel for the request: for a Scan (graph/scan.h) the kernel of this package, and
+// for any other op the device's kernel.
 //
 // The body of a Scan is planned and prepared once. The kernel's workspace contains its memory. From
 // step to step, only addresses change: a sequence is read in place, an output is written in place,

@@ -15,8 +15,9 @@ using graph::Node;
 using graph::Output;
 using graph::ScanForm;
 
-// A loop has at least this many rows, since products of fewer rows are slower. It has more if the
-// weights exceed a core's second-level cache, because each loop reads all of them in each step.
+// A loop has at least this many rows, since products of fewer rows are slower. The minimum is
+// higher if the weights exceed a core's second-level cache, because each loop reads all of them in
+// each step.
 constexpr int64_t kLeastRows = 16, kLeastRowsOfLargeWeights = 64;
 constexpr size_t kLargeWeights = 2 << 20;
 // A loop has at least this many multiplications, so that it justifies waking a thread.
@@ -56,7 +57,7 @@ class RowFinder {
       if (!HasRows(fetch.output)) return std::nullopt;
     }
     for (int id : divided_) {
-      if (whole_.contains(id)) return std::nullopt;  // is also read as a whole
+      if (whole_.contains(id)) return std::nullopt;  // another node reads it as a whole
       found_.nodes[static_cast<size_t>(id)] = true;
       const auto invariant = invariants_.find(body_.node(id).name);
       if (invariant != invariants_.end()) found_.invariants[invariant->second] = true;
@@ -101,7 +102,7 @@ class RowFinder {
   bool VisitPlaceholder(const Node& node, bool& rows) {
     rows = FitsRows(node.outputs[0].shape);
     if (invariants_.contains(node.name)) {
-      rows = false;  // unless it is read by row
+      rows = false;  // until a node reads it by row
     } else if (const auto sequence = sequences_.find(node.name); sequence != sequences_.end()) {
       found_.sequences[static_cast<size_t>(sequence->second)] = rows;
     } else {

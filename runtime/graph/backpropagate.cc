@@ -59,7 +59,7 @@ class Accumulated {
   std::map<Output, std::vector<IndexedSlices>> slices_;
 };
 
-// Returns, for each node up to the last, whether it depends on one of `wrt`.
+// Returns, for each node up to the node `last`, whether it depends on one of `wrt`.
 std::vector<bool> DependsOn(const Graph& graph, int last, std::span<const Output> wrt) {
   std::vector<bool> depends(static_cast<size_t>(last) + 1, false);
   for (Output output : wrt) {

@@ -12,7 +12,7 @@ namespace tfjob::graph {
 
 // Either a dense gradient, or the gradient of a matrix that is zero except in the given rows.
 struct GradientOrRows {
-  Output dense;  // invalid: see `rows`
+  Output dense;  // if invalid, the gradient is in `rows`
   DistinctRows rows;
 
   bool by_rows() const { return !dense.valid(); }
@@ -21,8 +21,8 @@ struct GradientOrRows {
 };
 // Appends the nodes that compute the gradients of `wrt`, given the gradients of `values`: d loss /
 // d wrt[i], if gradients[j] is d loss / d values[j]. Returns a default value for each wrt[i] on
-// which none of `values` depends through differentiable ops. If `rows`, returns gradients by rows
-// in the same cases as GradientsOrRows (gradients.h).
+// which none of `values` depends through differentiable ops. If `rows` is set, returns gradients by
+// rows in the same cases as GradientsOrRows (gradients.h).
 std::vector<GradientOrRows> Backpropagate(Builder& b, std::span<const Output> values,
                                           std::span<const Output> gradients,
                                           std::span<const Output> wrt, bool rows);

@@ -104,9 +104,9 @@ inline constexpr int kMostJoined = 1024;
 // Joins up to kMostJoined tensors that differ only along `axis`, which counts from the end if it is
 // negative.
 Output Concat(Builder& b, std::vector<Output> inputs, int64_t axis);
-// Returns `size` elements of each axis, starting at index `begin`.
+// Returns the block that has size[i] elements along axis i, beginning at index begin[i].
 Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64_t> size);
-// Adds this number of zeros before and after the elements of each axis.
+// Adds before[i] zeros before, and after[i] zeros after, the elements along axis i.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
 
 // Rows by number. `indices` is int32 or int64, and may have any shape. Gather returns the entries
@@ -127,7 +127,8 @@ Output UnsortedSegmentSum(Builder& b, Output data, Output indices, int64_t num_s
 
 // Convolutions and pooling. `image` is [images,height,width,channels], `filter` is
 // [height,width,channels / groups,outputs]. Channels and outputs are split into groups; each output
-// depends on the channels of its group. The sizes of a convolution's window are the filter's.
+// depends on the channels of its group. The window of a convolution must have the filter's height
+// and width.
 Output Conv2D(Builder& b, Output image, Output filter, const Window& window);
 // Return the gradients of Conv2D with respect to its image and to its filter, which have the given
 // shapes.
@@ -143,7 +144,7 @@ Output AvgPool(Builder& b, Output image, const Window& window);
 // [channels].
 struct BatchNorm {
   Output y;
-  Output mean, variance;  // the variance divides by the number of rows
+  Output mean, variance;  // the divisor of the variance is the number of rows
 };
 BatchNorm FusedBatchNorm(Builder& b, Output x, Output gamma, Output beta, double epsilon);
 

@@ -39,19 +39,19 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // Drops a Transpose before or after a BatchMatMulV2, if it only exchanges the last two axes of an
-// operand, or the second and third from the last. The product then reads its operands, or writes
-// its result, in the transposed layout directly. A Transpose of the product must be the product's
-// only use.
+// operand, or the second and the third axis, counted from the last. The product then reads its
+// operands, or writes its result, in the transposed layout directly. A Transpose of the product
+// must be the product's only use.
 Graph FuseTranspose(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with
 // FusedConv2D, if the intermediate results have no other use. Either BiasAdd or the activation may
-// be missing.
+// be absent.
 Graph FuseBiasAndActivation(const Graph& graph);
 
 // Replaces FusedBatchNorm + Relu with FusedBatchNormEx, and ReluGrad + FusedBatchNormGrad with
 // FusedBatchNormGradEx. Another value, such as a shortcut's, may be added before the Relu. The
-// results in between must have no other use, except for the gradient of a value that is added.
+// intermediate results must have no other use. Only the gradient of an added value may have one.
 Graph FuseBatchNorm(const Graph& graph);
 
 // Replaces chains and trees of elementwise ops whose outputs have the same dtype and shape with

@@ -8,8 +8,8 @@
 //            outputs    [steps, …], the values that the body computed in each step
 //
 // The body's placeholders are called "state_0", "sequence_0", "invariant_0", …, and its fetches
-// "state_0" and "output_0", …. A body reads and writes no variables. A random op in it draws the
-// same numbers in each step.
+// "state_0" and "output_0", …. A body reads and writes no variables. A random op in the body draws
+// the same numbers in each step.
 //
 // A sequence or an output may be reversed: step t then reads or writes element steps - 1 - t. A
 // recurrence that runs from the end of a sequence to its beginning reverses the sequence.

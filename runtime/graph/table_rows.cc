@@ -32,7 +32,7 @@ std::vector<bool> DependOnVariables(const Graph& graph) {
 struct TableUses {
   std::vector<int> reads;
   std::vector<int> gathers;
-  bool others = false;  // true if it is used in any other way
+  bool others = false;  // true if the variable is also used in another way
 };
 
 // Returns how the graph uses each variable.

@@ -14,13 +14,13 @@ namespace tfjob::graph {
 struct Lookup {
   std::string op;      // the name of its node, for error messages
   std::string ids;     // the fetch of the ids graph: int32[n] or int64[n], not checked yet
-  std::string places;  // the feed of the main graph: int64[n], where in `rows` each row is
+  std::string places;  // the feed of the main graph: int64[n], the position of each row in `rows`
 };
 
 struct RowTable {
   std::string variable;
   TensorType type;   // the type of the whole table, a matrix
-  std::string rows;  // the feed of the main graph: [ids of all lookups, columns of the table]
+  std::string rows;  // the feed of the main graph: [number of all ids, columns of the table]
   std::vector<Lookup> lookups;
 };
 

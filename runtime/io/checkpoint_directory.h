@@ -19,7 +19,7 @@ namespace tfjob::io {
 
 struct Checkpoint {
   std::string prefix;  // "<folder>/model.ckpt-1200"
-  int64_t step = -1;   // from the prefix; -1 if it does not end in a number
+  int64_t step = -1;   // from the prefix; -1 if the prefix does not end in a number
 };
 
 // Returns "<folder>/model.ckpt-<step>".
@@ -33,8 +33,8 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // DataLoss if none exists.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as the
-// newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and the checkpoints of
+// Call this when the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
+// the newest, and deletes the oldest checkpoints beyond `keep` (0: keep all) and the checkpoints of
 // later steps (which date from before a rollback). Writes the state file before it deletes
 // anything; if that fails, deletes the new checkpoint's files instead, unless the checkpoint was
 // listed before.

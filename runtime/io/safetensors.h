@@ -42,7 +42,7 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
 class SafetensorsReader {
  public:
   // Returns DataLoss if the file is not in this format or is truncated, or if its tensors overlap,
-  // leave gaps or do not have the size of their shape.
+  // leave gaps or do not have the size that their shape requires.
   static StatusOr<std::unique_ptr<SafetensorsReader>> Open(const std::string& path);
   static StatusOr<std::unique_ptr<SafetensorsReader>> Open(RandomAccessFile file);
 

@@ -64,9 +64,9 @@ StatusOr<std::string_view> Block(std::string_view file, const BlockHandle& handl
 }
 
 // Reads the entries of a block. Each begins with the number of bytes that its key shares with the
-// previous key, the number of further bytes, and the size of the value. The array of restart
-// points, which only searches need, follows the last entry. `budget` limits the bytes that the
-// entries may take, so that a small file cannot fill the memory.
+// previous key, the number of further bytes of the key, and the size of the value. The array of
+// restart points, which only searches need, follows the last entry. `budget` limits the bytes that
+// the entries may take, so that a small file cannot fill the memory.
 Status ReadBlock(std::string_view block, size_t& budget, Entries& entries) {
   const auto damaged = [] { return DataLoss("an entry of a block is damaged"); };
   if (block.size() < sizeof(uint32_t)) return damaged();
@@ -101,7 +101,8 @@ StatusOr<Entries> ReadTable(std::string_view file) {
   BlockHandle metadata, index;
   if (!TakeHandle(footer, metadata) || !TakeHandle(footer, index))
     return DataLoss("its footer is damaged");
-  // 16 entries share a prefix, so a table expands at most about 16 times.
+  // LevelDB stores a whole key at least every 16 entries, so a table expands at most about 16
+  // times.
   size_t budget = file.size() * 32 + (1 << 20);
   Entries blocks, entries;
   ASSIGN_OR_RETURN(std::string_view index_block, Block(file, index));

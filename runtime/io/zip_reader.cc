@@ -62,9 +62,9 @@ struct ZipDirectory {
   uint64_t offset = 0, size = 0, count = 0;
 };
 
-// Reads the 64-bit end record that the locator at `locator` points to.
+// Reads the 64-bit end record to which `locator` points.
 StatusOr<ZipDirectory> ReadZip64End(const RandomAccessFile& file, Fields locator) {
-  locator.U32();  // the part with the end record
+  locator.U32();  // skips the number of the part with the end record
   const uint64_t offset = locator.U64();
   if (offset > file.size() || file.size() - offset < kZip64EndBytes)
     return DamagedZip(file, "its 64-bit end record is outside of the file");
@@ -74,7 +74,7 @@ StatusOr<ZipDirectory> ReadZip64End(const RandomAccessFile& file, Fields locator
   end.Bytes(8 + 2 + 2);  // size, versions
   if (end.U32() != 0 || end.U32() != 0)
     return Unimplemented(file.path(), ": a ZIP archive of several parts is not supported");
-  end.U64();  // members in this part
+  end.U64();  // skips the number of members in this part
   ZipDirectory directory;
   directory.count = end.U64();
   directory.size = end.U64();
@@ -90,7 +90,7 @@ StatusOr<ZipDirectory> FindZipDirectory(const RandomAccessFile& file) {
     Fields end(std::string_view(text).substr(at));
     if (end.U32() != kZipEnd || text.size() - at < kZipEndBytes) continue;
     const bool several = end.U16() != 0 || end.U16() != 0;
-    end.U16();  // members in this part
+    end.U16();  // skips the number of members in this part
     ZipDirectory directory;
     directory.count = end.U16();
     directory.size = end.U32();
@@ -146,7 +146,7 @@ class StreamOfMember : public ZipStream {
   }
 
  private:
-  static constexpr size_t kMostPiece = 1 << 20;  // its checksum is computed while it is cached
+  static constexpr size_t kMostPiece = 1 << 20;  // so small that it is cached for its checksum
 
   Status Damaged(std::string_view what) const {
     return DataLoss(file_.path(), ": member ", name_, " ", what,
@@ -273,7 +273,7 @@ StatusOr<std::unique_ptr<ZipStream>> ZipReader::Stream(const std::string& name) 
   Fields header(text);
   if (header.U32() != kZipLocalHeader)
     return DamagedZip(file_, StrCat("member ", name, " has no header"));
-  header.Bytes(22);  // repeats fields of the list of members
+  header.Bytes(22);  // skips fields that the list of members also has
   const uint64_t name_size = header.U16(), extra_size = header.U16();
   const uint64_t data = member.header + kZipLocalHeaderBytes + name_size + extra_size;
   if (data > file_.size() || member.packed > file_.size() - data)

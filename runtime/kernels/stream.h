@@ -67,7 +67,7 @@ class Stream {
     failed_step_ = step;
     status_ = std::move(error);
   }
-  // Counts the kernels of a program. BeginStep is called before a kernel runs.
+  // The number of the current kernel in its program. BeginStep is called before each kernel runs.
   void BeginStep(int step) { step_ = step; }
   int step() const { return step_; }
   // Returns the step of the first kernel that failed.

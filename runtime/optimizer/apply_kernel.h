@@ -8,8 +8,8 @@
 //
 // ApplyOptimizerRows has two inputs instead of the gradient: indices (int64[n], distinct,
 // ascending, and perhaps followed by -1) and values ([n,d]), the rows of the gradient with these
-// indices. Rows of the values after that are ignored. The variable is [rows,d]. An index that is
-// too large makes the run fail.
+// indices. Further rows of `values` are ignored. The variable is [rows,d]. An index that is too
+// large makes the run fail.
 //
 // Each operand may have its own row stride. Supports float32 and float64.
 #pragma once

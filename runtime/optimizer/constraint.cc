@@ -11,13 +11,13 @@ namespace {
 
 using ConstraintKind = Constraint::Kind;
 
-// In the order of Constraint::Kind.
+// The names of the kinds, in the order of Constraint::Kind.
 constexpr std::string_view kConstraintNames[] = {"None", "NonNeg", "UnitNorm", "MaxNorm",
                                                  "MinMaxNorm"};
 constexpr double kConstraintEpsilon = 1e-7;
 constexpr std::string_view kConstraintAttribute = "constraint";
 
-// Returns the axis counted from the first.
+// Returns the axis's number, counted from the first axis.
 int64_t FromFirst(int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + shape.rank() : axis;
 }

@@ -38,11 +38,12 @@ struct Constraint {
 // Returns Keras' class name: "MaxNorm".
 std::string_view Name(Constraint::Kind kind);
 
-// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks an axis.
+// Returns InvalidArgument if an argument is invalid, or if a variable of this shape lacks one of
+// the axes.
 Status Validate(const Constraint& constraint, const Shape& shape);
 
-// Returns whether the norms are over the first axis, so that no range of rows contains complete
-// norms.
+// Returns whether each norm covers the first axis, so that no range of rows contains all elements
+// of a norm.
 bool SpansRows(const Constraint& constraint, const Shape& shape);
 
 // Convert a constraint to and from JSON, in this project's own form.
@@ -81,12 +82,12 @@ class Projection {
   void NormsToFactors();
 
   Constraint constraint_;
-  std::vector<int64_t> dims_;     // all but the last
-  std::vector<int64_t> strides_;  // in norms_, by dimension; 0 for the axes of the norms
+  std::vector<int64_t> dims_;     // all dimensions but the last
+  std::vector<int64_t> strides_;  // strides in norms_, by dimension; 0 along `axes`
   std::vector<int64_t> place_;    // the index of the current row
   int64_t rows_ = 0, columns_ = 0;
   int64_t column_stride_ = 0;  // in norms_
-  std::vector<double> norms_;  // the norms' squares, then the norms, then the elements' factors
+  std::vector<double> norms_;  // first the squares of the norms, then the norms, then the factors
 };
 
 }  // namespace tfjob::optimizer

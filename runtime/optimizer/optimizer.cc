@@ -16,7 +16,7 @@ namespace {
 using internal::HyperParameter;
 using internal::Range;
 
-// In the order of Kind.
+// The names of the kinds, in the order of Kind.
 constexpr std::string_view kNames[] = {"SGD",   "Adagrad", "Adam",     "RMSprop", "AdamW",
                                        "Nadam", "Adamax",  "Adadelta", "Ftrl",    "Lion"};
 static_assert(std::size(kNames) == kKindCount);
@@ -34,7 +34,8 @@ struct Allowed {
   std::string_view text;
 };
 
-// In the order of Range. With a momentum or a decay factor of 1, old values would never fade.
+// The allowed values, in the order of Range. With a momentum or a decay factor of 1, old values
+// would never fade.
 const Allowed kAllowed[] = {
     {[](double) { return true; }, ""},
     {[](double value) { return std::isfinite(value) && value >= 0; }, "a finite number, 0 or more"},

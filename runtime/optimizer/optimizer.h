@@ -75,7 +75,7 @@ inline constexpr int kKindCount = 10;
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop", …
 
-// Each kind uses only the learning rate, the schedule, the options of every kind, and the
+// Each kind uses only the learning rate, the schedule, the options that every kind has, and the
 // hyper-parameters that are marked with its name.
 struct Optimizer {
   Kind kind = Kind::kSgd;
@@ -121,7 +121,7 @@ struct Optimizer {
 double NadamProduct(double beta_1, int64_t updates);
 
 // Returns InvalidArgument if a hyper-parameter that the kind uses, or a regular expression, is
-// invalid. The message gives its Keras name, its value and the allowed values.
+// invalid. The message gives the name in Keras, the value and the allowed values.
 Status Validate(const Optimizer& optimizer);
 
 // Returns the optimizer as it applies to one variable: without exclude_from_weight_decay, and
@@ -148,7 +148,7 @@ struct Slot {
 // Returns the slots in the order in which Apply takes them: the slots of the kind, then the average
 // (use_ema), then the accumulated gradient (gradient_accumulation_steps). Their number and names
 // depend only on the kind, on `centered`, on `amsgrad`, on whether `momentum` is 0, and on the
-// options of every kind.
+// options that every kind has.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 5;
 

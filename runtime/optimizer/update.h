@@ -47,7 +47,7 @@ struct Update {
 
   int accumulator = -1;    // index of the slot; -1: there is none
   T arriving = 1;          // the factor by which a gradient is added to the accumulator
-  bool adds = true;        // adds the gradient to the accumulator; else it already is the mean
+  bool adds = true;        // if false, the gradient is already the accumulated mean
   bool only_adds = false;  // this step only adds to the accumulator, not to the variable
 
   // `slots` are the slots of optimizer::Slots, in the same range.

@@ -23,8 +23,8 @@ struct WindowAxis {
   int64_t extent() const { return (size - 1) * dilation + 1; }
   // Returns the number of windows over `inputs` inputs. Requires a window that CheckWindow accepts.
   int64_t Count(int64_t inputs) const { return (inputs + before + after - extent()) / stride + 1; }
-  // Returns the axis with the padding of TensorFlow's "SAME": ⌈inputs / stride⌉ windows, with the
-  // odd element of padding at the end.
+  // Returns the axis with the padding of TensorFlow's "SAME": ⌈inputs / stride⌉ windows. If the
+  // padding is an odd number of elements, the extra element is at the end.
   WindowAxis Same(int64_t inputs) const;
 
   bool operator==(const WindowAxis&) const = default;

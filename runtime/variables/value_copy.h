@@ -35,7 +35,7 @@ class ValueCopy {
   mutable Mutex mutex_;
   CondVar changed_;
   std::optional<Tensor> to_ ABSL_GUARDED_BY(mutex_);  // nullopt: finished
-  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;           // the first byte that no thread has begun
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;           // the first byte that no thread has taken
   size_t copying_ ABSL_GUARDED_BY(mutex_) = 0;        // the number of threads that are copying
 };
 

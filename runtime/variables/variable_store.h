@@ -76,10 +76,10 @@ class Variable {
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
-  // Returns the variable's memory as a tensor, so that a new value can be put into it directly:
-  // FromTensor of this tensor then copies nothing. If the rows have padding, or the host cannot
-  // access the memory, returns a new tensor, whose content is undefined. Finishes a copy in
-  // progress.
+  // Returns the variable's memory as a tensor, so that a caller can write a new value into it
+  // directly. If FromTensor is then called with this tensor, it copies nothing. If the rows have
+  // padding, or the host cannot access the memory, returns a new tensor, whose content is
+  // undefined. Finishes a copy in progress.
   Tensor Memory();
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
@@ -129,8 +129,8 @@ class VariableStore {
                          std::shared_ptr<device::DeviceRuntime> runtime = device::CpuRuntime())
       : row_stride_(row_stride), runtime_(std::move(runtime)) {}
 
-  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, InvalidArgument if the
-  // name is empty, if a dimension is below 0, or if there are more than 2^40 elements, and
+  // Creates a variable of zeros. Returns AlreadyExists if the name is taken; InvalidArgument if the
+  // name is empty, a dimension is below 0, or there are more than 2^40 elements; and
   // ResourceExhausted if the device has too little memory.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 

@@ -6,7 +6,8 @@ namespace tfjob::collectives {
 namespace {
 
 constexpr size_t kMostThreads = 8;
-// This is short because an attempt cannot be interrupted, and the destructor waits for it.
+// An attempt has a short time limit, because it cannot be interrupted, and the destructor waits for
+// it.
 constexpr Duration kDialAttempt{1s};
 constexpr Duration kDialPause{100ms};
 
@@ -58,7 +59,7 @@ std::optional<Dialler::Target> Dialler::NextTarget() {
   }
   const auto now = SteadyNow();
   for (const int rank : state_->member.MissingSockets()) {
-    if (rank < state_->member.rank()) continue;  // it dials this task
+    if (rank < state_->member.rank()) continue;  // the member of lower rank dials
     Attempt& attempt = attempts_[rank];
     if (attempt.running || now < attempt.next) continue;
     attempt.running = true;

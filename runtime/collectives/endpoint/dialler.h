@@ -45,7 +45,7 @@ class Dialler {
   const std::shared_ptr<Endpoint::State> state_;
   CondVar wake_;
   bool stopping_ ABSL_GUARDED_BY(state_->mutex) = false;
-  DataChannel channel_ ABSL_GUARDED_BY(state_->mutex);              // the channel of the attempts
+  DataChannel channel_ ABSL_GUARDED_BY(state_->mutex);              // the attempts' generation
   std::map<int, Attempt> attempts_ ABSL_GUARDED_BY(state_->mutex);  // by rank
   std::vector<Thread> threads_;
 };

@@ -1,7 +1,7 @@
 // Connects a task to the other tasks of its group. The endpoint must exist before the task's
-// server, because it is the server's handler for the stream service "group", over which the leader
-// and the members communicate, and for data connections, which become the sockets of communicators.
-// MakeGroup returns the Group that trains.
+// server, because it is the server's handler for two things: the stream service "group", over which
+// the leader and the members communicate, and data connections, which become the sockets of
+// communicators. MakeGroup returns the Group that trains.
 //
 //   collectives::Endpoint endpoint(options);
 //   auto server = rpc::Server::Start({…, .streams = {{Endpoint::kService, &endpoint}},
@@ -49,7 +49,8 @@ struct EndpointOptions {
   std::vector<GroupTask> tasks;  // all tasks that train; the first one leads
   rpc::Credentials credentials;
   CommunicatorFactory make_communicator;
-  // A peer that is silent for suspect_after is named in an event; after the lease, it is lost.
+  // A peer that is silent for liveness.suspect_after is named in an event. A peer that is silent
+  // for the length of the lease is lost.
   rpc::LivenessRules liveness;
   // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
   // and the message names the task that the others waited for. 0: no limit. Applies only to

@@ -233,8 +233,8 @@ void Endpoint::State::EndLateExchange(const Waiting& wait, Duration now) {
                                        FormatDuration(options.exchange_timeout), ": ", culprit));
 }
 
-// The reason reaches the others, too. They continue without this task, so it must not be an error
-// that ends them.
+// The reason reaches the other tasks, too. They continue without this task, so the reason must not
+// be an error that would end them.
 void Endpoint::State::EndBeforeStop(const Waiting& wait, Duration now) {
   if (!asked_at || wait.on < 0 || now - std::max(*asked_at, wait.since) < stop_patience) return;
   const Member& other = member.formation().members[static_cast<size_t>(wait.on)];

@@ -42,7 +42,7 @@ struct Endpoint::State {
   }
 
   Mutex mutex;
-  CondVar changed;  // after every event
+  CondVar changed;  // notified after every event
 
   // Null unless this task leads.
   std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
@@ -62,17 +62,18 @@ struct Endpoint::State {
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
 
   SocketIntake intake ABSL_GUARDED_BY(mutex);
-  // The generation's channel, its sockets by rank (moved out when it begins) and its communicator
-  // (null until it begins).
+  // The generation's channel; its sockets by rank, which move into the communicator when the
+  // generation begins; and its communicator, which is null until then.
   DataChannel channel ABSL_GUARDED_BY(mutex);
   std::vector<wire::UniqueFd> sockets ABSL_GUARDED_BY(mutex);
   std::shared_ptr<Communicator> communicator ABSL_GUARDED_BY(mutex);
-  Status why_left ABSL_GUARDED_BY(mutex);   // why the latest generation ended here
+  Status why_left ABSL_GUARDED_BY(mutex);   // why this task left its latest generation
   int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
   // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
-  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // as last reported
-  // The operation in which the communicator waits, and since when. 0: it does not wait.
+  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the notice that was last reported
+  // The number of the operation in which the communicator waits (0: it does not wait), and the time
+  // at which that wait began.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
   Duration timed_since ABSL_GUARDED_BY(mutex){0};
   bool state_is_shared ABSL_GUARDED_BY(mutex) = false;  // see Group::StateIsShared
@@ -85,7 +86,7 @@ struct Endpoint::State {
   // Carries out the outputs of the state machines, including the messages that they send each
   // other, until there are none left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Passes an event to the sink of the group. Must be called without the lock.
+  // Passes an event to the sink of the group. The caller must not hold the lock.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
            const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
   // Sets the sink; null if there is no group.
@@ -95,7 +96,8 @@ struct Endpoint::State {
   // leader's reason.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Returns the on_change function for the watch of a peer. `suspected` is guarded by `mutex`.
+  // Returns the on_change function for the watch of a peer. That function calls `suspected` with
+  // `mutex` held.
   std::function<void(rpc::Health, Duration)> OnHealth(int number,
                                                       std::function<void(bool)> suspected);
 

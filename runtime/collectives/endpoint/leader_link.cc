@@ -5,7 +5,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// This is short because an attempt cannot be interrupted, and the destructor waits for it.
+// An attempt has a short time limit, because it cannot be interrupted, and the destructor waits for
+// it.
 constexpr Duration kAttempt{1s};
 constexpr Duration kPause{200ms};
 

@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kReportInterval{10s};
 // How often a wait checks whether the task was asked to stop.
 constexpr Duration kPoll{100ms};
-// How long Leave and Finish wait until the others know.
+// How long Leave, Depart, Finish and Fail wait until the others know.
 constexpr Duration kFarewell{5s};
 
 class RemoteGroup : public Group {

@@ -17,8 +17,8 @@ class WatchedCommunicator : public Communicator {
   // returns the result of this function instead.
   using OnFailure = std::function<Status(const Status&)>;
 
-  // `on_drop` is called in the destructor. It must release all other references to `inner`, which
-  // is then destroyed without an error: only ranks that still need this rank notice.
+  // `on_drop` is called in the destructor. It must release all other references to `inner`, so that
+  // `inner` is destroyed, not aborted: only ranks that still need this rank notice.
   WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure,
                       std::function<void()> on_drop)
       : inner_(std::move(inner)),

@@ -5,7 +5,7 @@
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
 // generation. There is only one leader, named by TF_CONFIG, and every generation contains it, so
 // two groups of several tasks never train at the same time. While the leader is missing, the others
-// wait for it, and keep the state.
+// wait for it, and keep their state.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct Member {
 
 // The tasks that train together, by rank: the leader first, then the others in the order of
 // TF_CONFIG. A group may continue without tasks that it has lost, so it may have more or fewer
-// members than the last generation.
+// members than the previous generation.
 struct Generation {
-  int64_t number = 0;  // increases with every generation of a job's attempt
+  int64_t number = 0;  // increases with every generation within a job's attempt
   std::vector<Member> members;
   int rank = 0;  // this task's rank
   std::unique_ptr<Communicator> communicator;
@@ -69,11 +69,11 @@ struct Joining {
 class Group {
  public:
   virtual ~Group() = default;
-  // Waits until a generation forms, and returns it. Aborts the last generation's communicator, if
-  // the caller still has it. During the wait, a PeerEvent every 10 s names the tasks that are
+  // Waits until a generation forms, and returns it. Aborts the previous generation's communicator,
+  // if the caller still has it. During the wait, a PeerEvent every 10 s names the tasks that are
   // missing. Returns
   //   Cancelled           if the job has ended, or this task was asked to stop;
-  //   FailedPrecondition  if this task does not fit the group; the message names both sides;
+  //   FailedPrecondition  if this task does not fit the group; the message says how they differ;
   //   state::RunFailure   if the run has failed.
   virtual StatusOr<Generation> Join(const Joining& joining) = 0;
   // On the leader, returns whether a task that is not in the current generation is waiting. All
@@ -84,7 +84,7 @@ class Group {
   // Until this call, the time limit for operations does not apply: the task that provides the state
   // may first have to read it.
   virtual void StateIsShared() = 0;
-  // Announces that this task takes no further steps. The others do not wait for it.
+  // Announces that this task takes no further steps. The other tasks then do not wait for it.
   virtual Status Leave() = 0;
   // Announces that this process ends although the run continues. The group waits for its
   // replacement, or continues without it until the replacement joins. Aborts the communicator, if

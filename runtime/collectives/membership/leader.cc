@@ -203,13 +203,14 @@ void Leader::Hear(Duration now, const KnownProcess& process) {
 
 void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   for (const KnownProcess& process : join.known) Hear(now, process);
-  if (seat.session == 0) return;  // its own process was reported
+  if (seat.session == 0) return;  // Hear has closed its session
   if (seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " joins again"));
   } else if (!rules_.shrinks) {
     Withdraw(StrCat(Describe(seat.member), " joins"));
   }
-  // A generation that is being formed or is running keeps its number.
+  // This affects only the next generation. A generation that is forming or running keeps its
+  // number.
   heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;
   seat.join = join;
@@ -361,8 +362,9 @@ void Leader::Tick(Duration now) {
   Proceed(now);
 }
 
-// The members of the last generation were connected to each other, so the likely reason is a task
-// that was not one of them, unless it has all of its connections.
+// Those members that also belonged to the last generation were connected to each other. The likely
+// cause is therefore one of the other members, unless it is connected to all. The group does
+// without such a member for a pause.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];

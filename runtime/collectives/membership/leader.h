@@ -1,13 +1,13 @@
-// Decides who belongs to a group's generation: collects the tasks that join, forms a generation
-// when all expected tasks have joined, orders it to begin when all of its members are connected to
-// each other, and withdraws it when a member is lost. A task that was withdrawn from a generation
-// must join again, so no task is in two generations.
+// Decides who belongs to a group's generation. Collects the tasks that join, and forms a generation
+// when all expected tasks have joined. Orders the generation to begin when all of its members are
+// connected to each other, and withdraws it when a member is lost. A task that was withdrawn from a
+// generation must join again, so no task is in two generations.
 //
 // The first generation of a leader's process contains all tasks that have not left. If the rules
 // allow the group to shrink, it later continues with the remaining tasks, provided that they are at
-// least half of the last generation; the leader is always one of them. Members that have announced
-// their end are not counted. A task that returns waits until the others join again. If they cannot
-// connect to it, they continue without it, and try again after a pause.
+// least half of the previous generation's members; the leader is always one of them. Members that
+// have announced their end are not counted. A task that returns waits until the members join again.
+// If they cannot connect to it, they continue without it, and try again after a pause.
 //
 // Pure: the caller passes in every event and the time, and sends what Take returns. Not
 // thread-safe.
@@ -38,8 +38,8 @@ struct LeaderRules {
   bool shrinks = false;
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
-  // How long a group that shrinks does without a returning task that the others could not connect
-  // to. Doubled after each further attempt, up to longest_pause.
+  // How long a group that shrinks does without a returning task to which the other members could
+  // not connect. Doubled after each further attempt, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
@@ -50,7 +50,7 @@ using SessionId = uint64_t;
 
 struct LeaderOutput {
   std::vector<std::pair<SessionId, ToMember>> messages;
-  std::vector<SessionId> closed;  // another session of the same task has replaced these
+  std::vector<SessionId> closed;  // to close, because their processes or sessions were replaced
 };
 
 class Leader {
@@ -77,14 +77,15 @@ class Leader {
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether all tasks that must learn that the job has ended have done so: all tasks,
+  // Returns whether every task that must learn of the job's end has done so. These are all tasks,
   // except the leader's, that are connected, or that were members of the latest generation and will
   // connect again.
   bool EndIsKnown() const;
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Names the tasks that the group waits for. This is the latest notice that the members were sent.
+  // Names the tasks that the group waits for. This is the latest notice that was sent to the
+  // members.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
   int64_t generation() const { return number_; }
@@ -108,7 +109,7 @@ class Leader {
     bool was_member = false;
     bool survives = false;  // was_member, and it is still the same process
     Duration lost{0};       // when the session was lost
-    // The others could not connect to this task, and do without it for `pause`, until
+    // The other tasks could not connect to this task, and do without it for `pause`, until
     // `paused_until`.
     Duration pause{0}, paused_until{0};
     int rank = -1;  // its rank in the generation; -1: not a member
@@ -145,8 +146,8 @@ class Leader {
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
     return seat.join && !(may_shrink && now < seat.paused_until);
   }
-  // Returns whether a task that has joined has the state with which the last generation began, or a
-  // newer state.
+  // Returns whether a task that has joined has the state with which the latest generation began, or
+  // a newer state.
   bool HasLatestState() const;
   // Returns whether the next generation waits for this task.
   bool IsAwaited(Duration now, const Seat& seat, bool may_shrink) const;

@@ -139,8 +139,8 @@ void GroupMember::OnMessage(const ToMember& message) {
 }
 
 void GroupMember::OnForm(const FormOrder& order) {
-  // An order may answer a request that this task has withdrawn. A leader continues from the highest
-  // number that its members know.
+  // An order may answer a request that this task has withdrawn. The generation's number must be
+  // new, because a leader continues from the highest number that its members know.
   if (phase_ != Phase::kJoining || !asked_ || order.request != requests_) return;
   if (order.generation <= last_generation_) return;
   const auto own = std::ranges::find_if(order.members, [&](const Member& member) {

@@ -61,8 +61,8 @@ class GroupMember {
   void SocketConnected(int64_t generation, int rank);
   // An attempt to connect to this rank has failed. It will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // Tells the leader why the generation cannot continue. The leader withdraws the generation, for
-  // the first reason that any member has reported.
+  // Tells the leader why the generation cannot continue. The leader withdraws the generation, and
+  // gives the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
@@ -139,12 +139,12 @@ class GroupMember {
   int64_t last_generation_ = 0;
   FormOrder formation_;
   int rank_ = -1;
-  std::map<std::string, int64_t> incarnations_;  // the latest of each task
-  std::vector<KnownProcess> replaced_;           // the latest, oldest first
-  bool told_known_ = false;                      // in this session
+  std::map<std::string, int64_t> incarnations_;  // each task's latest process
+  std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
+  bool told_known_ = false;                      // the leader was told of these
   std::vector<bool> sockets_;                    // by rank
-  Status socket_failure_;                        // the last attempt's error
-  AwaitedNotice awaited_;                        // from the leader
+  Status socket_failure_;                        // the error of the last attempt to connect
+  AwaitedNotice awaited_;                        // the leader's latest notice
   StuckNotice stuck_;
   Status end_;
   std::vector<ToLeader> messages_;

@@ -36,7 +36,7 @@ struct JoinRequest {    // the member belongs to no generation
   int64_t step = -1;    // see Joining
   int64_t state_generation = 0;
   std::string agreement;
-  int64_t last_generation = 0;      // the highest number that this process has seen
+  int64_t last_generation = 0;      // the highest generation that this process has seen
   std::vector<KnownProcess> known;  // set in the first request of a session
   bool operator==(const JoinRequest&) const = default;
 };
@@ -73,7 +73,7 @@ using ToLeader = std::variant<JoinRequest, ReadyReport, FailureReport, WaitRepor
                               DepartNotice, RunFailureReport>;
 
 // Leader → member.
-struct FormOrder {      // connect to the other members of this generation
+struct FormOrder {      // orders the members to connect to each other
   int64_t request = 0;  // the JoinRequest that this order answers
   int64_t generation = 0;
   int source = 0;

@@ -13,7 +13,7 @@ namespace {
 // Exchange sends (n − 1) times the bytes, so it is used only for few ranks. These limits also bound
 // the scratch memory.
 constexpr int kMostExchangeRanks = 8;
-constexpr int64_t kMostExchangeBytes = 1 << 20;  // that a rank sends
+constexpr int64_t kMostExchangeBytes = 1 << 20;  // sent by one rank
 constexpr int64_t kMostDoublingBytes = 256 << 10;
 
 // Counts the work of the busiest rank in an operation.
@@ -24,7 +24,7 @@ struct Work {
   double reduced = 0;
 };
 
-// The rounds and frames of the busiest rank that climbs the tree over `ranks` ranks.
+// Returns the rounds and the frames of the busiest rank when `ranks` ranks climb their tree.
 Work ClimbWork(int ranks) {
   if (ranks == 1) return {};
   const int left = TreeMiddle(0, ranks), right = ranks - left;

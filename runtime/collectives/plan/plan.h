@@ -9,15 +9,15 @@
 //     2: values[0, 1000) = sum(values[0, 1000), scratch[0, 1000)), after 0 1
 //
 // Algorithms of AllReduce, for n ranks and M bytes:
-//   exchange  every rank sends all of its values to all others, and adds all in the order of the
+//   exchange  every rank sends all of its values to all others, and adds them in the order of the
 //             tree: one round, (n − 1)·M bytes sent per rank.
 //   doubling  every rank climbs the tree from its leaf. At each node, the ranks of the left half
 //             exchange their values with those of the right half, so both sides know the value of
 //             the node. If the right half is smaller, its ranks send to several ranks of the left
 //             half. ⌈log₂ n⌉ rounds, and M bytes per round.
-//   halving   as doubling, but with half of the remaining values per round, and an all-gather in
-//             the reverse order (Rabenseifner's algorithm, beginning at distance 1, because this
-//             order gives the tree). Powers of two only; 2·log₂ n rounds, 2·M·(n − 1)/n bytes.
+//   halving   like doubling, but with half of the remaining values per round, and an all-gather in
+//             the reverse order (Rabenseifner's algorithm, which begins at distance 1 here, because
+//             this gives the tree). Only for 2ᵏ ranks; 2·log₂ n rounds, 2·M·(n − 1)/n bytes.
 //   direct    every rank receives its slice from all others, adds in the order of the tree, and
 //             sends the result to all others, in pieces: 2 rounds, 2·M·(n − 1)/n bytes.
 // All of them produce the same bits. Candidates lists the algorithms that the other operations can
@@ -67,7 +67,7 @@ std::string ToString(const Call& call);  // "AllReduce(1000 bytes of float32, su
 // Costs in seconds, and sizes, from which the algorithm is chosen. They must be equal on all ranks.
 // The defaults were measured coarsely, over loopback TCP on a machine with two cores.
 struct Costs {
-  double round = 12e-6;           // α: until the first byte of a round arrives
+  double round = 12e-6;           // α: the time until a round's first byte arrives
   double frame = 2e-6;            // per frame that a rank sends or receives
   double byte = 0.45e-9;          // β: per byte that a rank sends
   double reduced_byte = 0.12e-9;  // per byte that a rank reads to reduce
@@ -90,8 +90,8 @@ enum class StepKind : uint8_t { kSend, kReceive, kReduce };
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;       // the other rank of a send or a receive
-  PlanRange range;     // what is sent, where it is received, or where a reduction goes
-  int64_t offset = 0;  // where the bytes begin in the operation's values; equal at both ends
+  PlanRange range;     // the bytes to send, or the place for received or reduced bytes
+  int64_t offset = 0;  // where the bytes begin in the call's values; equal on both ranks
   int first_operand = 0,
       operands = 0;                 // a reduction's operands, in Plan::operands, in tree order
   int first_after = 0, afters = 0;  // in Plan::after

@@ -13,12 +13,13 @@ class PlanBuilder {
  public:
   PlanBuilder(Plan& plan, const Costs& costs) : plan_(plan), costs_(costs) {}
 
-  // Each returns the index of the step. An index of −1 in `after` means no step.
+  // Send, Receive, ReceiveAside and Reduce add a step that waits for the steps `after`, and return
+  // its index. An index of −1 in `after` stands for no step.
   int Send(int peer, Slice slice, std::span<const int> after = {});
   int Send(int peer, Slice slice, std::initializer_list<int> after) {
     return Send(peer, slice, std::span(after.begin(), after.size()));
   }
-  // Receives the slice into its place in the values, or into scratch memory.
+  // Receive puts the slice into its place in the values. ReceiveAside puts it into scratch memory.
   int Receive(int peer, Slice slice, std::initializer_list<int> after = {});
   int ReceiveAside(int peer, Slice slice, int64_t scratch, std::initializer_list<int> after);
   // Sets the slice to the reduction of the operands, which all have its size.
@@ -26,8 +27,8 @@ class PlanBuilder {
 
   PlanRange Values(Slice slice) const;
   PlanRange Scratch(int64_t begin, Slice slice) const;
-  // Reserves scratch memory for `slots` slots of at most `elements` each, and returns a slot's size
-  // in bytes.
+  // Reserves scratch memory for `slots` slots of at most `elements` elements each, and returns a
+  // slot's size in bytes.
   int64_t ReserveScratch(int64_t slots, int64_t elements);
 
   int rank() const { return plan_.rank; }

@@ -33,7 +33,7 @@ void AddBroadcastTree(PlanBuilder& plan) {
 }
 
 // Every rank but the root owns a slice. The root sends each owner its slice, and the owner sends it
-// to the others. This way, the root sends the values only once.
+// to the other owners. This way, the root sends the values only once.
 void AddBroadcastSlices(PlanBuilder& plan) {
   const int owners = plan.ranks() - 1, root = plan.root();
   const auto owner_of = [&](int slice) { return (root + 1 + slice) % plan.ranks(); };
@@ -41,7 +41,7 @@ void AddBroadcastSlices(PlanBuilder& plan) {
   const auto piece_of = [&](int slice, int piece) {
     return PieceOf(SliceOf(plan.count(), slice, owners), piece, pieces);
   };
-  const int own = (plan.rank() - root - 1 + plan.ranks()) % plan.ranks();  // owners: the root
+  const int own = (plan.rank() - root - 1 + plan.ranks()) % plan.ranks();  // unused on the root
   for (int piece = 0; piece < pieces; ++piece) {
     if (plan.rank() == root) {
       for (int slice = 0; slice < owners; ++slice) {

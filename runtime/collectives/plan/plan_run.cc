@@ -56,7 +56,7 @@ void PlanRun::CollectDependents() {
   for (size_t i = 1; i < first_dependent_.size(); ++i)
     first_dependent_[i] += first_dependent_[i - 1];
   dependents_.resize(plan_.after.size());
-  std::vector<int>& next = pending_;  // not in use yet
+  std::vector<int>& next = pending_;  // borrowed: pending_ is not in use yet
   next.assign(first_dependent_.begin(), first_dependent_.end());
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     for (const int before : plan_.AfterOf(plan_.steps[i])) {

@@ -21,12 +21,12 @@ class PlanRun {
 
   const Plan& plan() const { return plan_; }
 
-  // Begins an execution. The spans have the plan's sizes and outlive it. `scratch` is aligned to 64
-  // bytes.
+  // Begins an execution. The spans must have the plan's sizes, and must outlive the execution.
+  // `scratch` must be aligned to 64 bytes.
   void Start(std::span<std::byte> values, std::span<std::byte> scratch);
 
-  // A send or a receive that is not complete. `number` counts the frames of its link and direction
-  // in this execution, from 0.
+  // A send or a receive that is not complete. `number` is its position, counted from 0, among the
+  // frames that travel over the same link in the same direction in this execution.
   struct Transfer {
     const Step* step = nullptr;  // null: nothing may begin now
     int number = 0;
@@ -65,8 +65,8 @@ class PlanRun {
   std::vector<Link> links_;     // by rank
   std::vector<int> order_;      // the steps of all queues
   std::vector<int> waits_for_;  // by step: the number of steps that it waits for at the start
-  std::vector<int> first_dependent_, dependents_;  // by step: who waits for it
-  std::vector<int> pending_;                       // as waits_for_, now
+  std::vector<int> first_dependent_, dependents_;  // by step: the steps that wait for it
+  std::vector<int> pending_;                       // by step: for how many steps it still waits
   std::vector<int> finished_;                      // complete steps that dependents still wait for
   std::vector<std::span<const std::byte>> operands_;
   std::span<std::byte> values_, scratch_;

@@ -16,8 +16,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// If a rank is late by less than this time, the others wait for it without a system call. To wake a
-// thread would take longer.
+// If a rank is late by less than this time, the others wait for it without a system call. It would
+// take longer to wake a thread.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
 // If other programs use the processors, a spinning rank keeps its processor from the rank that is
@@ -161,7 +161,8 @@ bool Board::SleepUnless(const Interrupt& interrupt, Notice& notice,
 }
 
 void Board::Wake(Notice& notice) const {
-  // The flag is cleared first: a rank that sets it again later sleeps on a different value.
+  // The flag is cleared before the call, so that it is not lost if another rank sets it in the
+  // meantime.
   notice.rounds.fetch_and(~Notice::kSleepers);
   syscall(SYS_futex, &notice.rounds,
           sharing_ == Sharing::kThreads ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE, INT_MAX, nullptr,

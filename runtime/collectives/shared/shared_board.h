@@ -3,9 +3,9 @@
 // its call and may contain a few values, and then waits for the notices of all others. Waiting
 // threads sleep on a futex, after a short spin if that is allowed (MaySpin).
 //
-// There are two sets of notices and slots, which alternate from round to round. When a rank has
-// seen the notices of all ranks for a round, all ranks have finished what they did after the
-// previous round, so the memory of that round may be overwritten.
+// There are two sets of notices and of slots (shared_operations.h), which alternate from round to
+// round. When a rank has seen the notices of all ranks for a round, all ranks have finished what
+// they did after the previous round, so the memory of that round may be overwritten.
 //
 // Between processes, no word that another rank writes is trusted: it may have any value and may
 // change at any time. Such a word is read only once, into a copy, which is then checked.
@@ -71,7 +71,7 @@ class Board {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // Spinning starts allowed if MaySpin(ranks).
+  // Allows or forbids this rank to spin. Before the first call, it may spin if MaySpin(ranks).
   void set_spin(bool spin) { spin_ = spin; }
 
   // Begins a round. Own, Of and parity refer to this round until the next Begin.
@@ -109,7 +109,8 @@ class Board {
 
   Desk& DeskOf(int rank) const;
   Head& head() const;
-  // Returns whether the notice of the current round is posted.
+  // Returns whether a notice whose word `rounds` has this value has been posted for the current
+  // round.
   bool Posted(uint32_t rounds) const;
   Status Await(int rank, std::optional<Duration> deadline, const Interrupt& interrupt);
   // Spins, unless spinning has failed recently. Returns whether the notice has been posted.
@@ -127,13 +128,13 @@ class Board {
   const Sharing sharing_;
   bool spin_;
   int32_t skip_ = 0;             // how many of the next waits do not spin
-  int32_t in_vain_ = 0;          // the last value of skip_
-  uint32_t round_ = UINT32_MAX;  // Begin counts from 0
+  int32_t in_vain_ = 0;          // the value to which skip_ was last set
+  uint32_t round_ = UINT32_MAX;  // so that the first Begin sets it to 0
   int64_t spun_ = 0;
   int64_t waits_ = 0;
 
   Mutex mutex_;
-  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // this rank has aborted
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // this rank has called Abort
 
   // The values that Seen returns.
   std::atomic<int64_t> operation_{0};

@@ -17,7 +17,7 @@ struct SharedOptions {
   // One connected unix socket (SOCK_STREAM) per rank, on which nothing has been sent or read; the
   // entry of this rank is empty. From 2 to 128 ranks.
   std::vector<wire::UniqueFd> sockets;
-  // The total time within which the others must introduce themselves.
+  // The total time within which all other ranks must introduce themselves.
   Duration setup_timeout = 10s;
   // Can end the wait for the other ranks (interrupt.h).
   Interrupt interrupt = nullptr;
@@ -25,7 +25,8 @@ struct SharedOptions {
 
 // Waits until all ranks have called it. Rank 0 provides the memory and sends it to the others over
 // their sockets. All ranks prove that they are on one machine: each writes a random number to the
-// memory, sends the same number to all others, and looks for their numbers. Returns
+// memory, sends the same number to all other ranks, and looks in the memory for the numbers that it
+// receives. Returns
 //   InvalidArgument    if a socket is missing or is not a unix socket, or if a peer's memory or
 //                      message is not as expected;
 //   FailedPrecondition if the number of a peer is not in the memory: it is on another machine;

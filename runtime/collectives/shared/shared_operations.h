@@ -93,7 +93,7 @@ class SharedOperations final : public Communicator {
   // contribution into this rank's slot; `get` reads that piece from the slots of the others;
   // `in_place` does the same for the whole operation, in the spans of all ranks.
   struct Steps {
-    size_t contribution = 0;  // bytes, the maximum over the ranks
+    size_t contribution = 0;  // the largest contribution of any rank, in bytes
     size_t piece = kSlotBytes;
     PieceFunction put;
     PieceFunction get;
@@ -112,15 +112,15 @@ class SharedOperations final : public Communicator {
   static Call Unpack(uint32_t packed);
   static uint32_t Pack(const Call& call);
 
-  // Announces the call. If it is impossible, returns the reason, which then ends the operation on
-  // all ranks.
+  // Announces the call. If the operation cannot take place, returns the reason, which then ends the
+  // operation on all ranks.
   Status Enter(const Call& call);
   Status CheckArguments(const Call& call) const;
   Status Fail(const Status& why);
   // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
-  // Decides from the notices of all ranks, so that all ranks decide the same.
+  // Chooses by the notices of all ranks, so that all ranks make the same choice.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 
   Status Run(const Call& call, std::span<std::byte> values, const Steps& steps);
@@ -131,7 +131,8 @@ class SharedOperations final : public Communicator {
   // Replaces `target`, the same part of every rank's values, with its reduction over all ranks.
   void Combine(const Call& call, std::span<std::byte> target,
                absl::FunctionRef<std::byte*(int)> part_of);
-  // Reduces this rank's slice of all spans, and writes it to the spans of ranks that receive it.
+  // Reduces this rank's slice of all spans, and writes the result to the spans of the ranks for
+  // which `receives` returns true.
   void ReduceInPlace(const Call& call, absl::FunctionRef<bool(int)> receives);
   void SwapInPlace(size_t slice_bytes);
   // Fills this rank's slot with a piece of every other rank's slice.

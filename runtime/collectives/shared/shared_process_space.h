@@ -32,7 +32,7 @@ class ProcessSpace final : public SharedSpace {
     uint64_t number = 0;  // from 1, in the order of the allocations
     std::weak_ptr<Segment> segment;
     std::byte* data = nullptr;
-    size_t part = 0;  // bytes of each rank
+    size_t part = 0;  // the size of each rank's part, in bytes
   };
 
   StatusOr<size_t> PartOf(size_t bytes) const;

@@ -37,8 +37,8 @@ class Segment {
 
   std::span<std::byte> bytes() const { return bytes_; }
   int descriptor() const { return descriptor_.get(); }
-  // Allocates the memory for a part, so that later writes cannot fail. Returns ResourceExhausted if
-  // there is not enough memory.
+  // Allocates the memory for the bytes [begin, begin + bytes), so that later writes to them cannot
+  // fail. Returns ResourceExhausted if there is not enough memory.
   Status Reserve(size_t begin, size_t bytes);
   // Closes the descriptor; the mapping stays.
   void CloseDescriptor() { descriptor_.Close(); }
@@ -61,7 +61,7 @@ struct SegmentMessage {
   uint64_t magic = kMagic;
   uint32_t kind = 0;
   uint32_t rank = 0;                  // the sender's rank
-  uint32_t ranks = 0;                 // in the group
+  uint32_t ranks = 0;                 // the number of ranks in the group
   uint32_t number = 0;                // the allocation's number, from 1
   uint64_t bytes = 0;                 // the size of the segment
   std::array<std::byte, 16> nonce{};  // kGreeting: the number that the sender writes to the segment
@@ -74,7 +74,7 @@ Status SendMessage(int socket, const SegmentMessage& message, int descriptor);
 
 struct ReceivedMessage {
   SegmentMessage message;
-  wire::UniqueFd descriptor;  // may be missing
+  wire::UniqueFd descriptor;  // not valid if none came with the message
 };
 // Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks only its
 // length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline, or the

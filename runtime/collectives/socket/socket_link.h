@@ -26,7 +26,7 @@ class SocketLink {
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
   // Begins a frame. The payload must not change until the frame is sent.
   void Begin(const FrameHeader& header, std::span<const std::byte> payload);
-  // Queues a frame that is not data, or drops it if the last such frame has not been sent yet.
+  // Queues a frame that is not data, or drops it if the previous such frame has not been sent yet.
   void Queue(FrameHeader header, std::string_view text);
   // Sends as much as the socket accepts. Returns whether it accepted anything.
   StatusOr<bool> Send();
@@ -36,7 +36,7 @@ class SocketLink {
 
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
   const std::optional<FrameHeader>& header() const { return header_; }
-  bool receiving() const { return receiving_; }  // the payload has a place
+  bool receiving() const { return receiving_; }  // ReceiveInto was called
   // Sets the place for the payload, whose size must be the length in the header.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }
@@ -75,7 +75,7 @@ class SocketLink {
   bool begun_ = false;
   FrameBytes header_bytes_{};
   std::span<const std::byte> payload_;
-  size_t sent_ = 0;  // bytes of the header and the payload
+  size_t sent_ = 0;  // bytes sent of the header and the payload
   std::array<std::byte, kFrameHeaderBytes + kMostReasonBytes> notice_{};
   size_t notice_size_ = 0, notice_sent_ = 0;
 

@@ -12,8 +12,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// The limit on reads from a connection that the peer has closed, to find the reason that it sent
-// before.
+// A peer may send a reason before it closes its connection. This limits how many reads look for it.
 constexpr int kMostLastReads = 10'000;
 
 }  // namespace
@@ -387,7 +386,7 @@ int SocketOperations::RankToWaitFor() const {
   return -1;
 }
 
-// Waits forever after the call has been announced.
+// Returns -1, which means no time limit, once the call has been announced.
 int SocketOperations::PollTimeoutMs(Duration now) {
   if (announced_) return -1;
   if (!announce_at_) announce_at_ = now + announce_after_;

@@ -52,12 +52,12 @@ class SocketOperations {
     // that operation yet.
     int64_t announced = 0;
     Call announced_call;
-    int announcements = 0;  // their number since this rank's operation began
+    int announcements = 0;  // made by the peer since this rank's operation began
     int64_t heard = 0;      // the latest operation for which the peer has sent a frame
-    bool moved = false;     // data have moved since this rank last waited for it
+    bool moved = false;     // data have moved since this rank last waited for the peer
   };
-  // The number of this rank's last calls that are kept, to be compared with the calls that others
-  // announce.
+  // How many of this rank's latest calls are kept, so that they can be compared with the calls that
+  // other ranks announce.
   static constexpr size_t kRemembered = 8;
   // A peer announces an operation only if it waits in that operation for a while, and all ranks
   // take part in the same operations. So a peer announces few operations before this rank has
@@ -99,12 +99,12 @@ class SocketOperations {
   // Used by the operation's thread. Other threads may use it only with the lock, while busy_ is
   // false.
   std::vector<Peer> peers_;     // by rank
-  std::vector<pollfd> polled_;  // by rank, and the eventfd
+  std::vector<pollfd> polled_;  // by rank, then the eventfd
   PlanRun* run_ = nullptr;
   int64_t operation_ = 0;
   Call call_;
-  std::array<Call, kRemembered> calls_;  // by the number of the operation
-  std::optional<Duration> announce_at_;  // set in the first wait of an operation
+  std::array<Call, kRemembered> calls_;  // by the operation's number modulo kRemembered
+  std::optional<Duration> announce_at_;  // set when an operation first waits
   bool announced_ = false;
   int waits_for_ = -1;  // the rank of the last wait in this operation
   Duration waits_since_{0};

@@ -104,7 +104,7 @@ class Meeting {
     ASSIGN_OR_RETURN(taken_, rounds_.Exchange(given_, patience_));
     ASSIGN_OR_RETURN(verdict, rounds_.Agree(DialHigherRanks(), patience_));
     if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
-    // A rank may need all of its patience, so the others wait for longer.
+    // Another rank may use up its patience in Prove, so this rank waits for twice as long.
     ASSIGN_OR_RETURN(verdict, rounds_.Agree(Prove(), 2 * patience_));
     if (!verdict.status.ok()) return MachineSockets{.apart = verdict.status, .sockets = {}};
     return MachineSockets{.apart = OkStatus(), .sockets = std::move(sockets_)};

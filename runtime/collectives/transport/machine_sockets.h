@@ -2,12 +2,12 @@
 // proven, not guessed: host names, addresses and process numbers prove nothing, because tasks may
 // run in containers.
 //
-// Every rank listens on an abstract unix socket with a random name, and sends the name and a random
-// number to every other rank over their data socket, whose peer has proven its identity in the
-// hello. Lower ranks dial higher ranks. The caller sends the number that it received, and gets back
-// the number that it sent. Processes in different network namespaces, as in two pods, cannot
-// connect. Another process on the machine may find the name, but not the numbers. A process of
-// another user is refused at once.
+// Every rank listens on an abstract unix socket with a random name. It sends the name and a random
+// number to every other rank over the data socket between them, whose peer has proven its identity
+// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received, and
+// gets back the number that it sent. Processes in different network namespaces, as in two pods,
+// cannot connect. Another process on the machine may find the name, but not the numbers. A process
+// of another user is refused at once.
 //
 // Private to this package.
 #pragma once
@@ -26,18 +26,20 @@ namespace tfjob::collectives {
 
 struct MachineSockets {
   // OK if all ranks are connected; otherwise, the reason why they are not. The text is the same on
-  // all ranks, and names one of them.
+  // all ranks, and names one rank.
   Status apart;
   // By rank; the entry of this rank is empty. Non-blocking unix sockets on which nothing has been
   // sent after the proofs. Empty unless `apart` is OK.
   std::vector<wire::UniqueFd> sockets;
 };
 
-// All ranks must call it. Waits at most `patience` for each step of the others. If it returns an
-// error, which comes from RankRounds, the ranks have not agreed.
+// All ranks must call it. Each rank may take at most `patience` for a step, and the other ranks
+// wait for it for at most twice as long. If it returns an error, which comes from RankRounds, the
+// ranks have not agreed on a result.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
-// The messages that ranks send over data sockets, and callers over unix sockets.
+// The messages: every rank sends a MachineOffer to every other rank over their data socket. Over a
+// unix socket, the caller and the rank that it calls each send a MachineProof.
 using MachineNumber = std::array<std::byte, 16>;
 struct MachineOffer {
   MachineNumber name;    // the name of the sender's unix socket

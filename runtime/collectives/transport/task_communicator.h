@@ -23,9 +23,9 @@ struct TaskCommunicatorOptions {
   // entry of this rank is empty.
   std::vector<wire::UniqueFd> sockets;
   TransportChoice transport = TransportChoice::kAuto;  // equal on all ranks
-  // How long this rank waits for each step of the others while they set up shared memory.
+  // How long a rank may take for each step while the ranks set up shared memory.
   Duration patience{10s};
-  // Ends these waits.
+  // Can end the waits for other ranks (interrupt.h).
   Interrupt interrupt = nullptr;
 };
 
@@ -34,8 +34,8 @@ struct TaskCommunicatorOptions {
 //   Unavailable         if a rank does not answer, or has closed its connection; the message names
 //                       it;
 //   FailedPrecondition  if the choice is kSharedMemory and the ranks cannot share memory. If they
-//                       only have not managed to do so in time, or lack memory or descriptors, this
-//                       is Unavailable, because another attempt may succeed;
+//                       merely lacked time, memory or descriptors, the error is Unavailable
+//                       instead, because another attempt may succeed;
 //   the error of `interrupt`.
 StatusOr<std::unique_ptr<Communicator>> MakeTaskCommunicator(TaskCommunicatorOptions options);
 

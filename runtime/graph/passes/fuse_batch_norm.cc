@@ -10,7 +10,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Holds the positions of FusedBatchNorm [→ Add of a side input] → Relu; -1 if there is no Add.
+// Holds the positions of the nodes FusedBatchNorm [→ Add of a side input] → Relu. `add` is -1 if
+// there is no Add.
 struct NormChain {
   int norm = -1, add = -1, relu = -1;
   Output side;

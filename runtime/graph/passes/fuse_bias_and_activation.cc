@@ -20,7 +20,7 @@ const char* FusedOp(const std::string& op, const std::string& activation) {
   return nullptr;
 }
 
-// A chain of a product [→ BiasAdd] [→ activation]. A part that is missing has the position -1. A
+// A chain of a product [→ BiasAdd] [→ activation]. A part that is absent has the position -1. A
 // chain is worth fusing if it has at least two nodes.
 struct Chain {
   int product = -1;

@@ -229,8 +229,8 @@ class BatchNorm : public Kernel {
 // normalised value is computed again; or the activation's output is read.
 enum class ActivationMask { kNone, kComputed, kRead };
 
-// Points to the values that the gradient reads. `more`, if present, is added to dy. `more` and y
-// may be missing.
+// Points to the values that the gradient reads. `more` and y may be null. If `more` is not null, it
+// is added to dy.
 template <typename T>
 struct NormGradInputs {
   StridedRows<const T> dy, x, y, more;

@@ -1,5 +1,5 @@
-// Helps prepare functions (PrepareFunction in kernel.h) to check a request's operands and to
-// instantiate a template for a dtype.
+// Declares helpers for the functions that prepare kernels (PrepareFunction in kernel.h). They check
+// a request's operands, and instantiate a template for a dtype.
 #pragma once
 
 #include <memory>
