@@ -28,7 +28,7 @@ Status Refuse(const JsonField& field, const Layer& layer) {
 // Returns whether the argument has no effect. In a file of Keras 3, `training` has no effect if it
 // is the default of the layer's call(): Keras writes the default for every layer that takes this
 // argument, and fit, evaluate and predict override it. A file of tf.keras 2 contains `training`
-// only if the user has set it, and the layer then always or never trains.
+// only if the user has set it, and the layer then always, or never, behaves as in training.
 bool ChangesNothing(std::string_view name, const JsonField& field, const Layer& layer,
                     Version version) {
   if (!field.present()) return true;

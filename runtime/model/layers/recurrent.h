@@ -66,7 +66,8 @@ std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip = false);
 
-// A step that the mask skips keeps the state, and repeats the last output (0 at first).
+// A step that the mask skips keeps the state, and repeats the output of the step before it (0 if
+// there is none).
 //
 // Variables: kernel [features,gates·units], recurrent_kernel [units,gates·units] and, if use_bias
 // is set, bias [gates·units], or [2,gates·units] for GRU with reset_after. Gates, in order, with
