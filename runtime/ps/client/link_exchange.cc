@@ -50,8 +50,8 @@ void Link::Start(int64_t epoch) {
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
 }
 
-// Asks for rows of the shards that have some. If no shard has any, the server takes no part in the
-// step.
+// Asks for the rows that the step reads from this server's shards. If there are none, the server
+// takes no part in the step.
 void Link::StartRows() {
   bytes_to_come_ = 0;
   for (int index : shards_) {
@@ -169,7 +169,8 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   return true;
 }
 
-// Appends the number of an update's rows, or the next piece of it. Returns the number of bytes.
+// Appends the number of rows of an update, or the next piece of the update. Returns the number of
+// bytes in it.
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   const Update& update = ready_[sent_];
   const auto index = static_cast<uint32_t>(update.shard);

@@ -35,9 +35,9 @@ class StepLease {
   std::optional<Duration> Length() const;
 
  private:
-  // Returns the median of the last steps. While there are fewer than five, returns the shortest
-  // instead, because a single delayed step would distort the median. Returns 0 before the first
-  // step has ended.
+  // Returns the median duration of the last steps. While fewer than five steps have ended, returns
+  // the shortest duration instead, because a single delayed step would distort the median. Returns
+  // 0 before the first step has ended.
   Duration Typical() const;
 
   const LeaseRule rule_;

@@ -162,7 +162,7 @@ class PeerSession : public rpc::ConnectionHandler {
   void PutOff(uint64_t sequence);
 
   void SendRefusal(uint64_t sequence, const Status& why);
-  // Sends the values that are ready. If `from_here` is set, this thread may write them itself.
+  // Sends the values that are ready. If `from_here` is set, the calling thread may write them.
   void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

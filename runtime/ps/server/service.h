@@ -92,7 +92,7 @@ class Service : public ParameterServer {
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
-  // false again if the session ends before the chief has the copies of all servers.
+  // false again if the session that copies ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.

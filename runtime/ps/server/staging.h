@@ -50,7 +50,7 @@ class Staging {
   void Free(int shard);
   // Drops the updates that the store's ledger contains. Must be called before Absorb and count.
   void DropApplied();
-  // Adds the updates of `other` to these, and frees them.
+  // Adds the updates of `other` to these, and frees those of `other`.
   void Absorb(Staging& other);
   // Like the above, for one shard.
   void Absorb(int shard, Staging& other);
