@@ -85,7 +85,7 @@ std::string PredictionName(const Model& model, size_t output);
 enum class Change {
   kGradient,      // the value is a gradient, for the optimizer
   kGradientRows,  // the value is some rows of a gradient, which is zero elsewhere
-  kAssign,        // the value replaces the variable's: a moving statistic
+  kAssign,        // the value replaces that of the variable, which is a moving statistic
 };
 // A training graph's contribution to one variable.
 struct Contribution {

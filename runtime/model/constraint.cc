@@ -17,7 +17,7 @@ using ConstraintKind = Constraint::Kind;
 struct ConstraintClass {
   ConstraintKind kind;
   std::string_view name;
-  double max_value;  // its default
+  double max_value;  // the default of the argument max_value
 };
 
 constexpr ConstraintClass kConstraints[] = {{ConstraintKind::kNonNeg, "non_neg", 1},

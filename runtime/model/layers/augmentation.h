@@ -14,7 +14,7 @@ struct RandomFlip {
   static constexpr bool kTrainingByDefault = true;
   enum class Mode { kHorizontal, kVertical, kBoth };
   Mode mode = Mode::kBoth;
-  std::optional<int64_t> seed = {};  // only stored, in all of these layers
+  std::optional<int64_t> seed = {};  // only stored, like the seeds of the layers below
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;

@@ -29,7 +29,7 @@ struct MultiHeadAttention {
   int64_t num_heads = 1;
   int64_t key_dim = 1;
   std::optional<int64_t> value_dim;  // if absent, key_dim
-  double dropout = 0;                // for the weights
+  double dropout = 0;                // applied to the attention weights
   bool use_bias = true;
   bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
   std::vector<int64_t> output_shape;

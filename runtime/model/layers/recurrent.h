@@ -16,7 +16,7 @@ struct RecurrentArguments {
   CellKind kind = CellKind::kLSTM;
   int64_t units = 0;
   ActivationKind activation = ActivationKind::kTanh;
-  ActivationKind recurrent_activation = ActivationKind::kSigmoid;  // not SimpleRNN
+  ActivationKind recurrent_activation = ActivationKind::kSigmoid;  // not for SimpleRNN
   bool use_bias = true;
   bool unit_forget_bias = true;  // LSTM: the forget gate's bias starts at 1
   bool reset_after = true;       // GRU: the reset gate applies after the matrix product
