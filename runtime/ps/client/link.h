@@ -275,7 +275,7 @@ class Link : public rpc::ConnectionHandler {
 
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool registered_ ABSL_GUARDED_BY(context_.mutex) = false;
-  int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // incarnation; 0: none
+  int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // the announced incarnation; 0: none
   Status why_ ABSL_GUARDED_BY(context_.mutex);             // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to end

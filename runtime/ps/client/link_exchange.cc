@@ -275,7 +275,7 @@ StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
                                          segment.length);
   }
   const RowRange rows = RowsOf(step, *shard);
-  // If no rows of a variable were requested, it need not have rows.
+  // A variable of which no rows were requested need not be a matrix.
   const auto row = rows.count == 0
                        ? size_t{0}
                        : static_cast<size_t>(RowBytes(definition.state.variables[variable]));

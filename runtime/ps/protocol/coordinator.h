@@ -45,7 +45,7 @@ struct Lapse {
 };
 
 struct CoordinatorActions {
-  std::vector<std::pair<int, ToParticipant>> messages;  // receiver and message
+  std::vector<std::pair<int, ToParticipant>> messages;  // the receiving server and the message
   std::vector<Again> again;
   std::vector<HoldResult> holds;
   std::vector<Lapse> lapses;

@@ -53,7 +53,7 @@ struct SimulatedWorker {
   bool ended = false;  // no more data
   int64_t incarnation = 0;
   Duration stuck_until{0};
-  int64_t epoch = 0;  // 0: must pull
+  int64_t epoch = 0;  // 0: must pull values first
   int64_t step = 0;
   uint64_t sequence = 0;
   int64_t drawn = 0;  // position in its data, as server 0 last reported it

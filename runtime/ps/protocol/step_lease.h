@@ -41,10 +41,10 @@ class StepLease {
   Duration Typical() const;
 
   const LeaseRule rule_;
-  std::array<Duration, 31> times_{};  // the times of the last steps, as a ring
+  std::array<Duration, 31> times_{};  // the durations of the last steps, as a ring
   size_t count_ = 0;                  // the number of steps measured
   int64_t step_ = -1;                 // -1: none observed yet
-  Duration since_{0};                 // when the step was first observed
+  Duration since_{0};                 // when step_ was first observed
   bool counts_ = true;
 };
 

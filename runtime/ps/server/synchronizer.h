@@ -27,7 +27,7 @@ namespace tfjob::ps {
 // are empty.
 struct Attendance {
   std::vector<protocol::Worker> missing;  // the first step is waiting for them
-  std::vector<protocol::Worker> absent;   // still missing, but the first step no longer waits
+  std::vector<protocol::Worker> absent;   // missing, but the first step no longer waits for them
 };
 
 class CoordinatorLink;
