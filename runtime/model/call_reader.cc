@@ -335,7 +335,7 @@ StatusOr<Given> ReadGiven(const JsonField& node) {
   given.version = Version::kTfKeras2;
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
   if (elements.empty()) return given;
-  // The inputs are the first argument. Each of the elements repeats the other arguments.
+  // The inputs are the first argument. Every element repeats the other arguments.
   given.positional = {elements.size() == 1 ? elements[0] : node};
   const JsonField first = elements[0][3];
   ASSIGN_OR_RETURN(given.named, first.Members());

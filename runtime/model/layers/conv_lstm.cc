@@ -149,7 +149,7 @@ class ConvLstmPass {
     return Concat(b, std::move(gates), -1);
   }
 
-  // Keeps the size of the states.
+  // Returns windows with which the convolution of a state keeps the size of the state.
   Window StateWindow() const {
     const std::vector<int64_t>& size = layer_.window.size;
     Window window;

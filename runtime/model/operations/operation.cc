@@ -57,8 +57,8 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
   return values;
 }
 
-// Requires tensors of the same rank. Otherwise, broadcasting would align the batch axis of one with
-// another axis of the other.
+// Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
+// would align the batch axis of one tensor with another axis of a second one.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   for (const CallOperand& operand : operation.operands) {
