@@ -142,7 +142,7 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
   // Closes the connection of a superseded process: otherwise, it and its successor would keep
-  // replacing each other. An announcement has no answer that could tell the process.
+  // replacing each other. An announcement has no answer, so nothing else can tell the process.
   if (!known.ok()) {
     service_.refusals().Note(peer_, address_, known);
     return connection_.Cancel(known);
