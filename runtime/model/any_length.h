@@ -11,7 +11,8 @@
 
 namespace tfjob::model {
 
-// Only the shapes that a model states for its inputs may contain kAnyLength (arguments.h).
+// Return whether the shape, or any input shape that the model states, contains kAnyLength
+// (arguments.h). No other shape may contain it.
 bool HasAnyLength(const Shape& stated);
 bool HasAnyLength(const Model& model);
 // Returns the shape as text, with "null" for each unstated length.

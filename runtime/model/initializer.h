@@ -67,7 +67,7 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field);
 Json WriteInitializer(const Initializer& initializer);
 
 // Returns InvalidArgument if the initializer cannot make a value of this shape: Orthogonal needs at
-// least two axes, and Identity needs two.
+// least two axes, and Identity needs exactly two.
 Status CheckShape(const Initializer& initializer, const Shape& shape);
 
 // Returns the initial value of a float32 or float64 variable. Requires a shape that CheckShape

@@ -98,7 +98,7 @@ struct LayerCall {
   int64_t batch_size() const { return b.shape(x()).dim(0); }
 };
 
-// Return the shape without, or with, the batch axis.
+// ExampleOf removes the batch axis from a shape; Batched adds it.
 Shape ExampleOf(const Shape& batched);
 Shape Batched(int64_t batch_size, const Shape& example);
 
