@@ -221,8 +221,8 @@ class Link : public rpc::ConnectionHandler {
     if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
-  // Which of the rows that a step reads or updates in a variable belong to a shard: the position of
-  // the first one in the list of these rows, and how many follow each other.
+  // The rows of a shard among those that a step reads or updates. `begin` is the position of the
+  // first one in the step's list of rows of the variable; `count` is their number.
   struct RowRange {
     size_t begin = 0, count = 0;
   };

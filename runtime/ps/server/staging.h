@@ -52,7 +52,7 @@ class Staging {
   void DropApplied();
   // Adds the updates of `other` to these, and frees those of `other`.
   void Absorb(Staging& other);
-  // Like the above, for one shard.
+  // Like the function above, but for one shard.
   void Absorb(int shard, Staging& other);
 
  private:
