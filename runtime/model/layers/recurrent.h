@@ -24,8 +24,8 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The rates at which elements of the inputs and of the state are dropped, the same elements in
-  // every step. If recurrent_dropout is set, each gate drops different elements.
+  // The rates at which elements of the inputs and of the state are dropped. The same elements are
+  // dropped in every step. If recurrent_dropout is set, each gate drops different elements.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only the last
@@ -61,7 +61,7 @@ StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& argum
                                                  const RecurrentInputs& inputs,
                                                  std::span<const TensorType> in);
 std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments, int64_t features);
-// With `flip`, the outputs of all steps are in the opposite order.
+// With `flip`, the outputs of all steps are in reverse order.
 std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip = false);
@@ -74,8 +74,8 @@ std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
 // z = x·kernel + h·recurrent_kernel + bias:
 //   SimpleRNN  h' = activation(z)
 //   LSTM       i, f, g, o: c' = σ(f)·c + σ(i)·activation(g), h' = σ(o)·activation(c')
-//   GRU        z, r, h: h' = σ(z)·h + (1 - σ(z))·activation(…), where σ(r) scales h, or with
-//              reset_after, the product of h with its bias
+//   GRU        z, r, h: h' = σ(z)·h + (1 - σ(z))·activation(…), where σ(r) scales h or, with
+//              reset_after, h·recurrent_kernel plus its bias
 template <CellKind kKind>
 struct Recurrent {
   static constexpr std::string_view kClass = kKind == CellKind::kSimpleRNN ? "SimpleRNN"
