@@ -42,7 +42,7 @@ struct SimulatedServer {
   std::map<Name, std::vector<Name>> sums;
   int64_t summed_epoch = 0, summed_step = 0;
   std::map<Worker, int64_t> drawn;  // on server 0: the positions in the data that it reports
-  UsedBatches used;                 // of the lineage
+  UsedBatches used;                 // the batches that the lineage contains
   std::set<Worker> joined;
   Duration gather_until{0};
   bool committed = false;

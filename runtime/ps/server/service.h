@@ -190,7 +190,7 @@ class Service : public ParameterServer {
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has the copies of all servers
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that were connected and are no longer.
+  // Tasks that were connected, but are not any more.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end
