@@ -68,7 +68,7 @@ struct Metric {
   std::optional<bool> from_logits = {};  // if unset: the loss's value; for kAuc: false
   double label_smoothing = 0;
 
-  std::string given_name = {};  // the name that the user has given; "" stands for Name
+  std::string given_name = {};  // the name that the user has given; "": the metric's own name
 
   bool operator==(const Metric&) const = default;
 };
