@@ -178,10 +178,11 @@ Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
   return Transpose(b, y, back);
 }
 
-// Compares all pairs of elements, so time and memory grow with the square of the axis; Keras sorts
-// the elements. An element supports the result if the elements above it exceed it by less than 1 in
-// sum. `smaller` is the number of supporting elements up to this one in ascending order, which is
-// how often Keras' sum of cumulative sums contains it. No gradient flows through these numbers.
+// Compares all pairs of elements, so time and memory grow with the square of the axis's length;
+// Keras sorts the elements. An element belongs to the support if the elements above it exceed it by
+// less than 1 in sum. `smaller` is an element's position in the support in ascending order, counted
+// from 1 (equal elements share the mean of their positions); Keras' sum of cumulative sums contains
+// the element that many times. No gradient flows through `support` and `smaller`.
 Output Sparsemax(Builder& b, Output x) {
   std::vector<int64_t> column = b.shape(x).dims(), row = column;
   column.push_back(1);

@@ -72,7 +72,7 @@ graph::Output MaskedSoftmax(graph::Builder& b, graph::Output x, graph::Output ma
 graph::Output Elu(graph::Builder& b, graph::Output x, double alpha);
 // Returns x where |x| > threshold, and 0 elsewhere. NaN stays NaN.
 graph::Output HardShrink(graph::Builder& b, graph::Output x, double threshold);
-// Returns x moved towards 0 by the threshold.
+// Returns x moved towards 0 by the threshold, but no further than 0.
 graph::Output SoftShrink(graph::Builder& b, graph::Output x, double threshold);
 // Returns (x + √(x² + bend)) / 2.
 graph::Output Squareplus(graph::Builder& b, graph::Output x, double bend);

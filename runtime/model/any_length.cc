@@ -7,8 +7,8 @@ namespace {
 
 using Types = std::vector<std::vector<TensorType>>;
 
-// Lengths to try. The first ones are powers of 2, which pooling and strided layers can divide and
-// most windows fit into. The lengths that the inputs state come last, because a layer may need
+// Lengths to try. The first ones are powers of 2: pooling and strided layers can divide them, and
+// most windows fit into them. The lengths that the inputs state come last, because a layer may need
 // equal lengths.
 std::vector<int64_t> LengthsToTry(const Model& model) {
   std::vector<int64_t> lengths = {64, 128, 512, 2048, 32, 16, 8, 4, 2, 1};
@@ -38,7 +38,7 @@ struct Trial {
   int64_t length = 0;
 };
 
-// Tries all lengths except `other`.
+// Tries all lengths except `other`. Returns the first one that fits.
 StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   Status first_error;
   for (int64_t length : LengthsToTry(model)) {

@@ -1,5 +1,6 @@
-// Handles lengths that a model does not state: Keras' null in `batch_shape: [null, null, 3]`. The
-// data determine them. They may differ between runs of a model, but not within one.
+// Handles lengths that a model does not state. Keras writes such a length as null: the second null
+// in `batch_shape: [null, null, 3]` (the first one stands for the batch size). The data determine
+// these lengths. They may differ between runs of a model, but not within one.
 #pragma once
 
 #include <string>
@@ -10,25 +11,26 @@
 
 namespace tfjob::model {
 
-// Only the shapes that a model states for its inputs may contain kAnyLength (arguments.h).
+// Return whether the shape, or any input shape that the model states, contains kAnyLength
+// (arguments.h). No other shape may contain it.
 bool HasAnyLength(const Shape& stated);
 bool HasAnyLength(const Model& model);
-// Returns the shape as text, with "null" for any length.
+// Returns the shape as text, with "null" for each unstated length.
 std::string StatedText(const Shape& stated);
 // Returns whether examples of this shape fit the stated one.
 bool FitsStated(const Shape& stated, const Shape& shape);
-// Returns the shape that the examples of an array have when they are fed to an input. As in Keras,
-// a last axis of length 1 may be missing from the data or from the model. Returns `array` if it
-// does not fit.
+// Returns the shape in which examples of shape `array` are fed to an input of shape `stated`. As in
+// Keras, a last axis of length 1 may be missing from the data or from the model. Returns `array`
+// unchanged if the examples do not fit.
 Shape TakenAs(const Shape& stated, const Shape& array);
 
-// Returns types for the model's inputs in which every unstated length is replaced by an example
-// length. The example is chosen so that the layers fit together. Requires a model that states its
-// inputs. If no example fits, returns the error of CallTypes for one of the examples.
+// Returns the types of the model's inputs, with every unstated length replaced by one example
+// length, which is chosen so that the layers fit together. Requires a model that states its inputs.
+// If no length fits, returns the error of CallTypes for one of those that were tried.
 StatusOr<std::vector<TensorType>> ExampleInputs(const Model& model);
 
 // Returns the types after each call, as CallTypes (model.h) does. Lengths that depend on unstated
-// lengths are kAnyLength. Requires a model that states its inputs. Returns the errors of
+// lengths are kAnyLength. Requires a model that states its inputs. Returns the same errors as
 // ExampleInputs.
 StatusOr<std::vector<std::vector<TensorType>>> StatedCallTypes(const Model& model);
 

@@ -116,8 +116,8 @@ void ArgumentReader::PerAxis(std::string_view name, std::vector<int64_t>& value,
 
 namespace {
 
-// Stores one number for both sides of an axis, or a pair, at `into`. Returns false if the value is
-// neither.
+// Reads a pair, or one number for both ends of an axis, and stores two numbers at `into`. Returns
+// false if the value is neither.
 bool ReadPair(const JsonField& field, int64_t* into) {
   const bool pair = field.value()->is_array() && field.value()->size() == 2;
   for (size_t i = 0; i < 2; ++i) {

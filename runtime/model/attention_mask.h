@@ -26,7 +26,7 @@ class AttentionMask {
   // Hides the keys that are at least `window` positions before or after the query.
   void AddWindow(int64_t queries, int64_t keys, int64_t window);
 
-  // Returns an invalid Output if there is no mask.
+  // Returns the combination of all masks, or an invalid Output if there are none.
   graph::Output combined() const { return combined_; }
 
  private:

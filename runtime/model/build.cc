@@ -114,8 +114,7 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
-// Adds the losses of all outputs, and the penalty unless it is invalid. Returns the loss to
-// minimise.
+// Adds up the losses of all outputs and, if it is valid, the penalty. Returns the loss to minimise.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
                Output penalty) {

@@ -28,9 +28,9 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict; see Objective::name
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the examples' losses, plus the batch size times the
-// penalties of regularizers. The loss of an example is the mean over its places (with Loss::sum,
-// the sum). To get the exact mean over several batches, add up their sums and divide by the number
-// of examples in all of them.
+// penalties of regularizers. The loss of an example is the mean over its places (loss.h), or the
+// sum with Loss::sum. To get the exact mean over several batches, add up their sums and divide by
+// the number of examples in all of them.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -49,7 +49,7 @@ struct Objective {
   // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean then still
   // divides by the number of places, not by the sum of the weights.
   std::optional<Shape> sample_weights = {};
-  // Set if the prediction has a mask. The metrics that are means use the mask. See FindMasks.
+  // Set if the prediction has a mask, which the metrics that are means then use. See FindMasks.
   bool masked = false;
 };
 
@@ -81,11 +81,11 @@ std::string LabelsName(const Model& model, size_t output);
 std::string SampleWeightsName(const Model& model, size_t output);
 std::string PredictionName(const Model& model, size_t output);
 
-// Describes how a task's step changes a variable, besides reading it.
+// How a task's step changes a variable.
 enum class Change {
   kGradient,      // the value is a gradient, for the optimizer
   kGradientRows,  // the value is some rows of a gradient, which is zero elsewhere
-  kAssign,        // the value replaces the variable's: a moving statistic
+  kAssign,        // the value replaces that of the variable, which is a moving statistic
 };
 // A training graph's contribution to one variable.
 struct Contribution {
@@ -97,7 +97,7 @@ struct Contribution {
   // It is ready when `fetch` is ready.
   std::string indices;
 };
-// Returns the name of a contribution, as a fetch or a feed.
+// Returns the name under which a contribution is fetched or fed.
 std::string ContributionName(Change change, const std::string& variable);
 
 struct MetricFetch {
@@ -128,8 +128,8 @@ struct BuiltGraph {
   std::vector<Contribution> contributions;
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size: the number of examples in each sum
-  // The tables in BuildOptions::tables whose rows are fed to the graph, and a graph that computes
-  // the numbers of these rows.
+  // `tables` are those of BuildOptions::tables whose rows are fed to `graph`. `table_ids` computes
+  // the indices of these rows.
   std::vector<graph::RowTable> tables;
   graph::Graph table_ids;
 };

@@ -21,7 +21,7 @@ struct CallOperand {
   int input = kNoInput;  // the tensor; kNoInput for numbers
   double number = 0;
   bool integer = false;       // the numbers were written as integers
-  std::vector<double> array;  // in row-major order; not empty for an array
+  std::vector<double> array;  // for an array: its numbers, in row-major order; otherwise empty
   std::vector<int64_t> dims;  // of the array
 };
 

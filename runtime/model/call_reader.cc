@@ -28,7 +28,7 @@ Status Refuse(const JsonField& field, const Layer& layer) {
 // Returns whether the argument has no effect. In a file of Keras 3, `training` has no effect if it
 // is the default of the layer's call(): Keras writes the default for every layer that takes this
 // argument, and fit, evaluate and predict override it. A file of tf.keras 2 contains `training`
-// only if the user has set it, and the layer then always or never trains.
+// only if the user has set it, and the layer then always, or never, behaves as in training.
 bool ChangesNothing(std::string_view name, const JsonField& field, const Layer& layer,
                     Version version) {
   if (!field.present()) return true;
@@ -335,7 +335,7 @@ StatusOr<Given> ReadGiven(const JsonField& node) {
   given.version = Version::kTfKeras2;
   ASSIGN_OR_RETURN(const std::vector<JsonField> elements, OldElements(node));
   if (elements.empty()) return given;
-  // The inputs are the first argument. Each of the elements repeats the other arguments.
+  // The inputs are the first argument. Every element repeats the other arguments.
   given.positional = {elements.size() == 1 ? elements[0] : node};
   const JsonField first = elements[0][3];
   ASSIGN_OR_RETURN(given.named, first.Members());

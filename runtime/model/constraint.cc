@@ -17,7 +17,7 @@ using ConstraintKind = Constraint::Kind;
 struct ConstraintClass {
   ConstraintKind kind;
   std::string_view name;
-  double max_value;  // its default
+  double max_value;  // the default of the argument max_value
 };
 
 constexpr ConstraintClass kConstraints[] = {{ConstraintKind::kNonNeg, "non_neg", 1},
@@ -25,7 +25,7 @@ constexpr ConstraintClass kConstraints[] = {{ConstraintKind::kNonNeg, "non_neg",
                                             {ConstraintKind::kMaxNorm, "max_norm", 2},
                                             {ConstraintKind::kMinMaxNorm, "min_max_norm", 1}};
 
-// The axes are one number, a list, or null for all axes.
+// Reads one axis, or a list of axes; the default is axis 0. Rejects null.
 Status ReadAxes(Arguments& arguments, std::vector<int64_t>& axes) {
   const JsonField field = arguments["axis"];
   if (!field.present() && arguments.IsNull("axis"))

@@ -10,7 +10,7 @@ namespace tfjob::model {
 using graph::Builder;
 using graph::Output;
 
-// Gathers the elements of the axis, moved to the front, from the last to the first.
+// Moves the axis to the front, gathers its elements from the last to the first, and moves it back.
 Output Flipped(Builder& b, Output x, int64_t axis) {
   if (!x.valid()) return x;
   constexpr int64_t kLongestAxis = int64_t{1} << 20;  // the order is a constant of the graph

@@ -265,7 +265,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // Only fails if no example of the unstated lengths fits.
+  // Fails only if no example of the unstated lengths fits.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;
@@ -278,7 +278,7 @@ Json WriteFunctional(const Model& model) {
     if (call.inputs.empty()) continue;
     const auto written = [&](const ValueRef& value) -> Json {
       if (value.call < 0) return nullptr;
-      // Keras reads only the history.
+      // Keras reads only the history, so any type serves if the types are unknown.
       TensorType type{DType::kFloat32, {}};
       if (types.ok())
         type = (*types)[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];

@@ -67,11 +67,11 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field);
 Json WriteInitializer(const Initializer& initializer);
 
 // Returns InvalidArgument if the initializer cannot make a value of this shape: Orthogonal needs at
-// least two axes, and Identity needs two.
+// least two axes, and Identity needs exactly two.
 Status CheckShape(const Initializer& initializer, const Shape& shape);
 
-// Returns the initial value of a float32 or float64 variable, whose shape CheckShape accepts. The
-// value depends only on the arguments.
+// Returns the initial value of a float32 or float64 variable. Requires a shape that CheckShape
+// accepts. The value depends only on the arguments.
 //
 // Fans are computed as in Keras. The last two dimensions are fan in and fan out. If there are more
 // dimensions, both fans are multiplied by the receptive field, which is the product of the other

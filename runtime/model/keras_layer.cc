@@ -63,8 +63,8 @@ std::optional<Shape> ReadBuildShape(const JsonField& field) {
   return Shape(std::move(dims));
 }
 
-// Returns whether the layer itself lists this argument, which is read in the same way for all other
-// layers.
+// Returns whether activity_regularizer is among the arguments that the layer itself lists. For all
+// other layers, ReadCommon reads it.
 bool ListsActivityRegularizer(const LayerConfig& layer) {
   return layer.As<layers::MultiHeadAttention>() != nullptr;
 }

@@ -60,7 +60,7 @@ struct VariableSpec {
   WeightRules rules = {};
 };
 
-// The arguments of Apply: the place in the graph, the inputs and the variables. Apply adds to
+// The arguments of Apply: the graph, the inputs, the masks and the variables. Apply adds to
 // `assignments` and `penalties`, and may set `output_masks`.
 //
 // A value may have a mask, as in Keras: bool [batch, steps], false for the steps to skip. An
@@ -98,7 +98,7 @@ struct LayerCall {
   int64_t batch_size() const { return b.shape(x()).dim(0); }
 };
 
-// Return the shape without, or with, the batch axis.
+// ExampleOf removes the batch axis from a shape; Batched adds it.
 Shape ExampleOf(const Shape& batched);
 Shape Batched(int64_t batch_size, const Shape& example);
 

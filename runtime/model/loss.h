@@ -69,12 +69,12 @@ enum class LossKind {
 };
 struct Loss {
   LossKind kind = LossKind::kSparseCategoricalCrossentropy;
-  bool from_logits = false;        // the cross-entropies, except kClippedCrossentropy
-  bool sum = false;                // the sum over the places of the batch, instead of the mean
-  double label_smoothing = 0;      // cross-entropies with labels like p, not kClippedCrossentropy
-  double alpha = 0.25, gamma = 2;  // focal
-  bool apply_class_balancing = false;  // kBinaryFocalCrossentropy
-  double delta = 1;                    // kHuber
+  bool from_logits = false;        // for the cross-entropies, except kClippedCrossentropy
+  bool sum = false;                // take the sum over the places of the batch, not the mean
+  double label_smoothing = 0;      // like from_logits, but only if the labels have the shape of p
+  double alpha = 0.25, gamma = 2;  // for the focal losses
+  bool apply_class_balancing = false;  // for kBinaryFocalCrossentropy
+  double delta = 1;                    // for kHuber
 };
 // Parses a name such as "sparse_categorical_crossentropy". For any other name, returns
 // InvalidArgument with a message that suggests or lists names.

@@ -16,10 +16,10 @@ namespace tfjob::model {
 
 // A metric, or the mean of a loss. Most metrics are means over all places (loss.h): the accuracies,
 // the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
-// kAccuracy is kBinaryAccuracy if the output has one element, and otherwise
-// kSparseCategoricalAccuracy or kCategoricalAccuracy, by the form of the labels. The top-k metrics
-// say whether fewer than `k` scores are above the score of the label's class. As a metric, the
-// cosine similarity is the negative of the loss of this name.
+// kAccuracy is kBinaryAccuracy if the output has one element. Otherwise, the form of the labels
+// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics say
+// whether fewer than `k` scores are above the score of the label's class. As a metric, the cosine
+// similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
 // An element counts as positive if it is above `threshold`. kAuc is the area under a curve, from
@@ -32,7 +32,7 @@ struct Metric {
     kSparseCategoricalAccuracy,
     kTopKCategoricalAccuracy,
     kSparseTopKCategoricalAccuracy,
-    kPerplexity,  // exp of the mean cross-entropy, sparse or not by the form of the labels
+    kPerplexity,  // exp of the mean cross-entropy, of the kind that fits the labels
     kRootMeanSquaredError,
     kR2Score,  // 1 - residual / variance, the mean over the elements of the output
     kPrecision,
@@ -61,14 +61,14 @@ struct Metric {
   double threshold = 0.5;
   int64_t k = 5;
   int64_t class_id =
-      -1;  // -1: all elements of the output; otherwise only this one of the last axis
+      -1;  // -1: all elements of the output; otherwise only this index on the last axis
   int64_t num_thresholds = 200;
   Curve curve = Curve::kRoc;
   Summation summation_method = Summation::kInterpolation;
   std::optional<bool> from_logits = {};  // if unset: the loss's value; for kAuc: false
   double label_smoothing = 0;
 
-  std::string given_name = {};  // the name that the user has given; "" stands for Name
+  std::string given_name = {};  // the name that the user has given; "": the metric's own name
 
   bool operator==(const Metric&) const = default;
 };

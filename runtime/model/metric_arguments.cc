@@ -50,7 +50,7 @@ Status ReadClassId(const JsonField& value, Metric& metric) {
   return ReadInteger(value, 0, 1 << 30, metric.class_id);
 }
 
-// Every batch has two sums per threshold.
+// The number is limited, because every batch has two sums per threshold.
 Status ReadNumThresholds(const JsonField& value, Metric& metric) {
   return ReadInteger(value, 2, 100000, metric.num_thresholds);
 }

@@ -37,8 +37,8 @@ struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
   // The masks that the file specifies for the inputs: bool values whose axes are the first axes of
-  // the inputs. If the element for an input has `call` -1 or is missing at the end of the list, the
-  // input has the mask of its value.
+  // the inputs. If the list is too short to have an element for an input, or if the element has
+  // `call` -1, the input has the mask of its value.
   std::vector<ValueRef> masks = {};
   // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config = {};

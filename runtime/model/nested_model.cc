@@ -12,7 +12,7 @@ namespace tfjob::model {
 namespace {
 
 struct Effort {
-  int64_t calls = 0;  // plus their inputs, including those of nested models
+  int64_t calls = 0;  // calls, their inputs and masks, including those in nested models
   int depth = 1;
 };
 

@@ -16,7 +16,7 @@ namespace {
 // Where an argument goes.
 enum class Role {
   kOperand,  // an operand of the call
-  kConfig,   // the argument `target` of the function
+  kConfig,   // the argument `target` in the function's config
   kOnly,     // nowhere: only the value `target`, as JSON, is supported
 };
 
@@ -187,7 +187,8 @@ std::string_view ConstantType(const Json& value) {
   return type;
 }
 
-// tf.keras 2 writes this instead of a layer's name, for a constant in a list or as first argument.
+// tf.keras 2 writes this instead of a layer's name, for a constant that is the first argument or in
+// a list.
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
 // Returns a part of a key, or a whole key, in Keras 3's form.

@@ -23,8 +23,8 @@ struct TaskId {
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
-  kRoundRobin = 0,  // shard by shard to the servers in turn
-  kBalanced = 1,    // largest shard first, each to the server with the fewest bytes
+  kRoundRobin = 0,  // assigns the shards to the servers in turn
+  kBalanced = 1,    // assigns the largest shards first, each to the server with the fewest bytes
 };
 
 struct Definition {

@@ -24,14 +24,14 @@ enum Type : uint16_t {
   kState = 2,
   kDefine = 3,       // M: chief; value: the new epoch; body: an Assignment → kReply
   kFill = 4,         // D: chief; per segment: a shard; flags: the slot (0: the value itself)
-  kFilled = 5,       // D: chief; value: epoch; step; one segment: the ledger → kReply
+  kFilled = 5,       // D: chief; value: epoch; step: of the state; one segment: the ledger → kReply
   kReply = 6,        // M: value: a status code; body: its message
   kSnapshot = 7,     // M: asks for a copy of the state → kShard…, kSnapshotEnd
   kShard = 8,        // D: segments as in kFill; a shard and its slots as of one moment
-  kSnapshotEnd = 9,  // D: step; value: epoch; one segment: the ledger
+  kSnapshotEnd = 9,  // D: value: epoch; step: of the state; one segment: the ledger
   kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
-  // M: chief to ps 0: resume committing → kReply. With kEnding, commits are not resumed: the answer
-  // says whether the hold lasted, so that nothing was committed since kHold.
+  // M: chief to ps 0: resume committing → kReply. With kEnding, commits stay suspended, and the
+  // answer says whether the hold has lasted, that is, whether nothing was committed since kHold.
   kRelease = 11,
   // M: this task will contribute nothing more → kReply. With kEnding: because it was asked to end.
   kLeave = 12,
@@ -43,7 +43,7 @@ enum Type : uint16_t {
   // highest incarnation of the task that other servers have reported.
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
-  kAnnounce = 18,    // M: the same to the other servers; value: the incarnation; no answer
+  kAnnounce = 18,    // M: to the other servers; value: that incarnation; no answer
 
   // A contribution. `step`, which is not negative, is the step of the values from which it was
   // computed; `value` is the epoch. Every shard of the server is sent once: all its bytes, or one
@@ -55,13 +55,13 @@ enum Type : uint16_t {
   // ps 0, it may have an empty segment with the index kDrawn, whose offset is the number of batches
   // that the task has drawn, including the batch from which this contribution was computed.
   kPush = 20,  // D
-  kPull = 21,  // M: a push without updates
+  kPull = 21,  // M: like kPush, but without updates
   // The answer to kPush and kPull, in one or more frames: all shards but those of tables. The last
   // frame has the flag kLast; its `step` is the step of the values, and its `value` is the
   // staleness or, from ps 0 in synchronous mode, the number of the task's batches that the state
   // counts as drawn. The task must draw any further batches again.
   kValues = 22,   // D: segments: fresh values of shards
-  kRefused = 23,  // M: sequence; value: a status code; body: its message
+  kRefused = 23,  // M: the answer instead of kValues; value: a status code; body: its message
   kTaken = 24,    // M: chief to a server that is ending: its state was copied; no answer
   // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
   // including those that connect later. The server exits once the chief has sent kFail.
@@ -71,8 +71,8 @@ enum Type : uint16_t {
   // but without values after the indices, and only for the shards that contain some of the rows, in
   // ascending order. The first frame has the flag kFirst, the last one kLast. The answer is
   // kValues, whose segments contain the rows in the same order; their offsets count from the first
-  // row that was asked for. The request changes nothing in the server, so it needs no name and may
-  // be repeated.
+  // row that was asked for. The request changes nothing in the server, which therefore need not
+  // recognise a repeated one.
   kPullRows = 27,  // D
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.

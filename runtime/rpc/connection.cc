@@ -115,7 +115,7 @@ Status Connection::Handle(IncomingFrame& frame) {
 }
 
 Duration Connection::Silence() const {
-  // The handler may wait for the rest of its frame.
+  // While the handler runs, only its waits for the rest of its frame count as silence.
   if (handling_) return transport_.Waiting();
   return Duration(NowMicroseconds() - last_heard_us_);
 }

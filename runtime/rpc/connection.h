@@ -30,7 +30,7 @@ class ConnectionHandler {
   // Called on the reader thread, one frame at a time. Must not wait for this connection to send.
   virtual void OnFrame(IncomingFrame& frame) = 0;
   // Returns whether OnFrame takes a frame with this header in place, with IncomingFrame::Receive.
-  // Other frames are loaded before the call.
+  // Other frames are loaded before OnFrame is called.
   virtual bool TakesInPlace(const FrameHeader& header) const {
     (void)header;
     return false;
@@ -97,8 +97,8 @@ class Connection {
   // Writes frame_, or what is left of it. Returns false if the rest of the frame is left to the
   // writer.
   StatusOr<bool> WriteFrame(Turn turn, bool may_wait);
-  // Decides what to write next. Unless that is data, for which NextFrame is called, or the rest of
-  // a frame, fills frame_.
+  // Decides what to write next. If the result is kFrame, fills frame_. For kData, the caller lets
+  // NextFrame fill frame_; for kRest, frame_ still contains the frame.
   Turn Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LayDownPen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -22,7 +22,7 @@ struct DataConnection {
   std::string channel;
 };
 
-// Receives a task's data connections. Both functions are called on the thread that runs the hello
+// Receives a task's data connections. Both functions are called on the thread that runs the hellos
 // of all connections, so they must return at once.
 class DataHandler {
  public:

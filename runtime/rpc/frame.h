@@ -108,8 +108,8 @@ class IncomingFrame {
   // frame is then incomplete, and nothing more can be read from it.
   Status Receive(std::span<std::byte> to);
   // Waits until the whole payload has arrived, and keeps it in memory that grows as the bytes
-  // arrive; `take`, if given, is called before this memory grows by `bytes`; if it returns an
-  // error, so does Load. Returns Unavailable if the stream breaks.
+  // arrive. `take`, if given, is called before this memory grows by `bytes`. If `take` returns an
+  // error, Load returns it. Returns Unavailable if the stream breaks.
   Status Load(const std::function<Status(size_t bytes)>& take = nullptr);
   // Frees the memory of a large payload. Nothing more can then be read from it.
   void Drop();
@@ -133,7 +133,7 @@ class IncomingFrame {
   Status LoadChunks(PayloadSource& source, const std::function<Status(size_t)>& take);
 
   std::vector<std::byte> loaded_;                     // a payload of at most kFrameTargetBytes
-  std::vector<std::unique_ptr<std::byte[]>> chunks_;  // a larger one
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;  // a larger payload
 };
 
 // Returns the length of a frame's header and table, which it computes from the header. Returns

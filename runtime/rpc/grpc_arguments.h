@@ -1,5 +1,5 @@
-// Defines the settings of a task's gRPC server, which answers short calls: progress. Private to
-// this package.
+// Defines the settings of a task's gRPC server, which answers only short calls (requests for
+// progress). Private to this package.
 #pragma once
 
 #include <grpc/grpc.h>

@@ -21,8 +21,8 @@ class PeerWatch {
     // The peer's name. When the lease expires, the connection's Run returns Unavailable with a
     // message that begins with this name.
     std::string peer;  // "ps 1 (127.0.0.1:2223)"
-    // Called on the watching thread, with the peer's silence, when the peer falls silent
-    // (kSuspected) and when it is heard again (kAlive). Must not call the watch.
+    // Called on the watching thread when the peer falls silent (kSuspected) and when it is heard
+    // again (kAlive), with the length of the silence. Must not call the watch.
     std::function<void(Health, Duration)> on_change;
   };
 

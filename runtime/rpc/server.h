@@ -36,7 +36,7 @@ struct ServerOptions {
   Identity identity;
   Credentials credentials;
   // These must outlive the server.
-  std::vector<grpc::Service*> services;  // if there are none, the task takes no gRPC
+  std::vector<grpc::Service*> services;  // if there are none, the task takes no gRPC calls
   std::vector<std::pair<std::string, StreamHandler*>> streams;  // by service name
   DataHandler* on_data = nullptr;  // null: this task takes no data connections except streams
 };

@@ -24,7 +24,7 @@ class SocketTransport : public Transport, private PayloadSource {
  public:
   // `socket` is connected, and its next byte, in either direction, begins a frame.
   explicit SocketTransport(wire::UniqueFd socket);
-  // No other thread may use the transport any more.
+  // Requires that no other thread uses the transport any more.
   ~SocketTransport() override;
 
   Status Write(const OutgoingFrame& frame) override;
@@ -43,8 +43,8 @@ class SocketTransport : public Transport, private PayloadSource {
  private:
   // Writing.
   void Begin(const OutgoingFrame& frame);
-  // Sends until the frame has been sent (returns true) or, with MSG_DONTWAIT, until the socket
-  // takes no more.
+  // Sends until the whole frame has been sent (returns true) or, with MSG_DONTWAIT, until the
+  // socket takes no more bytes (returns false).
   StatusOr<bool> SendParts(int flags);
   void Advance(size_t bytes);
   void ReleaseAll();

@@ -94,7 +94,8 @@ StatusOr<Admission> StreamServer::Greet(const Stream& stream) {
   return admission;
 }
 
-// Logs a stream that does not begin with a handshake. Other refusals are only told to the caller.
+// Logs a stream that does not begin with a handshake. Refusals for other reasons are only sent to
+// the caller.
 void StreamServer::LogBroken(const Stream& stream, const Status& why) {
   const std::string source = stream.address.substr(0, stream.address.rfind(':'));
   std::optional<uint64_t> left_out;

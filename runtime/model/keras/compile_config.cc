@@ -70,7 +70,7 @@ StatusOr<Json> MetricKeys(const JsonField& field) {
     return InvalidArgument(field.path(), ": the class Accuracy compares outputs with labels, and ",
                            "is not supported; name metrics in the training file");
   }
-  // The file has a function's name without its module, but keras.losses.cosine_similarity is
+  // The file gives a function's name without its module, but keras.losses.cosine_similarity is
   // negative, and keras.metrics.cosine_similarity is positive.
   if (metric.name == "cosine_similarity" && field["class_name"].present()) {
     const auto class_name = field["class_name"].String();

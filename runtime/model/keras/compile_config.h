@@ -20,8 +20,8 @@ namespace tfjob::keras {
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
-// setting, if it is not supported. Does not check whether a training file may contain the keys:
-// reading them does.
+// setting, if a setting is not supported. Does not check whether the values are valid in a training
+// file: the reader of training files does.
 StatusOr<Json> OptimizerKeys(const Json& compile_config);
 
 // Returns the keys `loss`, `loss_weight`, `metrics` and `weighted_metrics` or, if the model has
@@ -32,9 +32,9 @@ StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::st
 
 // Returns compile_config. `keys` has one element per output. Each contains the keys of a training
 // file; its sections `optimizer` and `loss` are complete. Returns nullopt if Keras has no such loss
-// (clipped_crossentropy). Leaves out metrics that Keras lacks (perplexity), names that Keras cannot
-// give (to `accuracy`, except "acc"), and the options of the optimizer that Keras does not save
-// (exclude_from_weight_decay) or lacks (lazy).
+// (clipped_crossentropy). Leaves out metrics that Keras lacks (such as perplexity), the user's name
+// for the metric `accuracy` unless it is "acc", since Keras cannot store such a name, and the
+// options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks (lazy).
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
                                       const optimizer::Optimizer& optimizer);
 

@@ -1,5 +1,5 @@
-// The names of losses, metrics and optimizers in Keras' files and in training files. Private to
-// this package.
+// Converts the names of losses, metrics and optimizers between Keras' files and training files.
+// Private to this package.
 #pragma once
 
 #include <string>

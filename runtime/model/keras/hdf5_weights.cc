@@ -37,7 +37,7 @@ std::string NameOf(const io::Hdf5File& file, const std::string& path) {
   }
 }
 
-// Uses the names that Keras 3 writes as attributes.
+// Finds the variables by the names that Keras 3 writes as attributes.
 Places PlacesByName(const io::Hdf5File& file, const std::vector<Group>& groups) {
   std::map<std::string, std::string> named;  // the object's name → the path of its group
   for (const auto& [path, dataset] : file.datasets()) {

@@ -1,4 +1,4 @@
-// Implements the functions of compile_config.h that write.
+// Implements those functions of compile_config.h that make Keras' settings.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -10,7 +10,7 @@ namespace tfjob::keras {
 
 enum class FileFormat { kJson, kArchive, kHdf5, kSafetensors, kOther };
 
-// Determines the format from the first bytes. kOther: none of the other formats.
+// Determines the format from the first bytes. kOther stands for an unknown format.
 StatusOr<FileFormat> FormatOf(const std::string& path);
 
 // Accepts the JSON that model.to_json() returns, a .keras file, or a whole model in an .h5 file.

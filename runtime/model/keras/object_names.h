@@ -13,8 +13,8 @@ namespace tfjob::keras {
 // values may be anything. In such names, Keras may prepend the name of the outermost model, and may
 // omit the names of nested functional models: the variable inner/deep/kernel may be called
 // inner/deep/kernel, outer/inner/deep/kernel or deep/kernel. Returns a map from each variable's
-// name to the value of its saved name. A saved name that fits several variables equally well, and a
-// variable that fits none, are left out.
+// name to the value of its saved name. Leaves out a saved name that fits several variables equally
+// well, and a variable that no saved name fits.
 std::map<std::string, std::string> MatchObjectNames(
     const model::Model& model, std::span<const model::VariableSpec> variables,
     const std::map<std::string, std::string>& saved);

@@ -74,7 +74,7 @@ StatusOr<int64_t> ReadIterations(const StoredOptimizer& stored) {
     iterations = tensor.data<int64_t>()[0];
   if (tensor.shape().num_elements() == 1 && tensor.dtype() == DType::kInt32)
     iterations = tensor.data<int32_t>()[0];
-  // Beyond this number, a double cannot count.
+  // Beyond this number, a double cannot represent every integer.
   constexpr int64_t kMostIterations = int64_t{1} << 53;
   if (iterations >= 0 && iterations <= kMostIterations) return iterations;
   return InvalidArgument(stored.file->name(), ": ", stored.paths[0],

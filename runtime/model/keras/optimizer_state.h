@@ -56,9 +56,9 @@ struct OptimizerState {
 };
 
 // Reads the state of `optimizer` from a .keras or .h5 file, or from weights of Keras 3
-// (NAME.weights.h5). If the file contains a whole model, `model` is that model, and otherwise the
-// model to which the weights belong. Returns InvalidArgument if the file has no such state, or if
-// its variables show that it is the state of another optimizer or model.
+// (NAME.weights.h5). `model` must be the model in the file or, if the file contains only weights,
+// the model to which they belong. Returns InvalidArgument if the file has no such state, or if its
+// variables show that it is the state of another optimizer or model.
 StatusOr<OptimizerState> ReadOptimizerState(const std::string& path, const model::Model& model,
                                             std::span<const model::VariableSpec> variables,
                                             const optimizer::Optimizer& optimizer);

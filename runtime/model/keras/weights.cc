@@ -59,8 +59,7 @@ Status CheckVariable(const Weights& weights, const model::VariableSpec& variable
   }
   const StoredTensor& stored = found->second;
   if (!stored.dtype)
-    return weights.read(variable.name).status();  // reports why the tensor cannot
-                                                  // be read
+    return weights.read(variable.name).status();  // reports why `read` refuses the tensor
   if (*stored.dtype == variable.dtype && stored.shape == variable.shape) return OkStatus();
   return InvalidArgument(weights.file, ": ", variable.name, " is ", Name(*stored.dtype),
                          stored.shape.ToString(), " there, but ", Name(variable.dtype),

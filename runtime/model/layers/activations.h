@@ -16,7 +16,8 @@ struct Activation {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Computes x for x > threshold, at most max_value, and negative_slope·(x - threshold) otherwise.
+// Computes x, but at most max_value, for x > threshold, and negative_slope·(x - threshold)
+// otherwise.
 struct ReLU {
   static constexpr std::string_view kClass = "ReLU";
   static constexpr bool kSupportsMasking = true;
@@ -29,7 +30,7 @@ struct ReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// x for x > 0, alpha·(exp(x) - 1) otherwise.
+// Computes x for x > 0, and alpha·(exp(x) - 1) otherwise.
 struct ELU {
   static constexpr std::string_view kClass = "ELU";
   static constexpr bool kSupportsMasking = true;
@@ -40,7 +41,7 @@ struct ELU {
   graph::Output Apply(const LayerCall& call) const { return Elu(call.b, call.x(), alpha); }
 };
 
-// x for x > 0, negative_slope·x otherwise.
+// Computes x for x > 0, and negative_slope·x otherwise.
 struct LeakyReLU {
   static constexpr std::string_view kClass = "LeakyReLU";
   static constexpr bool kSupportsMasking = true;
@@ -53,8 +54,8 @@ struct LeakyReLU {
   }
 };
 
-// x for x > 0, alpha·x otherwise. The variable alpha has the shape of an example, with size 1 for
-// the shared axes.
+// Computes x for x > 0, and alpha·x otherwise. The variable alpha has the shape of an example, with
+// size 1 for the shared axes.
 struct PReLU {
   static constexpr std::string_view kClass = "PReLU";
   static constexpr bool kSupportsMasking = true;

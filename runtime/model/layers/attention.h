@@ -8,7 +8,7 @@ namespace tfjob::model::layers {
 // The arguments that Attention and AdditiveAttention share. A call takes a list: the query [T,d],
 // the value [S,e] and, unless the key is the value, the key [S,d].
 struct AttentionArguments {
-  double dropout = 0;  // for the weights
+  double dropout = 0;  // applied to the attention weights
   std::optional<int64_t> seed = {};
   // The arguments of a call. `mask` contains masks of the query, the value and the key; the key's
   // mask is ignored, as in Keras. Without `mask`, the inputs' own masks are used.

@@ -1,5 +1,5 @@
 // Defines layers that change images [height,width,channels] at random in training, and do nothing
-// otherwise. Each image of a batch gets random numbers of its own.
+// otherwise. The random numbers differ from image to image.
 #pragma once
 
 #include <array>
@@ -8,21 +8,22 @@
 
 namespace tfjob::model::layers {
 
-// Reverses the columns, the rows, or both, of half of the images.
+// Reverses the columns, the rows or both of each image with probability 1/2.
 struct RandomFlip {
   static constexpr std::string_view kClass = "RandomFlip";
   static constexpr bool kTrainingByDefault = true;
   enum class Mode { kHorizontal, kVertical, kBoth };
   Mode mode = Mode::kBoth;
-  std::optional<int64_t> seed = {};  // only stored, in all of these layers
+  std::optional<int64_t> seed = {};  // only stored, like the seeds of the layers below
 
   void Arguments(ArgumentVisitor& visitor);
   StatusOr<Shape> OutputShape(const Shape& in) const;
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Adds a number between factor[0] and factor[1], times the width of the value range. Results are
-// clipped to this range, as those of RandomContrast are.
+// Adds one number to all values of an image: a random number between factor[0] and factor[1],
+// multiplied by the width of the value range. The results are clipped to the value range, as in
+// RandomContrast.
 struct RandomBrightness {
   static constexpr std::string_view kClass = "RandomBrightness";
   static constexpr bool kTrainingByDefault = true;
@@ -34,8 +35,8 @@ struct RandomBrightness {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Multiplies the distances from the mean of each channel by a number between 1 - factor[0] and
-// 1 + factor[1].
+// Multiplies each value's distance from the mean of its channel by a random number between
+// 1 - factor[0] and 1 + factor[1].
 struct RandomContrast {
   static constexpr std::string_view kClass = "RandomContrast";
   static constexpr bool kTrainingByDefault = true;

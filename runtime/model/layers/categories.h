@@ -46,7 +46,7 @@ struct IntegerLookup {
   std::vector<int64_t> vocabulary;
   std::optional<int64_t> mask_token = {};  // only with kInt
   std::optional<int64_t> max_tokens = {};  // only stored: it limits what adapt() learns
-  int64_t oov_token = -1;                  // only stored: it names unknown integers in Keras
+  int64_t oov_token = -1;                  // only stored: in Keras, it stands for unknown integers
   Encoding output_mode = Encoding::kInt;
 
   void Arguments(ArgumentVisitor& visitor);

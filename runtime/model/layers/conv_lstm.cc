@@ -103,7 +103,8 @@ class ConvLstmPass {
                           {steps, batch(), state_.dim(1), state_.dim(2), kGates * layer_.filters});
   }
 
-  // Returns a mask per gate of elements to keep, or none if no elements are dropped.
+  // Returns a mask for each gate, which says which elements to keep; no masks if no elements are
+  // dropped.
   std::vector<Output> Dropped(double rate, const Shape& shape) {
     std::vector<Output> masks;
     for (int64_t gate = 0; call_.training && rate > 0 && gate < kGates; ++gate) {
@@ -148,7 +149,7 @@ class ConvLstmPass {
     return Concat(b, std::move(gates), -1);
   }
 
-  // Keeps the size of the states.
+  // Returns windows with which the convolution of a state keeps the size of the state.
   Window StateWindow() const {
     const std::vector<int64_t>& size = layer_.window.size;
     Window window;
@@ -217,7 +218,7 @@ void ConvLSTM<kRank>::Arguments(ArgumentVisitor& visitor) {
   visitor.Only("stateful", "false");
   visitor.Retired("zero_output_for_mask", "false");  // there are no masks
   visitor.Retired("time_major", "false");
-  visitor.Ignored("unroll");  // how Keras computes the same
+  visitor.Ignored("unroll");  // only how Keras computes the same result
 }
 
 template <int kRank>

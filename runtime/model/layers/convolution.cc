@@ -41,14 +41,16 @@ void ActivationAndBias(ArgumentVisitor& visitor, ActivationKind& activation, boo
   visitor.Rules("bias", bias_rules);
 }
 
-// The kernel called "depthwise" has the arguments depthwise_initializer, depthwise_regularizer, ….
+// Lists a kernel's arguments. For the kernel "depthwise", these are depthwise_initializer,
+// depthwise_regularizer and depthwise_constraint.
 void Kernel(ArgumentVisitor& visitor, const std::string& kernel, Initializer& initializer,
             WeightRules& rules) {
   visitor.Initializer(kernel + "_initializer", initializer);
   visitor.Rules(kernel, rules);
 }
 
-// Arguments that tf.keras 2 writes for layers with two kernels, because they extend Conv.
+// Lists the arguments that tf.keras 2 also writes for layers with two kernels, because these layers
+// extend Conv.
 void RetiredKernel(ArgumentVisitor& visitor) {
   visitor.Retired("groups", "1");
   visitor.Ignored("kernel_initializer");
@@ -58,7 +60,7 @@ void RetiredKernel(ArgumentVisitor& visitor) {
 
 // ---- shapes and variables
 
-// Each plane of a kernel needs its own ops.
+// Limits the depth of a kernel, because each plane of it needs its own ops.
 Status CheckDepth(const VolumeWindow& window) {
   if (window.depth.size <= graph::kMostJoined) return OkStatus();
   return InvalidArgument("expected a kernel_size of at most ", graph::kMostJoined,

@@ -30,8 +30,9 @@ struct Merge {
   graph::Output Apply(LayerCall& call) const { return Merged(kKind, call); }
 };
 
-// Joins its inputs along an axis. All other axes must be equal. A step of the output counts if any
-// of its elements comes from a step that counts; all steps of an input without a mask count.
+// Joins its inputs along an axis. The sizes of all other axes must be equal. A step of the output
+// counts if any of its elements comes from a step that counts; all steps of an input without a mask
+// count.
 struct Concatenate {
   static constexpr std::string_view kClass = "Concatenate";
   int64_t axis = -1;  // the batch is axis 0

@@ -13,27 +13,27 @@ namespace tfjob::model::layers {
 // `output_shape`, or to the query's size. T and S may stand for several axes.
 //
 // The variables are the same as in Keras: query/kernel [d,heads,key_dim], query/bias
-// [heads,key_dim], likewise key, gate (if use_gate; with value_dim) and value, then
-// attention_output/kernel [heads,value_dim,…output], attention_output/bias [output].
+// [heads,key_dim], then those of key, of gate (if use_gate; with value_dim) and of value in the
+// same form, then attention_output/kernel [heads,value_dim,…output] and attention_output/bias
+// [output].
 //
 // A position of the query attends only to positions that all of these masks admit: the call's
 // attention_mask [T,S], its value_mask and key_mask [S] or the masks of the value and the key, the
-// query's mask, the causal mask (which excludes later positions), and the sliding window (which
-// excludes positions at or beyond this distance). For a query position that attends to no position,
-// the heads' results are 0 if there is dropout, if the scores are returned or if T stands for
-// several axes, and otherwise the mean of all values, as in Keras.
+// query's mask, the causal mask (which excludes later positions), and sliding_window (which
+// excludes positions at this distance or further away). For a query position that attends to no
+// position, the heads' results are 0 if there is dropout, if the scores are returned or if T stands
+// for several axes, and otherwise the mean of all values, as in Keras.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;
   int64_t num_heads = 1;
   int64_t key_dim = 1;
   std::optional<int64_t> value_dim;  // if absent, key_dim
-  double dropout = 0;                // for the weights
+  double dropout = 0;                // applied to the attention weights
   bool use_bias = true;
   bool use_gate = false;  // multiplies the heads' results by sigmoid(projected query)
   std::vector<int64_t> output_shape;
-  std::vector<int64_t> attention_axes;  // all axes except the first and the last, which is the
-                                        // default
+  std::vector<int64_t> attention_axes;  // only the default: all axes but the first and the last
   std::optional<int64_t> sliding_window;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();

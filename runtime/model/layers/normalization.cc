@@ -12,7 +12,8 @@ using graph::Output;
 
 constexpr NumberRule kNotBelowZero = {.least = 0, .expected = "a number of at least 0"};
 
-// Reshapes the value of the axes to the rank of x, with size 1 for all other axes.
+// Reshapes a variable to `shape`, which has x's rank, with size 1 for all axes that the variable
+// lacks.
 Output Along(Builder& b, Output value, const Shape& shape) {
   return b.shape(value) == shape ? value : graph::Reshape(b, value, shape);
 }

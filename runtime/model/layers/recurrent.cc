@@ -54,7 +54,7 @@ void RecurrentArguments::VisitCell(ArgumentVisitor& visitor) {
   visitor.Number("dropout", dropout, kDropoutRate);
   visitor.Number("recurrent_dropout", recurrent_dropout, kDropoutRate);
   visitor.Optional("seed", seed);
-  visitor.Ignored("implementation");  // how Keras computes the same
+  visitor.Ignored("implementation");  // only how Keras computes the same result
 }
 
 void RecurrentArguments::Visit(ArgumentVisitor& visitor) {

@@ -16,7 +16,7 @@ struct RecurrentArguments {
   CellKind kind = CellKind::kLSTM;
   int64_t units = 0;
   ActivationKind activation = ActivationKind::kTanh;
-  ActivationKind recurrent_activation = ActivationKind::kSigmoid;  // not SimpleRNN
+  ActivationKind recurrent_activation = ActivationKind::kSigmoid;  // not for SimpleRNN
   bool use_bias = true;
   bool unit_forget_bias = true;  // LSTM: the forget gate's bias starts at 1
   bool reset_after = true;       // GRU: the reset gate applies after the matrix product
@@ -24,8 +24,8 @@ struct RecurrentArguments {
   Initializer recurrent_initializer = Initializer::Orthogonal();
   Initializer bias_initializer = Initializer::Zeros();
   WeightRules kernel_rules = {}, recurrent_rules = {}, bias_rules = {};
-  // The rates at which elements of the inputs and of the state are dropped, the same elements in
-  // every step. If recurrent_dropout is set, each gate drops different elements.
+  // The rates at which elements of the inputs and of the state are dropped. The same elements are
+  // dropped in every step. If recurrent_dropout is set, each gate drops different elements.
   double dropout = 0, recurrent_dropout = 0;
   std::optional<int64_t> seed = {};  // only stored: dropout uses the run's seed
   bool return_sequences = false;     // returns the outputs of all steps, not only the last
@@ -61,20 +61,21 @@ StatusOr<std::vector<TensorType>> RecurrentTypes(const RecurrentArguments& argum
                                                  const RecurrentInputs& inputs,
                                                  std::span<const TensorType> in);
 std::vector<VariableSpec> RecurrentVariables(const RecurrentArguments& arguments, int64_t features);
-// With `flip`, the outputs of all steps are in the opposite order.
+// With `flip`, the outputs of all steps are in reverse order.
 std::vector<graph::Output> RecurrentOutputs(const RecurrentArguments& arguments,
                                             const RecurrentInputs& inputs, LayerCall& call,
                                             bool flip = false);
 
-// A step that the mask skips keeps the state, and repeats the last output (0 at first).
+// A step that the mask skips keeps the state, and repeats the output of the step before it (0 if
+// there is none).
 //
 // Variables: kernel [features,gates·units], recurrent_kernel [units,gates·units] and, if use_bias
 // is set, bias [gates·units], or [2,gates·units] for GRU with reset_after. Gates, in order, with
 // z = x·kernel + h·recurrent_kernel + bias:
 //   SimpleRNN  h' = activation(z)
 //   LSTM       i, f, g, o: c' = σ(f)·c + σ(i)·activation(g), h' = σ(o)·activation(c')
-//   GRU        z, r, h: h' = σ(z)·h + (1 - σ(z))·activation(…), where σ(r) scales h, or with
-//              reset_after, the product of h with its bias
+//   GRU        z, r, h: h' = σ(z)·h + (1 - σ(z))·activation(…), where σ(r) scales h or, with
+//              reset_after, h·recurrent_kernel plus its bias
 template <CellKind kKind>
 struct Recurrent {
   static constexpr std::string_view kClass = kKind == CellKind::kSimpleRNN ? "SimpleRNN"

@@ -188,7 +188,8 @@ class RecurrentPass {
   const bool flip_;
   graph::ScanBuilder scan_;
   Builder& body_;
-  // Values of the body. One per state, or one per gate.
+  // Values of the body: states_ has one per state, and the other lists have one per gate
+  // (recurrent_bias_ may be empty).
   std::vector<Output> states_, from_x_, kernels_, dropped_, recurrent_bias_;
   size_t last_output_ = 0;  // the state that contains the last output
 };

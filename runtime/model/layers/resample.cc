@@ -92,7 +92,7 @@ float Kernel(Interpolation interpolation, float x) {
   return Lanczos(x, RadiusOf(interpolation));
 }
 
-// Weights all elements within the kernel, whose radius is multiplied by `stretch`.
+// Sets the weights of all elements within the kernel, whose radius is multiplied by `stretch`.
 void Smooth(int64_t element, float scale, float stretch, Interpolation interpolation, Row weights) {
   const float at = Position(element, scale), radius = RadiusOf(interpolation) * stretch;
   const auto last = static_cast<int64_t>(weights.size()) - 1;

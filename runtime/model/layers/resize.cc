@@ -102,7 +102,7 @@ StatusOr<Shape> UpSampling<kRank>::OutputShape(const Shape& in) const {
   return Shape(std::move(dims));
 }
 
-// Adds a second axis to each axis, repeats the values along it, and merges the two.
+// Inserts a second axis after each axis, repeats the values along it, and merges the two.
 template <int kRank>
 graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
   StatusOr<Shape> shape = OutputShape(call.ExampleShape());

@@ -9,7 +9,7 @@
 
 namespace tfjob::model::layers {
 
-// One step of a recurrent layer of the same kind. It cannot be called: RNN runs it.
+// A cell: one step of a recurrent layer of the same kind. A cell cannot be called: RNN runs it.
 template <CellKind kKind>
 struct Cell {
   static constexpr std::string_view kClass = kKind == CellKind::kSimpleRNN ? "SimpleRNNCell"
@@ -26,8 +26,8 @@ using SimpleRNNCell = Cell<CellKind::kSimpleRNN>;
 using LSTMCell = Cell<CellKind::kLSTM>;
 using GRUCell = Cell<CellKind::kGRU>;
 
-// Several cells, each of which takes the output of the cell before it. Like a single cell, they
-// cannot be called.
+// A stack of cells, each of which takes the output of the cell before it. Like a single cell, a
+// stack cannot be called.
 struct StackedRNNCells {
   static constexpr std::string_view kClass = "StackedRNNCells";
   std::vector<std::shared_ptr<const Layer>> cells;

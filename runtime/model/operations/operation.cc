@@ -57,8 +57,8 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
   return values;
 }
 
-// Tensors with batches must have the same rank, or broadcasting would align the batch with another
-// axis.
+// Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
+// would align the batch axis of one tensor with another axis of a second one.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   for (const CallOperand& operand : operation.operands) {
@@ -138,8 +138,8 @@ void Operation::CallArguments(CallVisitor& visitor) {
   }
 }
 
-// The function keeps the batch if its results follow the size of the batch. With a single size, an
-// axis of the same size could pass for the batch.
+// A function keeps the batch if the first axis of its results always has the size of the batch. Two
+// sizes are tried, because another axis may happen to have one of them.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
   RETURN_IF_ERROR(TypesFor(*this, in, 1'013).status());
   return TypesFor(*this, in, 1'009);

@@ -355,7 +355,7 @@ class Indexing {
   Builder& b_;
   Output x_;
   std::vector<int64_t> dims_;    // of the original value
-  std::vector<int64_t> result_;  // the axes so far
+  std::vector<int64_t> result_;  // the result's dimensions so far
   size_t axis_ = 0;
 };
 

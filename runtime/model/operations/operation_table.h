@@ -38,13 +38,13 @@ std::span<const OperationKind> ArrayOperations();
 // Returns the functions of all files.
 std::span<const OperationKind> AllOperations();
 
-// The most elements of a constant that an operation adds to the graph, so that a file cannot ask
-// for a huge one.
+// The maximum number of elements of a constant that an operation adds to the graph. Without this
+// limit, a file could ask for a huge constant.
 inline constexpr int64_t kLongestConstant = int64_t{1} << 20;
 
-// Lists `axis` and `keepdims` of a reduction.
+// Lists the arguments `axis` and `keepdims` of a reduction.
 void ReductionArguments(Operation& operation, ArgumentVisitor& visitor);
-// Lists `axis`, a single one.
+// Lists the argument `axis`, which is a single axis.
 void AxisArgument(Operation& operation, ArgumentVisitor& visitor);
 // Returns the axis counted from 0, or reports an error.
 int64_t AxisOf(const OperationCall& call, int64_t axis, int64_t rank);

@@ -151,7 +151,7 @@ class ParameterClient {
                            std::span<const std::span<std::byte>> values, int64_t drawn,
                            std::span<const std::span<const int64_t>> indices = {}) = 0;
   virtual void MarkReady(int variable) = 0;
-  // Marks the remaining gradients ready and waits until every server has answered.
+  // Marks the remaining gradients as ready, and waits until every server has answered.
   virtual StatusOr<StepResult> EndStep() = 0;
 
   // Performs a whole step: BeginStep, MarkReady for all variables, EndStep.

@@ -38,7 +38,7 @@ struct Step {
 
 class Link;
 
-// State shared by the client and its links, with the one lock that guards both.
+// The state that the client and its links share. Its lock also guards members of the links.
 struct LinkContext {
   LinkContext(ClientOptions client_options, std::vector<Shard> all_shards)
       : options(std::move(client_options)), shards(std::move(all_shards)) {}
@@ -54,7 +54,7 @@ struct LinkContext {
   bool finished ABSL_GUARDED_BY(mutex) = false;     // the chief ended the job
   Status failure ABSL_GUARDED_BY(mutex);            // the run's failure; OK if none is known
   bool interrupted ABSL_GUARDED_BY(mutex) = false;  // waits for answers must end
-  bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 holds commits for a copy
+  bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 suspends commits during a copy
   Members members ABSL_GUARDED_BY(mutex);
   std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // the tasks that were asked to end
   // The tasks for which the first step is waiting, and the tasks without which it began, as last
@@ -102,8 +102,8 @@ class Link : public rpc::ConnectionHandler {
   // Sends a query and does not wait for the answer. The answer of ps 0 contains the list
   // of members.
   void Poll();
-  // Asks ps 0 to keep holding commits while the state is being copied. No effect if no copy is
-  // in progress.
+  // Asks ps 0 to keep commits suspended while the state is being copied. Has no effect if no copy
+  // is in progress.
   void RenewHold();
   // Returns whether the server has reported that it was asked to end.
   bool Ending() ABSL_LOCKS_EXCLUDED(context_.mutex);
@@ -116,8 +116,8 @@ class Link : public rpc::ConnectionHandler {
   // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
   // their shapes.
   Status BeginCopy(state::Snapshot& snapshot);
-  // Waits for the end of the copy while bytes are being transferred. The answer contains the
-  // server's step and its part of the ledger.
+  // Waits for the end of the copy, for as long as bytes are being transferred. The answer contains
+  // the server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
   // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
@@ -221,8 +221,8 @@ class Link : public rpc::ConnectionHandler {
     if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
-  // The part of a shard in the rows that a step reads or updates: the position of its first row
-  // among these rows of the variable, and the number of its rows.
+  // The rows of a shard among those that a step reads or updates. `begin` is the position of the
+  // first one in the step's list of rows of the variable; `count` is their number.
   struct RowRange {
     size_t begin = 0, count = 0;
   };
@@ -275,7 +275,7 @@ class Link : public rpc::ConnectionHandler {
 
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool registered_ ABSL_GUARDED_BY(context_.mutex) = false;
-  int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // incarnation; 0: none
+  int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // the announced incarnation; 0: none
   Status why_ ABSL_GUARDED_BY(context_.mutex);             // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to end

@@ -50,8 +50,8 @@ void Link::Start(int64_t epoch) {
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
 }
 
-// Asks for rows of the shards that have some. If no shard has any, the server takes no part in the
-// step.
+// Asks for the rows that the step reads from this server's shards. If there are none, the server
+// takes no part in the step.
 void Link::StartRows() {
   bytes_to_come_ = 0;
   for (int index : shards_) {
@@ -82,8 +82,8 @@ Link::RowRange Link::RowsOf(const Step& step, const Shard& shard) const {
   const std::span<const int64_t> indices = step.indices[variable];
   if (indices.empty()) return {};
   const int64_t row_bytes = RowBytes(context_.options.definition.state.variables[variable]);
-  // The rows of a shard are consecutive. After the last row of the variable, there may be padding
-  // (-1).
+  // The indices of a shard's rows follow each other in the list. At the end of the list, there may
+  // be padding (-1).
   const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
   const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
   const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
@@ -169,7 +169,8 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   return true;
 }
 
-// Appends the number of an update's rows, or the next piece of it. Returns the number of bytes.
+// Appends the number of rows of an update, or the next piece of the update. Returns the number of
+// bytes in it.
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   const Update& update = ready_[sent_];
   const auto index = static_cast<uint32_t>(update.shard);
@@ -274,7 +275,7 @@ StatusOr<std::span<std::byte>> Link::TargetOf(const Step& step,
                                          segment.length);
   }
   const RowRange rows = RowsOf(step, *shard);
-  // If no rows of a variable were requested, it need not have rows.
+  // A variable of which no rows were requested need not be a matrix.
   const auto row = rows.count == 0
                        ? size_t{0}
                        : static_cast<size_t>(RowBytes(definition.state.variables[variable]));

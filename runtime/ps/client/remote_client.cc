@@ -125,7 +125,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
         CheckGradient(i, gradients[i], indices.empty() ? std::span<const int64_t>() : indices[i]));
   }
   ASSIGN_OR_RETURN(too_stale_, TooStale());
-  // No gradient of values that broke off is applied.
+  // A gradient that was computed from values that had not arrived completely must not be applied.
   too_stale_ = too_stale_ || Torn();
   MutexLock lock(context_.mutex);
   Step& step = context_.step;

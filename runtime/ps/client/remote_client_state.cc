@@ -160,7 +160,8 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
     status = Copy(snapshot);
   }
   if (!status.ok()) {
-    // The copy freezes an asynchronous server that is shutting down until its session ends.
+    // A copy freezes an asynchronous server that is shutting down, until the session of the copy
+    // ends.
     for (size_t i : EndingServers()) {
       if (!synchronous()) links_[i]->Disconnect();
     }

@@ -45,7 +45,7 @@ struct Lapse {
 };
 
 struct CoordinatorActions {
-  std::vector<std::pair<int, ToParticipant>> messages;  // receiver and message
+  std::vector<std::pair<int, ToParticipant>> messages;  // the receiving server and the message
   std::vector<Again> again;
   std::vector<HoldResult> holds;
   std::vector<Lapse> lapses;
@@ -82,9 +82,9 @@ class Coordinator {
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. Contributions of an earlier incarnation that some
-  // server lacks no longer count. Leave: it no longer takes part, because its data ended
-  // (`for_good`), its connection closed or its lease expired. Leave has no effect unless
+  // Join: the worker takes part from now on. Of the contributions of an earlier incarnation, only
+  // those that all servers have staged still count. Leave: it no longer takes part, because its
+  // data ended (`for_good`), its connection closed or its lease expired. Leave has no effect unless
   // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
@@ -103,8 +103,9 @@ class Coordinator {
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
   // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
-  // expired hold. Takes the tokens of members that have kept others waiting for longer than the
-  // step's lease, except during a hold. Such a member counts again as soon as it sends anything.
+  // expired hold. Takes the tokens away from members that have kept others waiting for longer than
+  // the step's lease, except during a hold. Such a member counts again as soon as it sends
+  // anything.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.
@@ -174,7 +175,7 @@ class Coordinator {
   bool gathered_ = false;
   std::vector<Worker> gathering_;
   Duration gather_until_{0};
-  std::set<Worker> departed_;  // for good
+  std::set<Worker> departed_;  // workers that have left for good
 
   std::optional<Worker> holder_;
   bool hold_granted_ = false;

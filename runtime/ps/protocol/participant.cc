@@ -114,7 +114,7 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   }
   const bool kept =
       std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
-  // Neither case occurs while all tasks follow the protocol. A server that cannot apply the commit
+  // Either case shows that a task has violated the protocol. A server that cannot apply the commit
   // no longer holds the common state.
   if (commit.step > step_ || !kept) {
     actions = Void();

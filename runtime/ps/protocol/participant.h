@@ -61,8 +61,9 @@ class Participant {
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
   // Called when the server has been filled with the state of `step` under `epoch`. Voids any
-  // earlier state. If `backups`, more workers train than a step needs, so a batch counts as drawn
-  // even if its gradient is dropped; otherwise, its worker is expected to compute it again.
+  // earlier state. `backups` means that more workers train than a step needs: a batch then counts
+  // as drawn even if its gradient is dropped. Otherwise, its worker is expected to compute it
+  // again.
   ParticipantActions Fill(Duration now, int64_t epoch, int64_t step, bool backups = false);
   // Called when the server no longer has a valid state. Drops all staged contributions and refuses
   // their exchanges.

@@ -42,7 +42,7 @@ struct SimulatedServer {
   std::map<Name, std::vector<Name>> sums;
   int64_t summed_epoch = 0, summed_step = 0;
   std::map<Worker, int64_t> drawn;  // on server 0: the positions in the data that it reports
-  UsedBatches used;                 // of the lineage
+  UsedBatches used;                 // the batches that the lineage contains
   std::set<Worker> joined;
   Duration gather_until{0};
   bool committed = false;
@@ -53,7 +53,7 @@ struct SimulatedWorker {
   bool ended = false;  // no more data
   int64_t incarnation = 0;
   Duration stuck_until{0};
-  int64_t epoch = 0;  // 0: must pull
+  int64_t epoch = 0;  // 0: must pull values first
   int64_t step = 0;
   uint64_t sequence = 0;
   int64_t drawn = 0;  // position in its data, as server 0 last reported it

@@ -35,16 +35,16 @@ class StepLease {
   std::optional<Duration> Length() const;
 
  private:
-  // Returns the median of the last steps. While there are fewer than five, returns the shortest
-  // instead, because a single delayed step would distort the median. Returns 0 before the first
-  // step has ended.
+  // Returns the median duration of the last steps. While fewer than five steps have ended, returns
+  // the shortest duration instead, because a single delayed step would distort the median. Returns
+  // 0 before the first step has ended.
   Duration Typical() const;
 
   const LeaseRule rule_;
-  std::array<Duration, 31> times_{};  // the times of the last steps, as a ring
+  std::array<Duration, 31> times_{};  // the durations of the last steps, as a ring
   size_t count_ = 0;                  // the number of steps measured
   int64_t step_ = -1;                 // -1: none observed yet
-  Duration since_{0};                 // when the step was first observed
+  Duration since_{0};                 // when step_ was first observed
   bool counts_ = true;
 };
 

@@ -141,8 +141,8 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
-  // Otherwise, a superseded process and its successor would keep replacing each other. An
-  // announcement has no answer, so only closing the connection can show that it was wrong.
+  // Closes the connection of a superseded process: otherwise, it and its successor would keep
+  // replacing each other. An announcement has no answer, so nothing else can tell the process.
   if (!known.ok()) {
     service_.refusals().Note(peer_, address_, known);
     return connection_.Cancel(known);

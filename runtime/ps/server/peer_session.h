@@ -58,8 +58,8 @@ class PeerSession : public rpc::ConnectionHandler {
  private:
   // A contribution being received; reader thread only.
   struct Push {
-    std::shared_ptr<Store> store;  // null: refused
-    bool synchronous = false;      // the mode of `store`
+    std::shared_ptr<Store> store;  // null: the contribution is refused
+    bool synchronous = false;      // whether `store` is synchronous
     protocol::Name name;
     int64_t step = 0;
     int64_t drawn = 0;                 // see wire::kDrawn
@@ -74,7 +74,7 @@ class PeerSession : public rpc::ConnectionHandler {
   };
   // A request for rows being received; reader thread only.
   struct RowRequest {
-    std::shared_ptr<Store> store;  // null: none
+    std::shared_ptr<Store> store;  // null: no request is being received
     uint64_t sequence = 0;
     int last_shard = -1;  // the last shard whose indices have arrived
     // The shard in progress (-1: none). `received` bytes of its indices have arrived.
@@ -105,7 +105,7 @@ class PeerSession : public rpc::ConnectionHandler {
     void Add(ReplyPart part);
   };
   struct CopyRequest {
-    std::shared_ptr<Store> store;  // null: none
+    std::shared_ptr<Store> store;  // null: no copy is requested
     uint64_t sequence = 0;
   };
   // A copy of the state, sent shard by shard; used only by the writing thread.
@@ -162,7 +162,7 @@ class PeerSession : public rpc::ConnectionHandler {
   void PutOff(uint64_t sequence);
 
   void SendRefusal(uint64_t sequence, const Status& why);
-  // Sends the values that are ready. If `from_here` is set, this thread may write them itself.
+  // Sends the values that are ready. If `from_here` is set, the calling thread may write them.
   void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

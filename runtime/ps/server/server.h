@@ -32,8 +32,8 @@ struct ServerOptions {
   // filled this server counts as the chief. The server ends when the chief reports a failure.
   std::string chief_type = "chief";
   int32_t chief_index = 0;
-  // Returns whether the job may have this task. All other tasks are refused. If null, every name is
-  // accepted.
+  // Returns whether the job may contain this task. A task that the job may not contain is refused.
+  // If null, every name is accepted.
   std::function<bool(const std::string& type, int32_t index)> may_have;
   // A definition that needs more memory than this for values and slots is rejected.
   int64_t max_bytes = AvailableMemory();

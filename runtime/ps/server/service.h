@@ -92,7 +92,7 @@ class Service : public ParameterServer {
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
-  // false again if the session ends before the chief has the copies of all servers.
+  // false again if the session that copies ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
@@ -190,7 +190,7 @@ class Service : public ParameterServer {
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has the copies of all servers
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that were connected and are no longer.
+  // Tasks that were connected, but are not any more.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end

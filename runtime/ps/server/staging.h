@@ -50,9 +50,9 @@ class Staging {
   void Free(int shard);
   // Drops the updates that the store's ledger contains. Must be called before Absorb and count.
   void DropApplied();
-  // Adds the updates of `other` to these, and frees them.
+  // Adds the updates of `other` to these, and frees those of `other`.
   void Absorb(Staging& other);
-  // Like the above, for one shard.
+  // Like the function above, but for one shard.
   void Absorb(int shard, Staging& other);
 
  private:

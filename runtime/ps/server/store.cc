@@ -11,8 +11,8 @@
 namespace tfjob::ps {
 namespace {
 
-// Below the highest incarnation that a peer may announce, so that higher numbers remain for later
-// processes.
+// The highest incarnation that a ledger may name. It is lower than the highest one that a peer may
+// announce, so that higher numbers remain for later processes.
 constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
 
 template <typename T>

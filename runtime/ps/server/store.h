@@ -44,11 +44,12 @@ class Store {
     return static_cast<size_t>(local_[static_cast<size_t>(shard)]);
   }
   size_t bytes_of(int shard) const { return At(shard).bytes; }
-  // Returns null unless the shard's gradient arrives as rows.
+  // Returns the layout of the shard's rows; null if its gradient does not arrive as rows.
   const ShardRows* rows_of(int shard) const {
     return At(shard).rows.count == 0 ? nullptr : &At(shard).rows;
   }
-  // Returns null unless the shard belongs to a table, of which tasks read only rows.
+  // Returns the layout of the shard's rows; null if tasks read the shard whole, since it belongs to
+  // no table.
   const ShardRows* table_rows_of(int shard) const {
     return At(shard).table_rows.count == 0 ? nullptr : &At(shard).table_rows;
   }
@@ -131,8 +132,8 @@ class Store {
   // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Asynchronous only. Counts a step for `name`, unless it was counted before, and records its
-  // position (see Drew). Returns the step before the call.
+  // Asynchronous only. Counts a step for the contribution `name`, unless a step was already counted
+  // for it, and records the task's position (see Drew). Returns the step before the call.
   int64_t Count(const protocol::Name& name, int64_t drawn = 0);
 
   // The position of each task in its data: how many batches it has drawn for the steps of this

@@ -232,7 +232,7 @@ void Synchronizer::FromParticipant(int server, int64_t incarnation, const std::s
   // An unreadable message is dropped like a lost one; the protocol repeats both.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   if (!read) return;
-  // The sender knows only when it started, by its own clock.
+  // The sender knows only its start time, by its own clock, so its incarnation is set here.
   if (auto* hello = std::get_if<protocol::Hello>(&*read)) hello->incarnation = incarnation;
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr || server >= coordinator_->servers()) return;

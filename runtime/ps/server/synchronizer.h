@@ -27,7 +27,7 @@ namespace tfjob::ps {
 // are empty.
 struct Attendance {
   std::vector<protocol::Worker> missing;  // the first step is waiting for them
-  std::vector<protocol::Worker> absent;   // still missing, but the first step no longer waits
+  std::vector<protocol::Worker> absent;   // missing, but the first step no longer waits for them
 };
 
 class CoordinatorLink;
@@ -41,7 +41,8 @@ class Synchronizer {
   // Ends the threads. Must be called while the service still exists.
   void Stop();
 
-  // Fill: the server has been filled with the state `store`. Void: it no longer has a valid state.
+  // Fill must be called when the server has been filled with the state `store`, and Void when it no
+  // longer has a valid state.
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
@@ -83,7 +84,8 @@ class Synchronizer {
 
  private:
   struct Work {
-    // If nullopt, the second of two updates is to be summed into the first.
+    // If this is nullopt, `updates` has two elements, and the second is to be summed into the
+    // first.
     std::optional<protocol::Commit> commit;
     bool measures = false;  // the commit is to be measured, not applied
     std::vector<double> squares;
