@@ -27,7 +27,8 @@ def _toolkit(ctx):
     ctx.symlink(root + "/include", "include")
 
     # The script contains the versions, so that Bazel compiles the kernels again after a change of the toolkit.
-    versions = ctx.read(root + "/wheels.txt") if ctx.path(root + "/wheels.txt").exists else ""
+    wheels = ctx.read(root + "/wheels.txt") if ctx.path(root + "/wheels.txt").exists else ""
+    versions = ctx.execute([root + "/bin/nvcc", "--version"]).stdout + wheels
     ctx.file("nvcc.sh", "exec '%s/bin/nvcc' \"$@\"\n%s" % (root, "".join(["# %s\n" % line for line in versions.split("\n")])))
     ctx.file("BUILD", _BUILD)
 

@@ -87,7 +87,8 @@ class DeviceRuntime {
 
   // Between these calls, operations that are submitted to the stream do not run; they become the
   // sequence. In this time, the stream must not record or wait for an event, and no thread may
-  // allocate memory or synchronise with the device. Return Unimplemented on an immediate device.
+  // allocate or free device or pinned memory, or synchronise with the device. Return Unimplemented
+  // on an immediate device.
   virtual Status BeginCapture(Stream& stream) = 0;
   virtual StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) = 0;
   // Submits the operations of a sequence again, with the same addresses.

@@ -93,6 +93,7 @@ StatusOr<Memory> FakeRuntime::Allocate(MemoryKind kind, size_t bytes, Buffer::Co
   ASSIGN_OR_RETURN(void* const address, memory_->Allocate(kind, bytes, contents, name));
   return Memory(address, [self = shared_from_this()](void* memory) {
     MutexLock free_lock(self->mutex_);
+    self->RefuseWhileCapturing("free of memory");
     self->memory_->Free(memory);
   });
 }

@@ -9,7 +9,7 @@
 //     them;
 //   - memory is freed while an operation may use it;
 //   - while a stream captures a sequence, it records an event, waits for an event or replays a
-//     sequence, or any thread allocates memory or synchronises with the device.
+//     sequence, or any thread allocates or frees memory or synchronises with the device.
 //
 // An operation runs on any thread that submits an operation or synchronises. Only one operation
 // runs at a time.

@@ -223,7 +223,9 @@ TEST_F(FakeRuntimeDeathTest, MemoryIsNotFreedWhileItIsUsed) {
 }
 
 TEST_F(FakeRuntimeDeathTest, ASequenceContainsOnlyOperations) {
+  Memory before = Allocate(MemoryKind::kDevice, "memory");
   ASSERT_EQ(runtime_->BeginCapture(*stream_), OkStatus());
+  EXPECT_DEATH(before.reset(), "free of memory while a stream captures");
   EXPECT_DEATH(Allocate(MemoryKind::kDevice, "memory"),
                "allocation of memory while a stream captures");
   EXPECT_DEATH(static_cast<void>(runtime_->Synchronize()),

@@ -15,7 +15,8 @@ namespace tfjob::exec {
 // complete enough for a training step. The message then says so.
 StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 
-// Does the same with the given functions of the driver.
+// Does the same with the given functions of a driver that is initialised, and as if this program
+// contained kernels. Creates no context on the GPU, because that takes time and memory.
 StatusOr<Device> CudaDevice(const device::cuda::DriverApi& driver, ThreadPool* pool);
 
 }  // namespace tfjob::exec

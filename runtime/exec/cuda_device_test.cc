@@ -3,23 +3,26 @@
 #include <gtest/gtest.h>
 
 #include "runtime/device/cuda/fake_driver.h"
-#include "runtime/kernels/cuda/images.h"
 
 namespace tfjob::exec {
 namespace {
 
-// A build without kernels does not use the GPU.
-TEST(CudaDevice, SaysWhatIsMissing) {
+// CudaDevice is called several times per task, so it must not create a context on the GPU.
+TEST(CudaDevice, SaysWhatIsMissingWithoutAContext) {
   const auto& driver = device::cuda::FakeDriver({.gpus = {{.name = "H100"}}});
   const Status status = CudaDevice(driver, nullptr).status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
-  const bool touched = device::cuda::FakeDriverCalls()["cuDevicePrimaryCtxRetain"] > 0;
-  EXPECT_EQ(touched, !kernels::cuda::Images().empty());
   EXPECT_EQ(Message(status),
-            touched ? "H100 (GPU 0, compute capability 9.0) works, but this version has no CUDA "
-                      "kernels for matrix products, so it cannot train on a GPU (docs/gpu.md)"
-                    : "this machine has a GPU, but this program was built without CUDA kernels, "
-                      "which --config=cuda adds");
+            "H100 (GPU 0, compute capability 9.0) is supported, but this version has no CUDA "
+            "kernels for matrix products, so it cannot train on a GPU (docs/gpu.md)");
+  EXPECT_EQ(device::cuda::FakeDriverCalls()["cuDevicePrimaryCtxRetain"], 0);
+}
+
+TEST(CudaDevice, AGpuThatIsTooOldIsRefused) {
+  const auto& driver = device::cuda::FakeDriver({.gpus = {{.name = "V100", .compute_major = 7}}});
+  EXPECT_EQ(Message(CudaDevice(driver, nullptr).status()),
+            "V100 (GPU 0, compute capability 7.0) is too old: this program needs compute "
+            "capability 8.0 or newer");
 }
 
 // "cuda" and "auto" ask the real driver, so the test can only know that no GPU is used yet.

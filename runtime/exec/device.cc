@@ -37,7 +37,12 @@ Device AutomaticDevice(ThreadPool* pool) {
 }  // namespace
 
 Device CpuDevice(ThreadPool* pool) {
-  return Device{"/device:CPU:0", HostKernels(), pool, device::CpuRuntime(), RowStride, ""};
+  return Device{.name = "/device:CPU:0",
+                .kernels = HostKernels(),
+                .pool = pool,
+                .runtime = device::CpuRuntime(),
+                .row_stride = RowStride,
+                .reason = ""};
 }
 
 StatusOr<Device> DeviceByName(std::string_view name, ThreadPool* pool) {

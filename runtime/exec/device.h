@@ -26,7 +26,8 @@ struct Device {
   std::shared_ptr<device::DeviceRuntime> runtime;
   // Returns the stride, in elements, that the rows of a tensor or variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
-  std::string reason;  // why "auto" chose this device; "" if it was chosen by name
+  std::string reason;      // why "auto" chose this device; "" if it was chosen by name
+  bool for_tests = false;  // much slower than the CPU
 };
 
 Device CpuDevice(ThreadPool* pool = nullptr);

@@ -24,6 +24,8 @@ TEST(DeviceByName, KnowsTheDevices) {
   EXPECT_EQ(DeviceByName("cpu")->name, "/device:CPU:0");
   EXPECT_EQ(DeviceByName("fake")->name, "/device:FAKE:0");
   EXPECT_FALSE(DeviceByName("fake:12")->runtime->immediate());
+  EXPECT_TRUE(DeviceByName("fake:12")->for_tests);
+  EXPECT_FALSE(DeviceByName("cpu")->for_tests);
   for (const char* name : {"", "gpu", "fake:", "fake:x", "fake:1x", "fake:-1", "CPU"}) {
     EXPECT_EQ(Message(DeviceByName(name).status()),
               StrCat("device ", name,

@@ -12,6 +12,7 @@ Device FakeDevice(uint64_t seed, ThreadPool* pool) {
   device.kernels =
       std::make_shared<const kernels::KernelTable>(kernels::FakeKernels(*device.kernels, runtime));
   device.runtime = runtime;
+  device.for_tests = true;
   return device;
 }
 

@@ -127,7 +127,4 @@ class KernelTable {
 // Returns the table for CPUs. It lacks ApplyOptimizer, which optimizer/apply_kernel.h provides.
 const KernelTable& CpuKernels();
 
-// Returns Unimplemented in a build without CUDA (no_cuda.cc).
-StatusOr<const KernelTable*> CudaKernels();
-
 }  // namespace tfjob::kernels

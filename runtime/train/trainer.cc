@@ -90,7 +90,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .last_step = total_steps_,
       .agreement = TrainingAgreement(context_.config(), dataset_->size())};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
-  if (!device.runtime->immediate()) {
+  if (device.for_tests) {
     kTrainLog.Warning("computes on a device for tests: much slower than the CPU",
                       {{"device", device.name}});
   }

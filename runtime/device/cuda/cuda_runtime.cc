@@ -23,8 +23,9 @@ class CudaStream final : public Stream {
   // Waits because operands must not be freed before the stream's operations have run. The driver
   // itself would delay only the release of the handle.
   ~CudaStream() override {
-    driver.StreamSynchronize(handle);
-    driver.StreamDestroy(handle);
+    runtime->Enter();
+    runtime->Keep(driver.StreamSynchronize(handle), "cuStreamSynchronize");
+    runtime->Keep(driver.StreamDestroy(handle), "cuStreamDestroy");
   }
   const std::shared_ptr<CudaRuntime> runtime;
   const DriverApi& driver;
@@ -35,7 +36,10 @@ class CudaEvent final : public Event {
  public:
   CudaEvent(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver, EventHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
-  ~CudaEvent() override { driver.EventDestroy(handle); }
+  ~CudaEvent() override {
+    runtime->Enter();
+    runtime->Keep(driver.EventDestroy(handle), "cuEventDestroy");
+  }
   const std::shared_ptr<CudaRuntime> runtime;
   const DriverApi& driver;
   const EventHandle handle;
@@ -46,6 +50,7 @@ class CudaSequence final : public Sequence {
   CudaSequence(std::shared_ptr<CudaRuntime> runtime, const DriverApi& driver,
                GraphExecHandle handle)
       : runtime(std::move(runtime)), driver(driver), handle(handle) {}
+  // To destroy a graph, the driver needs no context.
   ~CudaSequence() override { driver.GraphExecDestroy(handle); }
   const std::shared_ptr<CudaRuntime> runtime;
   const DriverApi& driver;
@@ -60,6 +65,34 @@ EventHandle HandleOf(const Event& event) {
 }
 
 }  // namespace
+
+StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number) {
+  int count = 0, major = 0, minor = 0;
+  RETURN_IF_ERROR(ToStatus(driver, driver.DeviceGetCount(&count), "cuDeviceGetCount"));
+  if (number < 0 || number >= count) {
+    return InvalidArgument("GPU ", number, " does not exist: the driver shows ", count,
+                           " GPUs, which are numbered from 0");
+  }
+  SupportedGpu gpu;
+  RETURN_IF_ERROR(ToStatus(driver, driver.DeviceGet(&gpu.device, number), "cuDeviceGet"));
+  std::array<char, 256> name{};
+  RETURN_IF_ERROR(ToStatus(driver, driver.DeviceGetName(name.data(), name.size() - 1, gpu.device),
+                           "cuDeviceGetName"));
+  const auto attribute = [&](int* value, unsigned which) {
+    return ToStatus(driver, driver.DeviceGetAttribute(value, which, gpu.device),
+                    "cuDeviceGetAttribute");
+  };
+  RETURN_IF_ERROR(attribute(&major, kAttributeComputeMajor));
+  RETURN_IF_ERROR(attribute(&minor, kAttributeComputeMinor));
+  gpu.description =
+      StrCat(name.data(), " (GPU ", number, ", compute capability ", major, ".", minor, ")");
+  if (10 * major + minor < kOldestCompute) {
+    return FailedPrecondition(gpu.description,
+                              " is too old: this program needs compute capability ",
+                              kOldestCompute / 10, ".", kOldestCompute % 10, " or newer");
+  }
+  return gpu;
+}
 
 StatusOr<std::shared_ptr<CudaRuntime>> CudaRuntime::Create(
     const DriverApi& driver, const CudaOptions& options,
@@ -80,32 +113,14 @@ CudaRuntime::~CudaRuntime() {
   if (context_ == nullptr) return;
   Enter();
   for (const LibraryHandle library : libraries_) driver_.LibraryUnload(library);
+  driver_.CtxSetCurrent(nullptr);  // no thread may use the context from here on
   driver_.DevicePrimaryCtxRelease(device_);
 }
 
 Status CudaRuntime::Open(std::span<const std::span<const std::byte>> images) {
-  int count = 0, major = 0, minor = 0;
-  RETURN_IF_ERROR(Check(driver_.DeviceGetCount(&count), "cuDeviceGetCount"));
-  if (options_.gpu < 0 || options_.gpu >= count) {
-    return InvalidArgument("GPU ", options_.gpu, " does not exist: the driver shows ", count,
-                           " GPUs, which are numbered from 0");
-  }
-  RETURN_IF_ERROR(Check(driver_.DeviceGet(&device_, options_.gpu), "cuDeviceGet"));
-  std::array<char, 256> name{};
-  RETURN_IF_ERROR(
-      Check(driver_.DeviceGetName(name.data(), name.size() - 1, device_), "cuDeviceGetName"));
-  const auto attribute = [this](int* value, unsigned which) {
-    return Check(driver_.DeviceGetAttribute(value, which, device_), "cuDeviceGetAttribute");
-  };
-  RETURN_IF_ERROR(attribute(&major, kAttributeComputeMajor));
-  RETURN_IF_ERROR(attribute(&minor, kAttributeComputeMinor));
-  RETURN_IF_ERROR(attribute(&multiprocessors_, kAttributeMultiprocessors));
-  description_ =
-      StrCat(name.data(), " (GPU ", options_.gpu, ", compute capability ", major, ".", minor, ")");
-  if (10 * major + minor < kOldestCompute) {
-    return FailedPrecondition(description_, " is too old: this program needs compute capability ",
-                              kOldestCompute / 10, ".", kOldestCompute % 10, " or newer");
-  }
+  ASSIGN_OR_RETURN(const SupportedGpu gpu, FindGpu(driver_, options_.gpu));
+  device_ = gpu.device;
+  description_ = gpu.description;
   RETURN_IF_ERROR(
       Check(driver_.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
   Enter();
@@ -116,15 +131,25 @@ Status CudaRuntime::Open(std::span<const std::span<const std::byte>> images) {
     LibraryHandle library = nullptr;
     RETURN_IF_ERROR(Check(
         driver_.LibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-        StrCat(description_, ": cuLibraryLoadData")));
+        "cuLibraryLoadData"));
     libraries_.push_back(library);
   }
   return OkStatus();
 }
 
+Status CudaRuntime::Check(Result result, std::string_view call) const {
+  if (result == kSuccess) return OkStatus();
+  const std::string what = IsFaultOfOperation(result)
+                               ? StrCat("an operation submitted before ", call, " failed")
+                               : std::string(call);
+  return ToStatus(driver_, result, description_.empty() ? what : StrCat(description_, ": ", what));
+}
+
 void CudaRuntime::Keep(Result result, std::string_view call) {
-  if (result == kSuccess) return;
-  const Status error = Check(result, StrCat(description_, ": ", call));
+  if (result != kSuccess) Keep(Check(result, call));
+}
+
+void CudaRuntime::Keep(const Status& error) {
   MutexLock lock(mutex_);
   if (failure_.ok()) failure_ = error;
 }
@@ -134,14 +159,18 @@ Status CudaRuntime::Failure() {
   return failure_;
 }
 
-StatusOr<KernelHandle> CudaRuntime::FindKernel(const std::string& name) {
+StatusOr<CudaKernel> CudaRuntime::FindKernel(const std::string& name) {
   MutexLock lock(mutex_);
   if (const auto known = kernels_.find(name); known != kernels_.end()) return known->second;
   for (const LibraryHandle library : libraries_) {
-    KernelHandle kernel = nullptr;
-    const Result result = driver_.LibraryGetKernel(&kernel, library, name.c_str());
+    CudaKernel kernel;
+    const Result result = driver_.LibraryGetKernel(&kernel.handle, library, name.c_str());
     if (result == kNotFound) continue;
     RETURN_IF_ERROR(Check(result, StrCat("cuLibraryGetKernel of ", name)));
+    size_t offset = 0;
+    RETURN_IF_ERROR(
+        Check(driver_.KernelGetParamInfo(kernel.handle, 0, &offset, &kernel.parameter_bytes),
+              StrCat("cuKernelGetParamInfo of ", name)));
     kernels_.emplace(name, kernel);
     return kernel;
   }
@@ -150,9 +179,14 @@ StatusOr<KernelHandle> CudaRuntime::FindKernel(const std::string& name) {
 
 void CudaRuntime::Submit(const Launch& launch, Stream& stream) {
   if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
+  // The driver copies as many bytes as the image states, and would read beyond a smaller parameter.
+  if (launch.bytes != launch.kernel.parameter_bytes) {
+    return Keep(Internal(description_, ": ", launch.name, " got a parameter of ", launch.bytes,
+                         " bytes, but its image has one of ", launch.kernel.parameter_bytes));
+  }
   Enter();
   std::array<void*, 1> parameters = {const_cast<void*>(launch.parameter)};
-  Keep(driver_.LaunchKernel(launch.kernel, launch.grid.x, launch.grid.y, launch.grid.z,
+  Keep(driver_.LaunchKernel(launch.kernel.handle, launch.grid.x, launch.grid.y, launch.grid.z,
                             launch.block.x, launch.block.y, launch.block.z, 0, HandleOf(stream),
                             parameters.data(), nullptr),
        launch.name);
@@ -180,13 +214,9 @@ StatusOr<Memory> CudaRuntime::AllocateDevice(size_t bytes, Buffer::Contents cont
     used_ += bytes;
   }
   DeviceAddress address = 0;
-  Status status = Check(driver_.MemAlloc(&address, bytes), "cuMemAlloc");
-  if (!status.ok()) {
+  if (const Result result = driver_.MemAlloc(&address, bytes); result != kSuccess) {
     GiveBack(bytes);
-    size_t free = 0, total = 0;
-    driver_.MemGetInfo(&free, &total);
-    return Annotate(status, StrCat(name, " needs ", bytes, " bytes, but ", description_, " has ",
-                                   free, " of ", total, " bytes free"));
+    return OutOfMemory(result, bytes, name);
   }
   Memory memory(reinterpret_cast<void*>(address), [self = shared_from_this(), bytes](void* freed) {
     self->Enter();
@@ -195,8 +225,17 @@ StatusOr<Memory> CudaRuntime::AllocateDevice(size_t bytes, Buffer::Contents cont
   });
   if (contents == Buffer::Contents::kZero) {
     RETURN_IF_ERROR(Check(driver_.MemsetD8(address, 0, bytes), "cuMemsetD8"));
+    RETURN_IF_ERROR(AwaitNullStream());
   }
   return memory;
+}
+
+Status CudaRuntime::OutOfMemory(Result result, size_t bytes, std::string_view name) const {
+  std::string what = StrCat(name, " needs ", bytes, " bytes");
+  size_t free = 0, total = 0;
+  if (result == kOutOfMemory && driver_.MemGetInfo(&free, &total) == kSuccess)
+    what += StrCat(", but the GPU has ", free, " of ", total, " bytes free");
+  return Annotate(Check(result, "cuMemAlloc"), what);
 }
 
 void CudaRuntime::GiveBack(size_t bytes) {
@@ -227,7 +266,8 @@ StatusOr<std::unique_ptr<Stream>> CudaRuntime::NewStream() {
 StatusOr<std::unique_ptr<Event>> CudaRuntime::NewEvent() {
   Enter();
   EventHandle handle = nullptr;
-  RETURN_IF_ERROR(Check(driver_.EventCreate(&handle, kEventDisableTiming), "cuEventCreate"));
+  RETURN_IF_ERROR(Check(driver_.EventCreate(&handle, kEventBlockingSync | kEventDisableTiming),
+                        "cuEventCreate"));
   return std::make_unique<CudaEvent>(shared_from_this(), driver_, handle);
 }
 
@@ -270,7 +310,12 @@ Status CudaRuntime::Write(void* to, const void* from, size_t bytes) {
   RETURN_IF_ERROR(Synchronize());
   if (bytes == 0) return OkStatus();
   Keep(driver_.MemcpyHtoD(Address(to), from, bytes), "cuMemcpyHtoD");
-  return Failure();
+  RETURN_IF_ERROR(Failure());
+  return AwaitNullStream();
+}
+
+Status CudaRuntime::AwaitNullStream() {
+  return Check(driver_.StreamSynchronize(nullptr), "cuStreamSynchronize");
 }
 
 // In this mode, other threads may allocate memory during the capture.
@@ -283,13 +328,15 @@ Status CudaRuntime::BeginCapture(Stream& stream) {
 StatusOr<std::unique_ptr<Sequence>> CudaRuntime::EndCapture(Stream& stream) {
   Enter();
   GraphHandle graph = nullptr;
-  RETURN_IF_ERROR(Check(driver_.StreamEndCapture(HandleOf(stream), &graph), "cuStreamEndCapture"));
+  const Result ended = driver_.StreamEndCapture(HandleOf(stream), &graph);
+  // Prefers the first error, which says more than that the capture was invalidated.
+  Status status = Failure();
+  if (status.ok()) status = Check(ended, "cuStreamEndCapture");
   GraphExecHandle executable = nullptr;
-  const Status status =
-      Check(driver_.GraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
-  driver_.GraphDestroy(graph);
+  if (status.ok())
+    status = Check(driver_.GraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+  if (graph != nullptr) driver_.GraphDestroy(graph);
   RETURN_IF_ERROR(status);
-  RETURN_IF_ERROR(Failure());
   return std::make_unique<CudaSequence>(shared_from_this(), driver_, executable);
 }
 

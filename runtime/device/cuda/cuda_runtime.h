@@ -28,9 +28,25 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
+// A GPU that the kernels support.
+struct SupportedGpu {
+  Device device = 0;
+  std::string description;  // "NVIDIA H100 80GB HBM3 (GPU 0, compute capability 9.0)"
+};
+// Returns the GPU with this number (CudaOptions::gpu), without creating a context on it. Returns
+// InvalidArgument if there is no such GPU, and FailedPrecondition if it is older than the kernels
+// support.
+StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number);
+
+// A kernel in an image, with the size that its parameter has in that image.
+struct CudaKernel {
+  KernelHandle handle = nullptr;
+  size_t parameter_bytes = 0;
+};
+
 // A launch of a kernel with one parameter: `bytes` bytes, which are copied.
 struct Launch {
-  KernelHandle kernel = nullptr;
+  CudaKernel kernel;
   std::string_view name;  // for error messages
   Dim3 grid, block;
   const void* parameter = nullptr;
@@ -47,13 +63,12 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
       std::span<const std::span<const std::byte>> images);
   ~CudaRuntime() override;
 
-  // Returns "NVIDIA H100 80GB HBM3 (GPU 0, compute capability 9.0)".
-  const std::string& description() const { return description_; }
-  int multiprocessors() const { return multiprocessors_; }
+  const std::string& description() const { return description_; }  // SupportedGpu::description
 
   // Returns the kernel of this name. Returns NotFound if no image contains it.
-  StatusOr<KernelHandle> FindKernel(const std::string& name);
-  // Submits a kernel. Submits nothing if the grid has no blocks.
+  StatusOr<CudaKernel> FindKernel(const std::string& name);
+  // Submits a kernel. Submits nothing if the grid has no blocks. The submission fails if the size
+  // of the parameter differs from its size in the image.
   void Submit(const Launch& launch, Stream& stream);
 
   bool immediate() const override { return false; }
@@ -72,18 +87,27 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   StatusOr<std::unique_ptr<Sequence>> EndCapture(Stream& stream) override;
   void Replay(const Sequence& sequence, Stream& stream) override;
 
+  // The next functions are for the runtime's own objects, such as its streams and events.
+  //
+  // Makes the driver's functions use this GPU when called on this thread.
+  void Enter() const { driver_.CtxSetCurrent(context_); }
+  // Keeps the error if it is the first one.
+  void Keep(Result result, std::string_view call);
+  void Keep(const Status& error);
+
  private:
   CudaRuntime(const DriverApi& driver, const CudaOptions& options);
 
   Status Open(std::span<const std::span<const std::byte>> images);
-  // Makes the driver's functions use this GPU when called on this thread.
-  void Enter() const { driver_.CtxSetCurrent(context_); }
-  Status Check(Result result, std::string_view call) const {
-    return ToStatus(driver_, result, call);
-  }
-  // Keeps the error if it is the first one.
-  void Keep(Result result, std::string_view call);
+  // Converts the result of a function, which `call` names. The message names the GPU. If it was not
+  // this call that failed, but an operation that was submitted before, the message says so.
+  Status Check(Result result, std::string_view call) const;
+  Status OutOfMemory(Result result, size_t bytes, std::string_view name) const;
   Status Failure();
+  // Waits for the stream on which the driver sets memory and copies from pageable memory. The
+  // driver's functions for this return before the GPU has finished, and no stream of this runtime
+  // is ordered after them.
+  Status AwaitNullStream();
   StatusOr<Memory> AllocateDevice(size_t bytes, Buffer::Contents contents, std::string_view name);
   void GiveBack(size_t bytes);
   StatusOr<Memory> AllocatePinned(size_t bytes, Buffer::Contents contents, std::string_view name);
@@ -93,14 +117,13 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   Device device_ = 0;
   Context context_ = nullptr;
   std::string description_;
-  int multiprocessors_ = 0;
   size_t limit_ = 0;  // bytes of device memory
   std::vector<LibraryHandle> libraries_;
 
   Mutex mutex_;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, KernelHandle> kernels_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CudaKernel> kernels_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tfjob::device::cuda

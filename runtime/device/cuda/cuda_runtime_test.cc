@@ -1,6 +1,7 @@
 // Runs the runtime on the fake driver, which ends the process if the rules of a device are broken.
 #include "runtime/device/cuda/cuda_runtime.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -62,10 +63,8 @@ void Add(CudaRuntime& runtime, const Memory& memory, int added, Stream& stream) 
 }
 
 TEST(CudaRuntime, DescribesTheGpu) {
-  const auto runtime =
-      Create({.gpus = {FakeGpu(), {.name = "H", .multiprocessors = 7}}}, {.gpu = 1});
+  const auto runtime = Create({.gpus = {FakeGpu(), {.name = "H"}}}, {.gpu = 1});
   EXPECT_EQ(runtime->description(), "H (GPU 1, compute capability 9.0)");
-  EXPECT_EQ(runtime->multiprocessors(), 7);
   EXPECT_FALSE(runtime->immediate());
 }
 
@@ -138,6 +137,49 @@ TEST(CudaRuntime, ReplaysACapturedSequence) {
   }
 }
 
+TEST(CudaRuntime, ACaptureWithARefusedKernelFailsAndLeavesNoGraph) {
+  FakeMachine machine = MachineWithAdd();
+  machine.failures["cuLaunchKernel"] = 1;
+  const auto runtime = Create(machine);
+  const auto stream = *runtime->NewStream();
+  const Memory memory =
+      *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "sum");
+  ASSERT_EQ(runtime->BeginCapture(*stream), OkStatus());
+  Add(*runtime, memory, 2, *stream);
+  EXPECT_EQ(Message(runtime->EndCapture(*stream).status()),
+            "Fake GPU (GPU 0, compute capability 9.0): Add: CUDA_ERROR_INVALID_VALUE (no "
+            "description)");
+  auto calls = FakeDriverCalls();
+  EXPECT_EQ(calls["cuGraphDestroy"], calls["cuStreamEndCapture"]);
+  EXPECT_EQ(calls["cuGraphExecDestroy"], calls["cuGraphInstantiateWithFlags"]);
+}
+
+// The driver refuses to free memory during a capture. From then on, it says only that the capture
+// is invalid.
+TEST(CudaRuntime, AnInvalidCaptureNamesTheFirstError) {
+  const auto runtime = Create(MachineWithAdd());
+  const auto stream = *runtime->NewStream();
+  Memory freed = *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "freed");
+  const Memory memory =
+      *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "sum");
+  ASSERT_EQ(runtime->BeginCapture(*stream), OkStatus());
+  freed.reset();
+  Add(*runtime, memory, 2, *stream);
+  EXPECT_EQ(Message(runtime->EndCapture(*stream).status()),
+            "Fake GPU (GPU 0, compute capability 9.0): cuMemFree: "
+            "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (no description)");
+}
+
+TEST(CudaRuntime, AllocatingInvalidatesACapture) {
+  const auto runtime = Create(MachineWithAdd());
+  const auto stream = *runtime->NewStream();
+  ASSERT_EQ(runtime->BeginCapture(*stream), OkStatus());
+  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kPinned})
+    EXPECT_FALSE(runtime->Allocate(kind, 4, Buffer::Contents::kUndefined, "m").ok()) << Name(kind);
+  EXPECT_THAT(Message(runtime->EndCapture(*stream).status()),
+              testing::HasSubstr("cuStreamEndCapture: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"));
+}
+
 TEST(CudaRuntime, ReadsAndWritesAllMemory) {
   const auto runtime = Create({});
   const Memory memory =
@@ -148,6 +190,27 @@ TEST(CudaRuntime, ReadsAndWritesAllMemory) {
   EXPECT_EQ(runtime->Read(read, memory.get(), sizeof read), OkStatus());
   EXPECT_EQ(read[1], 4);
   EXPECT_EQ(runtime->Read(nullptr, nullptr, 0), OkStatus());
+}
+
+// The driver clears memory and copies to it on a stream of its own.
+TEST(CudaRuntime, KernelsSeeWhatTheHostHasWritten) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const auto runtime = Create(MachineWithAdd(seed));
+    const auto stream = *runtime->NewStream();
+    const auto zero =
+        *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "zero");
+    const auto written =
+        *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kUndefined, "written");
+    const std::vector<int> fives(kCount, 5);
+    ASSERT_EQ(runtime->Write(written.get(), fives.data(), kBytes), OkStatus());
+    Add(*runtime, zero, 1, *stream);
+    Add(*runtime, written, 1, *stream);
+    std::vector<int> read(kCount);
+    ASSERT_EQ(runtime->Read(read.data(), zero.get(), kBytes), OkStatus());
+    EXPECT_EQ(read, std::vector<int>(kCount, 1)) << "seed " << seed;
+    ASSERT_EQ(runtime->Read(read.data(), written.get(), kBytes), OkStatus());
+    EXPECT_EQ(read, std::vector<int>(kCount, 6)) << "seed " << seed;
+  }
 }
 
 TEST(CudaRuntime, EmptyTensorsHaveAnAddress) {
@@ -164,10 +227,37 @@ TEST(CudaRuntime, AGridWithoutBlocksIsNotLaunched) {
   EXPECT_EQ(FakeDriverCalls()["cuLaunchKernel"], 0);
 }
 
+TEST(CudaRuntime, AParameterOfAnotherSizeThanInTheImageIsNotRead) {
+  const auto runtime = Create(MachineWithAdd());
+  const auto stream = *runtime->NewStream();
+  const int64_t small = 0;
+  runtime->Submit({.kernel = *runtime->FindKernel("Add"),
+                   .name = "Add",
+                   .grid = {1},
+                   .block = {256},
+                   .parameter = &small,
+                   .bytes = sizeof small},
+                  *stream);
+  EXPECT_EQ(
+      runtime->Synchronize(),
+      Internal("Fake GPU (GPU 0, compute capability 9.0): Add got a parameter of 8 bytes, but "
+               "its image has one of 24"));
+  EXPECT_EQ(FakeDriverCalls()["cuLaunchKernel"], 0);
+}
+
+TEST(CudaRuntime, LeavesNoContextOnTheThread) {
+  const DriverApi& driver = FakeDriver({});
+  ASSERT_TRUE(CudaRuntime::Create(driver, {}, kImages).ok());
+  size_t free = 0, total = 0;
+  EXPECT_EQ(ToStatus(driver, driver.MemGetInfo(&free, &total), "cuMemGetInfo"),
+            Internal("cuMemGetInfo: CUDA_ERROR_INVALID_CONTEXT (no description)"));
+}
+
 TEST(CudaRuntime, FindsKernelsByNameAndAsksTheDriverOnce) {
   const auto runtime = Create(MachineWithAdd());
   EXPECT_TRUE(runtime->FindKernel("Add").ok());
-  EXPECT_EQ(runtime->FindKernel("Add").value(), runtime->FindKernel("Add").value());
+  EXPECT_EQ(runtime->FindKernel("Add")->handle, runtime->FindKernel("Add")->handle);
+  EXPECT_EQ(runtime->FindKernel("Add")->parameter_bytes, sizeof(AddParameter));
   EXPECT_EQ(FakeDriverCalls()["cuLibraryGetKernel"], 1);
   EXPECT_EQ(runtime->FindKernel("Sub").status(),
             NotFound("this program contains no CUDA kernel Sub"));
@@ -186,23 +276,22 @@ TEST(CudaRuntime, MemoryBeyondTheFractionIsRefused) {
 
 // Simulates that another process uses all other memory.
 TEST(CudaRuntime, MemoryThatTheGpuLacksIsRefusedWithItsName) {
-  const auto runtime = Create({.failures = {{"cuMemAlloc_v2", kOutOfMemory}}});
-  const Status status =
-      runtime->Allocate(MemoryKind::kDevice, 16, Buffer::Contents::kZero, "embedding").status();
-  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(Message(status),
-            "embedding needs 16 bytes, but Fake GPU (GPU 0, compute capability 9.0) has "
-            "17179869184 of 17179869184 bytes free: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of "
-            "memory)");
-  EXPECT_TRUE(
-      runtime->Allocate(MemoryKind::kDevice, 16, Buffer::Contents::kZero, "x").status().code() ==
-      StatusCode::kResourceExhausted);
+  const auto runtime =
+      Create({.gpus = {{.memory_bytes = 16}}, .failures = {{"cuMemAlloc_v2", kOutOfMemory}}});
+  // Memory that was refused does not count as used.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(
+        runtime->Allocate(MemoryKind::kDevice, 16, Buffer::Contents::kZero, "embedding").status(),
+        ResourceExhausted("embedding needs 16 bytes, but the GPU has 16 of 16 bytes free: Fake GPU "
+                          "(GPU 0, compute capability 9.0): cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY "
+                          "(out of memory)"));
+  }
 }
 
 TEST(CudaRuntime, KeepsTheFirstErrorOfASubmission) {
   FakeMachine machine = MachineWithAdd();
-  machine.failures["cuLaunchKernel"] = 700;
-  machine.failures["cuEventRecord"] = 701;
+  machine.failures["cuLaunchKernel"] = 1;
+  machine.failures["cuEventRecord"] = 2;
   const auto runtime = Create(machine);
   const auto stream = *runtime->NewStream();
   const auto event = *runtime->NewEvent();
@@ -211,11 +300,36 @@ TEST(CudaRuntime, KeepsTheFirstErrorOfASubmission) {
   Add(*runtime, memory, 2, *stream);
   runtime->Record(*event, *stream);
   const Status expected =
-      Internal("Fake GPU (GPU 0, compute capability 9.0): Add: unknown error ", "(no description)");
+      Internal("Fake GPU (GPU 0, compute capability 9.0): Add: CUDA_ERROR_INVALID_VALUE (no ",
+               "description)");
   EXPECT_EQ(runtime->Synchronize(*event), expected);
   EXPECT_EQ(runtime->Synchronize(), expected);
   int value = 0;
   EXPECT_EQ(runtime->Read(&value, memory.get(), sizeof value), expected);
+}
+
+// A kernel that accesses wrong memory fails when it runs. The driver reports this in a later call;
+// the message must not blame that call.
+TEST(CudaRuntime, AFaultIsNotBlamedOnTheCallThatReportsIt) {
+  for (const auto& [symbol, call] :
+       {std::pair("cuLaunchKernel", "Add"), std::pair("cuCtxSynchronize", "cuCtxSynchronize"),
+        std::pair("cuMemAlloc_v2", "cuMemAlloc")}) {
+    FakeMachine machine = MachineWithAdd();
+    machine.failures[symbol] = 700;
+    const auto runtime = Create(machine);
+    const auto memory =
+        runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "sum");
+    const auto stream = *runtime->NewStream();
+    if (memory.ok()) Add(*runtime, *memory, 2, *stream);
+    const Status status = memory.ok() ? runtime->Synchronize() : memory.status();
+    EXPECT_THAT(Message(status),
+                testing::EndsWith(StrCat("Fake GPU (GPU 0, compute capability 9.0): an operation "
+                                         "submitted before ",
+                                         call,
+                                         " failed: CUDA_ERROR_ILLEGAL_ADDRESS (no "
+                                         "description)")));
+    EXPECT_THAT(Message(status), testing::Not(testing::HasSubstr("bytes free")));
+  }
 }
 
 // The driver's functions use the context of the calling thread.
@@ -230,6 +344,22 @@ TEST(CudaRuntime, MayBeUsedOnAnyThread) {
     status = runtime->Synchronize();
   }).join();
   EXPECT_EQ(status, OkStatus());
+}
+
+// The driver refuses to destroy a stream or an event on a thread without a context.
+TEST(CudaRuntime, ItsObjectsMayBeDroppedOnAnyThread) {
+  const auto runtime = Create(MachineWithAdd());
+  auto stream = *runtime->NewStream();
+  auto event = *runtime->NewEvent();
+  const Memory memory =
+      *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "sum");
+  Add(*runtime, memory, 1, *stream);
+  // Each has a thread of its own, because the first call may give the thread a context.
+  std::thread([&] { stream.reset(); }).join();
+  std::thread([&] { event.reset(); }).join();
+  EXPECT_EQ(runtime->Synchronize(), OkStatus());
+  EXPECT_EQ(FakeDriverCalls()["cuStreamDestroy_v2"], 1);
+  EXPECT_EQ(FakeDriverCalls()["cuEventDestroy_v2"], 1);
 }
 
 // Checks that everything that was created is returned to the driver.

@@ -31,12 +31,35 @@ inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNotFound = 500;
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventBlockingSync = 1;  // threads that wait for it sleep
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kCaptureThreadLocal = 1;
-inline constexpr unsigned kAttributeMultiprocessors = 16;
 inline constexpr unsigned kAttributeComputeMajor = 75;
 inline constexpr unsigned kAttributeComputeMinor = 76;
+
+// Returns whether a function returns this result because an operation failed while it ran. The
+// context is then lost, and every later call returns the same result.
+constexpr bool IsFaultOfOperation(Result result) {
+  switch (result) {
+    case 214:  // ECC_UNCORRECTABLE
+    case 220:  // NVLINK_UNCORRECTABLE
+    case 226:  // CONTAINED
+    case 700:  // ILLEGAL_ADDRESS
+    case 702:  // LAUNCH_TIMEOUT
+    case 710:  // ASSERT
+    case 714:  // HARDWARE_STACK_ERROR
+    case 715:  // ILLEGAL_INSTRUCTION
+    case 716:  // MISALIGNED_ADDRESS
+    case 717:  // INVALID_ADDRESS_SPACE
+    case 718:  // INVALID_PC
+    case 719:  // LAUNCH_FAILED
+    case 721:  // TENSOR_MEMORY_LEAK
+      return true;
+    default:
+      return false;
+  }
+}
 
 // Lists name, exported symbol and type of each function.
 #define TFJOB_CUDA_DRIVER_FUNCTIONS(F)                                                             \
@@ -81,6 +104,8 @@ inline constexpr unsigned kAttributeComputeMinor = 76;
                unsigned))                                                                          \
   F(LibraryUnload, "cuLibraryUnload", Result (*)(LibraryHandle))                                   \
   F(LibraryGetKernel, "cuLibraryGetKernel", Result (*)(KernelHandle*, LibraryHandle, const char*)) \
+  F(KernelGetParamInfo, "cuKernelGetParamInfo",                                                    \
+    Result (*)(KernelHandle, size_t, size_t*, size_t*))                                            \
   F(LaunchKernel, "cuLaunchKernel",                                                                \
     Result (*)(KernelHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
                StreamHandle, void**, void**))
@@ -106,8 +131,13 @@ inline constexpr int kOldestCompute = 80;
 StatusOr<const DriverApi*> OpenDriver();
 
 // Does the same with the given library, but does not keep the result. `visible` is the value of
-// CUDA_VISIBLE_DEVICES, or null: if it hides every GPU, the message says so.
+// CUDA_VISIBLE_DEVICES, or null: if the driver finds no GPU, the message contains this value.
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
+
+// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver: that
+// would take long, because it opens every GPU.
+Status FindDriver();
+Status FindDriver(const std::string& library);
 
 // Initialises a driver, and checks its version and that it finds a GPU, as OpenDriver does.
 Status CheckDriver(const DriverApi& driver, const std::string* visible);

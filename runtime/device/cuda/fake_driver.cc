@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "runtime/base/mutex.h"
@@ -14,14 +15,17 @@ constexpr Result kInvalidValue = 1;
 constexpr Result kInvalidDevice = 101;
 constexpr Result kInvalidContext = 201;
 constexpr Result kInvalidImage = 200;
+constexpr Result kCaptureUnsupported = 900;
+constexpr Result kCaptureInvalidated = 901;
+constexpr Result kCaptureWrongThread = 908;
 
-// The objects behind the handles.
-struct FakeStreamObject {
-  std::unique_ptr<Stream> stream;
+// A capture that ends with an error if one of its thread's calls was refused.
+struct Capture {
+  std::thread::id thread;
+  bool invalidated = false;
 };
-struct FakeEventObject {
-  std::unique_ptr<Event> event;
-};
+// The object behind the handle of a graph. The handles of streams and events are pointers to those
+// of the fake device.
 struct FakeGraphObject {
   std::shared_ptr<Sequence> sequence;
 };
@@ -39,6 +43,10 @@ struct Machine {
   std::map<uint64_t, std::pair<Memory, size_t>> memory ABSL_GUARDED_BY(mutex);  // by address
   std::map<std::string, int> calls ABSL_GUARDED_BY(mutex);
   size_t used ABSL_GUARDED_BY(mutex) = 0;
+  std::map<const Stream*, Capture> captures ABSL_GUARDED_BY(mutex);
+  // The NULL stream. No operation of another stream waits for those of this one, because every
+  // other stream is created with kStreamNonBlocking.
+  const std::unique_ptr<Stream> null_stream = *runtime->NewStream();
 };
 
 Machine* machine = nullptr;
@@ -49,32 +57,59 @@ Object* From(Handle handle) {
   return reinterpret_cast<Object*>(handle);
 }
 
-// Counts the call. Returns the error that the machine prescribes for this function, or kSuccess.
-Result Begin(const char* symbol, bool needs_context = true) {
+Stream& StreamOf(StreamHandle handle) {
+  return handle == nullptr ? *machine->null_stream : *From<Stream>(handle);
+}
+
+// What a function needs. The functions that can return CUDA_ERROR_INVALID_CONTEXT according to the
+// driver's documentation need a context on the calling thread.
+enum class Needs {
+  kNothing,
+  kContext,
+  // A context, and that the thread captures no stream. The driver's documentation calls functions
+  // with this need potentially unsafe, but names only a few of them. Here, they are the functions
+  // that allocate, free or wait, or that use the NULL stream.
+  kNoCapture
+};
+
+// Returns the error that the machine prescribes for this function, or the error of a need that is
+// not met. If there is neither, counts the call and returns kSuccess.
+Result Begin(const char* symbol, Needs needs = Needs::kContext) {
   MutexLock lock(machine->mutex);
-  ++machine->calls[symbol];
   const auto failure = machine->description.failures.find(symbol);
   if (failure != machine->description.failures.end()) return failure->second;
-  return needs_context && !has_context ? kInvalidContext : kSuccess;
+  if (needs != Needs::kNothing && !has_context) return kInvalidContext;
+  Result result = kSuccess;
+  for (auto& [stream, capture] : machine->captures) {
+    if (needs != Needs::kNoCapture || capture.thread != std::this_thread::get_id()) continue;
+    capture.invalidated = true;
+    result = kCaptureUnsupported;
+  }
+  if (result == kSuccess) ++machine->calls[symbol];
+  return result;
 }
 #define TFJOB_BEGIN(...) \
   if (const Result result_ = Begin(__VA_ARGS__); result_ != kSuccess) return result_
 
+// Returns whether the stream is in a capture that has been invalidated.
+bool IsInvalidated(const Stream& stream) {
+  MutexLock lock(machine->mutex);
+  const auto found = machine->captures.find(&stream);
+  return found != machine->captures.end() && found->second.invalidated;
+}
+
 Result GetErrorName(Result result, const char** name) {
-  switch (result) {
-    case kOutOfMemory:
-      *name = "CUDA_ERROR_OUT_OF_MEMORY";
-      return kSuccess;
-    case kInvalidContext:
-      *name = "CUDA_ERROR_INVALID_CONTEXT";
-      return kSuccess;
-    case kInvalidImage:
-      *name = "CUDA_ERROR_INVALID_IMAGE";
-      return kSuccess;
-    default:
-      *name = nullptr;
-      return kInvalidValue;
-  }
+  static const auto* const kNames = new std::map<Result, const char*>{
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {kCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+  const auto found = kNames->find(result);
+  *name = found == kNames->end() ? nullptr : found->second;
+  return *name == nullptr ? kInvalidValue : kSuccess;
 }
 
 Result GetErrorString(Result result, const char** text) {
@@ -83,18 +118,18 @@ Result GetErrorString(Result result, const char** text) {
 }
 
 Result Init(unsigned) {
-  TFJOB_BEGIN("cuInit", false);
+  TFJOB_BEGIN("cuInit", Needs::kNothing);
   return machine->description.gpus.empty() ? kNoDevice : kSuccess;
 }
 
 Result DriverGetVersion(int* version) {
-  TFJOB_BEGIN("cuDriverGetVersion", false);
+  TFJOB_BEGIN("cuDriverGetVersion", Needs::kNothing);
   *version = machine->description.driver_version;
   return kSuccess;
 }
 
 Result DeviceGetCount(int* count) {
-  TFJOB_BEGIN("cuDeviceGetCount", false);
+  TFJOB_BEGIN("cuDeviceGetCount", Needs::kNothing);
   *count = static_cast<int>(machine->description.gpus.size());
   return kSuccess;
 }
@@ -104,7 +139,7 @@ const FakeGpu& Gpu(Device device) {
 }
 
 Result DeviceGet(Device* device, int ordinal) {
-  TFJOB_BEGIN("cuDeviceGet", false);
+  TFJOB_BEGIN("cuDeviceGet", Needs::kNothing);
   if (ordinal < 0 || ordinal >= static_cast<int>(machine->description.gpus.size()))
     return kInvalidDevice;
   *device = ordinal;
@@ -112,13 +147,13 @@ Result DeviceGet(Device* device, int ordinal) {
 }
 
 Result DeviceGetName(char* name, int length, Device device) {
-  TFJOB_BEGIN("cuDeviceGetName", false);
+  TFJOB_BEGIN("cuDeviceGetName", Needs::kNothing);
   std::strncpy(name, Gpu(device).name.c_str(), static_cast<size_t>(length));
   return kSuccess;
 }
 
 Result DeviceGetAttribute(int* value, unsigned attribute, Device device) {
-  TFJOB_BEGIN("cuDeviceGetAttribute", false);
+  TFJOB_BEGIN("cuDeviceGetAttribute", Needs::kNothing);
   const FakeGpu& gpu = Gpu(device);
   switch (attribute) {
     case kAttributeComputeMajor:
@@ -127,32 +162,29 @@ Result DeviceGetAttribute(int* value, unsigned attribute, Device device) {
     case kAttributeComputeMinor:
       *value = gpu.compute_minor;
       return kSuccess;
-    case kAttributeMultiprocessors:
-      *value = gpu.multiprocessors;
-      return kSuccess;
     default:
       return kInvalidValue;
   }
 }
 
 Result DevicePrimaryCtxRetain(Context* context, Device) {
-  TFJOB_BEGIN("cuDevicePrimaryCtxRetain", false);
+  TFJOB_BEGIN("cuDevicePrimaryCtxRetain", Needs::kNothing);
   *context = reinterpret_cast<Context>(machine);
   return kSuccess;
 }
 
 Result DevicePrimaryCtxRelease(Device) {
-  return Begin("cuDevicePrimaryCtxRelease_v2", false);
+  return Begin("cuDevicePrimaryCtxRelease_v2", Needs::kNothing);
 }
 
 Result CtxSetCurrent(Context context) {
-  TFJOB_BEGIN("cuCtxSetCurrent", false);
+  TFJOB_BEGIN("cuCtxSetCurrent", Needs::kNothing);
   has_context = context != nullptr;
   return kSuccess;
 }
 
 Result CtxSynchronize() {
-  TFJOB_BEGIN("cuCtxSynchronize");
+  TFJOB_BEGIN("cuCtxSynchronize", Needs::kNoCapture);
   return machine->runtime->Synchronize().ok() ? kSuccess : kInvalidValue;
 }
 
@@ -189,17 +221,17 @@ Result FreeMemory(uint64_t address, MemoryKind kind) {
 }
 
 Result MemAlloc(DeviceAddress* address, size_t bytes) {
-  TFJOB_BEGIN("cuMemAlloc_v2");
+  TFJOB_BEGIN("cuMemAlloc_v2", Needs::kNoCapture);
   return AllocateMemory(MemoryKind::kDevice, bytes, address);
 }
 
 Result MemFree(DeviceAddress address) {
-  TFJOB_BEGIN("cuMemFree_v2");
+  TFJOB_BEGIN("cuMemFree_v2", Needs::kNoCapture);
   return FreeMemory(address, MemoryKind::kDevice);
 }
 
 Result MemHostAlloc(void** pointer, size_t bytes, unsigned) {
-  TFJOB_BEGIN("cuMemHostAlloc");
+  TFJOB_BEGIN("cuMemHostAlloc", Needs::kNoCapture);
   uint64_t address = 0;
   const Result result = AllocateMemory(MemoryKind::kPinned, bytes, &address);
   *pointer = reinterpret_cast<void*>(address);
@@ -207,99 +239,130 @@ Result MemHostAlloc(void** pointer, size_t bytes, unsigned) {
 }
 
 Result MemFreeHost(void* pointer) {
-  TFJOB_BEGIN("cuMemFreeHost");
+  TFJOB_BEGIN("cuMemFreeHost", Needs::kNoCapture);
   return FreeMemory(reinterpret_cast<uint64_t>(pointer), MemoryKind::kPinned);
 }
 
+Result Await(Stream& stream) {
+  const auto event = *machine->runtime->NewEvent();
+  machine->runtime->Record(*event, stream);
+  return machine->runtime->Synchronize(*event).ok() ? kSuccess : kInvalidValue;
+}
+
+// The next three functions use the NULL stream. Copies from pageable memory and memsets return
+// before they have run ("API synchronization behavior" in the CUDA Driver API Reference).
 Result MemcpyHtoD(DeviceAddress to, const void* from, size_t bytes) {
-  TFJOB_BEGIN("cuMemcpyHtoD_v2");
-  return machine->runtime->Write(reinterpret_cast<void*>(to), from, bytes).ok() ? kSuccess
-                                                                                : kInvalidValue;
+  TFJOB_BEGIN("cuMemcpyHtoD_v2", Needs::kNoCapture);
+  const auto* const begin = static_cast<const std::byte*>(from);
+  machine->runtime->Submit(
+      {"cuMemcpyHtoD",
+       {{reinterpret_cast<void*>(to), bytes, /*writes=*/true}},
+       [staged = std::vector<std::byte>(begin, begin + bytes)](std::span<void* const> storage) {
+         std::memcpy(storage[0], staged.data(), staged.size());
+       }},
+      *machine->null_stream);
+  return kSuccess;
 }
 
 Result MemcpyDtoH(void* to, DeviceAddress from, size_t bytes) {
-  TFJOB_BEGIN("cuMemcpyDtoH_v2");
-  return machine->runtime->Read(to, reinterpret_cast<void*>(from), bytes).ok() ? kSuccess
-                                                                               : kInvalidValue;
+  TFJOB_BEGIN("cuMemcpyDtoH_v2", Needs::kNoCapture);
+  machine->runtime->Submit(
+      {"cuMemcpyDtoH",
+       {{reinterpret_cast<void*>(from), bytes, /*writes=*/false}},
+       [to, bytes](std::span<void* const> storage) { std::memcpy(to, storage[0], bytes); }},
+      *machine->null_stream);
+  return Await(*machine->null_stream);
+}
+
+Result MemsetD8(DeviceAddress to, unsigned char value, size_t bytes) {
+  TFJOB_BEGIN("cuMemsetD8_v2", Needs::kNoCapture);
+  machine->runtime->Submit(
+      {"cuMemsetD8",
+       {{reinterpret_cast<void*>(to), bytes, /*writes=*/true}},
+       [value, bytes](std::span<void* const> storage) { std::memset(storage[0], value, bytes); }},
+      *machine->null_stream);
+  return kSuccess;
 }
 
 Result MemcpyAsync(DeviceAddress to, DeviceAddress from, size_t bytes, StreamHandle stream) {
   TFJOB_BEGIN("cuMemcpyAsync");
+  if (IsInvalidated(StreamOf(stream))) return kCaptureInvalidated;
   machine->runtime->Copy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes,
-                         *From<FakeStreamObject>(stream)->stream);
+                         StreamOf(stream));
   return kSuccess;
 }
 
-Result MemsetD8(DeviceAddress to, unsigned char value, size_t bytes) {
-  TFJOB_BEGIN("cuMemsetD8_v2");
-  const std::vector<unsigned char> content(bytes, value);
-  return machine->runtime->Write(reinterpret_cast<void*>(to), content.data(), bytes).ok()
-             ? kSuccess
-             : kInvalidValue;
-}
-
-Result StreamCreate(StreamHandle* handle, unsigned) {
+// Streams without kStreamNonBlocking, which wait for the NULL stream, are not implemented.
+Result StreamCreate(StreamHandle* handle, unsigned flags) {
   TFJOB_BEGIN("cuStreamCreate");
-  *handle = reinterpret_cast<StreamHandle>(new FakeStreamObject{*machine->runtime->NewStream()});
+  if (flags != kStreamNonBlocking) return kInvalidValue;
+  *handle = reinterpret_cast<StreamHandle>(machine->runtime->NewStream()->release());
   return kSuccess;
 }
 
 Result StreamDestroy(StreamHandle handle) {
-  TFJOB_BEGIN("cuStreamDestroy_v2", false);
-  delete From<FakeStreamObject>(handle);
+  TFJOB_BEGIN("cuStreamDestroy_v2");
+  delete From<Stream>(handle);
   return kSuccess;
 }
 
 Result StreamSynchronize(StreamHandle handle) {
-  TFJOB_BEGIN("cuStreamSynchronize", false);
-  const auto event = *machine->runtime->NewEvent();
-  machine->runtime->Record(*event, *From<FakeStreamObject>(handle)->stream);
-  return machine->runtime->Synchronize(*event).ok() ? kSuccess : kInvalidValue;
+  TFJOB_BEGIN("cuStreamSynchronize", Needs::kNoCapture);
+  return Await(StreamOf(handle));
 }
 
 Result StreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
   TFJOB_BEGIN("cuStreamWaitEvent");
-  machine->runtime->Wait(*From<FakeStreamObject>(stream)->stream,
-                         *From<FakeEventObject>(event)->event);
+  machine->runtime->Wait(StreamOf(stream), *From<Event>(event));
   return kSuccess;
 }
 
 Result EventCreate(EventHandle* handle, unsigned) {
   TFJOB_BEGIN("cuEventCreate");
-  *handle = reinterpret_cast<EventHandle>(new FakeEventObject{*machine->runtime->NewEvent()});
+  *handle = reinterpret_cast<EventHandle>(machine->runtime->NewEvent()->release());
   return kSuccess;
 }
 
 Result EventDestroy(EventHandle handle) {
-  TFJOB_BEGIN("cuEventDestroy_v2", false);
-  delete From<FakeEventObject>(handle);
+  TFJOB_BEGIN("cuEventDestroy_v2");
+  delete From<Event>(handle);
   return kSuccess;
 }
 
 Result EventRecord(EventHandle event, StreamHandle stream) {
   TFJOB_BEGIN("cuEventRecord");
-  machine->runtime->Record(*From<FakeEventObject>(event)->event,
-                           *From<FakeStreamObject>(stream)->stream);
+  machine->runtime->Record(*From<Event>(event), StreamOf(stream));
   return kSuccess;
 }
 
 Result EventSynchronize(EventHandle event) {
-  TFJOB_BEGIN("cuEventSynchronize");
-  return machine->runtime->Synchronize(*From<FakeEventObject>(event)->event).ok() ? kSuccess
-                                                                                  : kInvalidValue;
+  TFJOB_BEGIN("cuEventSynchronize", Needs::kNoCapture);
+  return machine->runtime->Synchronize(*From<Event>(event)).ok() ? kSuccess : kInvalidValue;
 }
 
 Result StreamBeginCapture(StreamHandle stream, unsigned) {
   TFJOB_BEGIN("cuStreamBeginCapture_v2");
-  return machine->runtime->BeginCapture(*From<FakeStreamObject>(stream)->stream).ok()
-             ? kSuccess
-             : kInvalidValue;
+  if (!machine->runtime->BeginCapture(StreamOf(stream)).ok()) return kInvalidValue;
+  MutexLock lock(machine->mutex);
+  machine->captures[&StreamOf(stream)] = {std::this_thread::get_id()};
+  return kSuccess;
 }
 
 Result StreamEndCapture(StreamHandle stream, GraphHandle* graph) {
   TFJOB_BEGIN("cuStreamEndCapture");
-  auto sequence = machine->runtime->EndCapture(*From<FakeStreamObject>(stream)->stream);
+  Capture capture;
+  {
+    MutexLock lock(machine->mutex);
+    const auto found = machine->captures.find(&StreamOf(stream));
+    if (found == machine->captures.end()) return kInvalidValue;
+    capture = found->second;
+    if (capture.thread != std::this_thread::get_id()) return kCaptureWrongThread;
+    machine->captures.erase(found);
+  }
+  auto sequence = machine->runtime->EndCapture(StreamOf(stream));
+  *graph = nullptr;
   if (!sequence.ok()) return kInvalidValue;
+  if (capture.invalidated) return kCaptureInvalidated;
   *graph = reinterpret_cast<GraphHandle>(new FakeGraphObject{*std::move(sequence)});
   return kSuccess;
 }
@@ -312,21 +375,20 @@ Result GraphInstantiate(GraphExecHandle* executable, GraphHandle graph, unsigned
 }
 
 Result GraphDestroy(GraphHandle graph) {
-  TFJOB_BEGIN("cuGraphDestroy", false);
+  TFJOB_BEGIN("cuGraphDestroy", Needs::kNothing);
   delete From<FakeGraphObject>(graph);
   return kSuccess;
 }
 
 Result GraphExecDestroy(GraphExecHandle graph) {
-  TFJOB_BEGIN("cuGraphExecDestroy", false);
+  TFJOB_BEGIN("cuGraphExecDestroy", Needs::kNothing);
   delete From<FakeGraphObject>(graph);
   return kSuccess;
 }
 
 Result GraphLaunch(GraphExecHandle graph, StreamHandle stream) {
   TFJOB_BEGIN("cuGraphLaunch");
-  machine->runtime->Replay(*From<FakeGraphObject>(graph)->sequence,
-                           *From<FakeStreamObject>(stream)->stream);
+  machine->runtime->Replay(*From<FakeGraphObject>(graph)->sequence, StreamOf(stream));
   return kSuccess;
 }
 
@@ -347,6 +409,14 @@ Result LibraryGetKernel(KernelHandle* kernel, LibraryHandle, const char* name) {
   const auto found = machine->description.kernels.find(name);
   if (found == machine->description.kernels.end()) return kNotFound;
   *kernel = reinterpret_cast<KernelHandle>(const_cast<void*>(static_cast<const void*>(&*found)));
+  return kSuccess;
+}
+
+Result KernelGetParamInfo(KernelHandle kernel, size_t index, size_t* offset, size_t* bytes) {
+  TFJOB_BEGIN("cuKernelGetParamInfo", Needs::kNothing);
+  if (index > 0) return kInvalidValue;
+  *offset = 0;
+  *bytes = From<const std::pair<const std::string, FakeKernel>>(kernel)->second.parameter_bytes;
   return kSuccess;
 }
 
@@ -380,10 +450,14 @@ Result LaunchKernel(KernelHandle handle, unsigned grid_x, unsigned grid_y, unsig
                     StreamHandle stream, void** parameters, void**) {
   TFJOB_BEGIN("cuLaunchKernel");
   // CUDA has these limits on every GPU.
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_y > 65535 || grid_z > 65535 ||
-      block_x * block_y * block_z == 0 || block_x * block_y * block_z > 1024) {
+  const bool grid_fits = grid_x != 0 && grid_y != 0 && grid_z != 0 && grid_x <= 0x7fffffff &&
+                         grid_y <= 65535 && grid_z <= 65535;
+  const uint64_t threads = uint64_t{block_x} * block_y;
+  if (!grid_fits || threads == 0 || threads > 1024 || block_z == 0 || block_z > 64 ||
+      threads * block_z > 1024) {
     return kInvalidValue;
   }
+  if (IsInvalidated(StreamOf(stream))) return kCaptureInvalidated;
   const auto& [name, kernel] = *From<const std::pair<const std::string, FakeKernel>>(handle);
   const auto* const bytes = static_cast<const std::byte*>(parameters[0]);
   std::vector<std::byte> parameter(bytes, bytes + kernel.parameter_bytes);
@@ -397,7 +471,7 @@ Result LaunchKernel(KernelHandle handle, unsigned grid_x, unsigned grid_y, unsig
     launch.parameter = parameter;
     kernel.run(launch);
   };
-  machine->runtime->Submit(std::move(operation), *From<FakeStreamObject>(stream)->stream);
+  machine->runtime->Submit(std::move(operation), StreamOf(stream));
   return kSuccess;
 }
 

@@ -3,6 +3,11 @@
 // with a message if the rules of device_runtime.h are broken. Code that calls the driver can thus
 // be tested on machines without a GPU. New device memory contains NaN.
 //
+// It is as strict as the real driver about rules that are easy to forget: memsets and copies from
+// pageable memory return before they have run, and no stream is ordered after them; most functions
+// need a context on the calling thread; a thread that captures a stream may not allocate, free or
+// wait.
+//
 // Like the real driver, it exists once per process. It simulates a machine with the GPUs that
 // FakeMachine describes.
 #pragma once
@@ -32,7 +37,6 @@ struct FakeKernel {
 struct FakeGpu {
   std::string name = "Fake GPU";
   int compute_major = 9, compute_minor = 0;
-  int multiprocessors = 132;
   size_t memory_bytes = size_t{1} << 34;
 };
 
@@ -49,7 +53,9 @@ struct FakeMachine {
 // may still be in use.
 const DriverApi& FakeDriver(FakeMachine machine);
 
-// Returns how often each function was called since FakeDriver, by symbol.
+// Returns how often each function was called since FakeDriver, by symbol. Calls that were refused
+// do not count: those of functions in FakeMachine::failures, and those that broke a rule about
+// contexts or captures.
 std::map<std::string, int> FakeDriverCalls();
 
 }  // namespace tfjob::device::cuda

@@ -20,14 +20,37 @@ std::string_view LastError() {
   return error == nullptr ? "unknown error" : error;
 }
 
+// Returns whether the value hides every GPU on any machine: the list ends at the first entry that
+// names no GPU.
+bool HidesEveryGpu(const std::string& visible) {
+  return visible.empty() || visible.front() == '-' || visible == "NoDevFiles";
+}
+
 Status NoDevice(const std::string* visible) {
-  if (visible != nullptr) {
+  if (visible != nullptr && HidesEveryGpu(*visible)) {
     return FailedPrecondition("CUDA_VISIBLE_DEVICES is \"", *visible,
                               "\", which leaves no GPU: unset it, or name a GPU such as 0");
   }
   return FailedPrecondition(
-      "the NVIDIA driver finds no GPU: in a container, request one (resource nvidia.com/gpu); on "
-      "the host, see what nvidia-smi says");
+      "the NVIDIA driver finds no GPU",
+      visible == nullptr ? "" : StrCat(" (CUDA_VISIBLE_DEVICES is \"", *visible, "\")"),
+      ": in a container, request one (resource nvidia.com/gpu); on the host, see what nvidia-smi "
+      "says");
+}
+
+Status CheckVersion(int version) {
+  if (version >= kOldestCuda) return OkStatus();
+  return FailedPrecondition("the NVIDIA driver supports CUDA ", Version(version),
+                            ", but this program needs ", Version(kOldestCuda),
+                            ": install driver 580 or newer");
+}
+
+// The library stays loaded until the process ends.
+StatusOr<void*> LoadLibrary(const std::string& library) {
+  if (void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  return FailedPrecondition("no NVIDIA driver: ", LastError(),
+                            "; install driver 580 or newer, and in a container request a GPU "
+                            "(resource nvidia.com/gpu)");
 }
 
 }  // namespace
@@ -45,11 +68,7 @@ Status ToStatus(const DriverApi& driver, Result result, std::string_view call) {
 Status CheckDriver(const DriverApi& driver, const std::string* visible) {
   int version = 0;
   RETURN_IF_ERROR(ToStatus(driver, driver.DriverGetVersion(&version), "cuDriverGetVersion"));
-  if (version < kOldestCuda) {
-    return FailedPrecondition("the NVIDIA driver supports CUDA ", Version(version),
-                              ", but this program needs ", Version(kOldestCuda),
-                              ": install driver 580 or newer");
-  }
+  RETURN_IF_ERROR(CheckVersion(version));
   const Result initialised = driver.Init(0);
   if (initialised == kNoDevice) return NoDevice(visible);
   if (initialised != kSuccess) {
@@ -62,12 +81,12 @@ Status CheckDriver(const DriverApi& driver, const std::string* visible) {
 }
 
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    return FailedPrecondition("no NVIDIA driver: ", LastError(),
-                              "; install driver 580 or newer, and in a container request a GPU "
-                              "(resource nvidia.com/gpu)");
-  }
+  ASSIGN_OR_RETURN(void* const handle, LoadLibrary(library));
+  // An old driver lacks functions, but its version says more than the name of a missing function.
+  const auto get_version =
+      reinterpret_cast<DriverApi::DriverGetVersionFunction>(dlsym(handle, "cuDriverGetVersion"));
+  if (int version = 0; get_version != nullptr && get_version(&version) == kSuccess)
+    RETURN_IF_ERROR(CheckVersion(version));
   DriverApi driver;
 #define TFJOB_CUDA_LOAD(name, symbol, ...)                                                \
   driver.name = reinterpret_cast<DriverApi::name##Function>(dlsym(handle, symbol));       \
@@ -79,6 +98,14 @@ StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* vi
 #undef TFJOB_CUDA_LOAD
   RETURN_IF_ERROR(CheckDriver(driver, visible));
   return driver;
+}
+
+Status FindDriver(const std::string& library) {
+  return LoadLibrary(library).status();
+}
+
+Status FindDriver() {
+  return FindDriver(kLibrary);
 }
 
 StatusOr<const DriverApi*> OpenDriver() {

@@ -21,6 +21,18 @@ TEST(OpenDriver, ALibraryWithoutTheFunctionsIsTooOld) {
             "driver 580 or newer");
 }
 
+// The old driver also lacks functions, but the message names its version.
+TEST(OpenDriver, AnOldDriverIsNamedWithBothVersions) {
+  EXPECT_EQ(Message(OpenDriver("runtime/device/cuda/libold_driver.so", nullptr).status()),
+            "the NVIDIA driver supports CUDA 11.4, but this program needs 13.0: install driver 580 "
+            "or newer");
+}
+
+TEST(FindDriver, LooksOnlyForTheLibrary) {
+  EXPECT_EQ(FindDriver("libm.so.6"), OkStatus());
+  EXPECT_EQ(FindDriver("libcuda-that-does-not-exist.so.1").code(), StatusCode::kFailedPrecondition);
+}
+
 TEST(CheckDriver, ADriverThatIsTooOldIsNamedWithBothVersions) {
   const DriverApi& driver = FakeDriver({.driver_version = 12040});
   EXPECT_EQ(Message(CheckDriver(driver, nullptr)),
@@ -34,6 +46,13 @@ TEST(CheckDriver, NoGpuIsExplainedByTheVariableThatHidesThem) {
     EXPECT_EQ(Message(CheckDriver(driver, &hidden)),
               StrCat("CUDA_VISIBLE_DEVICES is \"", hidden,
                      "\", which leaves no GPU: unset it, or name a GPU such as 0"));
+  }
+  // These values name GPUs that do not exist.
+  for (const std::string named : {"0", "0,1", "GPU-5e3f"}) {
+    EXPECT_EQ(Message(CheckDriver(driver, &named)),
+              StrCat("the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES is \"", named,
+                     "\"): in a container, request one (resource nvidia.com/gpu); on the host, see "
+                     "what nvidia-smi says"));
   }
   EXPECT_EQ(Message(CheckDriver(driver, nullptr)),
             "the NVIDIA driver finds no GPU: in a container, request one (resource "

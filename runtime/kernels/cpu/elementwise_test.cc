@@ -231,9 +231,5 @@ TEST(TableTest, RefusesRowsThatOverlap) {
   EXPECT_EQ(PrepareError("Relu", {}, {x}, {x}).code(), StatusCode::kInvalidArgument);
 }
 
-TEST(TableTest, WithoutCudaSaysSo) {
-  EXPECT_EQ(CudaKernels().status().code(), StatusCode::kUnimplemented);
-}
-
 }  // namespace
 }  // namespace tfjob::kernels::cpu

@@ -118,6 +118,7 @@ class ComparedRun {
     }
     const Buffer workspace((*kernel)->workspace_bytes() + 64);
     Stream stream;
+    const FlushDenormals flush;
     (*kernel)->Run(inputs.data(), outputs.data(), const_cast<std::byte*>(workspace.data()), stream);
     ASSERT_TRUE(stream.ok()) << stream.TakeStatus();
   }
@@ -208,7 +209,7 @@ class ComparedRun {
               << request_.ToString() << ": output " << i << ": " << a << " for " << e;
           continue;
         }
-        ASSERT_LE(std::abs(a - e), comparison_.tolerance * std::max(1.0, std::abs(e)))
+        ASSERT_LE(std::abs(a - e), comparison_.tolerance * std::max(comparison_.floor, std::abs(e)))
             << request_.ToString() << ": output " << i << " at byte " << at << ": " << a << " for "
             << e;
       }

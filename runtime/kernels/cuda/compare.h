@@ -24,7 +24,8 @@ struct Comparison {
   std::string op;
   Attributes attributes;
   std::vector<RandomOperand> inputs, outputs;
-  double tolerance = 2e-6;  // relative to max(1, |expected|)
+  double tolerance = 2e-6;  // relative to max(floor, |expected|)
+  double floor = 1;
 };
 
 // Prepares the op for both devices and runs it. The seed chooses the values, the padding of rows,

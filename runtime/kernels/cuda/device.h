@@ -50,15 +50,10 @@ namespace {
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kWarp = 32;
 
-// Return the sum or the maximum over a warp, on each of its lanes.
+// Returns the sum over a warp, on each of its lanes.
 TFJOB_DEVICE float WarpSum(float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(kAllLanes, value, offset);
-  return value;
-}
-TFJOB_DEVICE float WarpMaximum(float value) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2)
-    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, offset));
   return value;
 }
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <utility>
+#include <set>
 
 #include "runtime/base/philox.h"
 #include "runtime/kernels/cuda/compare.h"
@@ -77,6 +77,16 @@ TEST(CudaKernels, BroadcastsTheLastDimensionAndScalars) {
   }
 }
 
+// Subnormal numbers count as zero on the CPU, too. The sum of two of them could be a normal number.
+TEST(CudaKernels, SubnormalNumbersCountAsZero) {
+  const RandomOperand subnormal{Shape({300}), DType::kFloat32, 1e-39, 1.1e-38};
+  const RandomOperand large{Shape({300}), DType::kFloat32, 1e38, 2e38};
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    Compare({"Mul", {}, {subnormal, large}, {{subnormal.shape}}}, seed);
+    Compare({"Add", {}, {subnormal, subnormal}, {{subnormal.shape}}, 0, 0}, seed);
+  }
+}
+
 TEST(CudaKernels, FusedPrograms) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
@@ -107,12 +117,32 @@ TEST(CudaKernels, SumsOverTheFirstAndTheLastAxes) {
   }
 }
 
+TEST(CudaKernels, SumsOverSeveralAxes) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const int64_t rows = Draw(random, {1, 7, 33, 257}), cols = Draw(random, {1, 5, 32, 70});
+    const RandomOperand matrix{Shape({rows, cols}), DType::kFloat32, 0, 1};
+    const RandomOperand tensor{Shape({3, rows, cols}), DType::kFloat32, 0, 1};
+    for (const char* op : {"Sum", "Mean"}) {
+      const auto axes = [](int64_t first, int64_t second) {
+        return Attributes{{"axes", std::vector<int64_t>{first, second}}};
+      };
+      Compare({op, {}, {matrix}, {{Shape({})}}, 2e-5}, seed);
+      Compare({op, {}, {tensor}, {{Shape({})}}, 2e-5}, seed);
+      Compare({op, axes(0, 1), {tensor}, {{Shape({cols})}}, 2e-5}, seed);
+      Compare({op, axes(1, 2), {tensor}, {{Shape({3})}}, 2e-5}, seed);
+    }
+  }
+}
+
 TEST(CudaKernels, SumsInParts) {
   const RandomOperand row{Shape({20000}), DType::kFloat32, 0, 1};
   const RandomOperand column{Shape({70000, 1}), DType::kFloat32, 0, 1};
+  const RandomOperand matrix{Shape({9000, 2}), DType::kFloat32, 0, 1};
   for (uint64_t seed = 0; seed < 3; ++seed) {
     Compare({"Mean", {}, {row}, {{Shape({})}}, 1e-5}, seed);
     Compare({"BiasAddGrad", {}, {column}, {{Shape({1})}}, 1e-5}, seed);
+    Compare({"Sum", {}, {matrix}, {{Shape({})}}, 1e-5}, seed);
   }
 }
 
@@ -120,10 +150,25 @@ TEST(CudaKernels, Softmax) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
     const RandomOperand matrix{DrawMatrix(random), DType::kFloat32, -20, 20};
-    Compare({"Softmax", {}, {matrix}, {{matrix.shape}}}, seed);
+    // The small floor makes the comparison relative, because most outputs are far below 1.
+    Compare({"Softmax", {}, {matrix}, {{matrix.shape}}, 1e-5, 1e-30}, seed);
     Compare({"LogSoftmax", {}, {matrix}, {{matrix.shape}}}, seed);
+    RandomOperand special = matrix;
+    special.special = true;
+    for (const char* op : {"Softmax", "LogSoftmax"})
+      Compare({op, {}, {special}, {{matrix.shape}}, 1e-5, 1e-30}, seed);
     const RandomOperand small{matrix.shape, DType::kFloat32, -1, 1};
     Compare({"SoftmaxGrad", {}, {small, small}, {{matrix.shape}}, 2e-5}, seed);
+  }
+}
+
+TEST(CudaKernels, RowsWithoutElements) {
+  const RandomOperand matrix{Shape({3, 0})}, rows{Shape({3})};
+  const RandomOperand labels{Shape({3}), DType::kInt64, 0, 1};
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    Compare({"SparseSoftmaxCrossEntropyWithLogits", {}, {matrix, labels}, {rows, matrix}}, seed);
+    Compare({"Softmax", {}, {matrix}, {matrix}}, seed);
+    Compare({"SoftmaxGrad", {}, {matrix, matrix}, {matrix}}, seed);
   }
 }
 
@@ -136,17 +181,19 @@ TEST(CudaKernels, SparseCrossEntropy) {
       const Shape rows({shape.dim(0)});
       const double least = dtype == DType::kUInt8 ? 0 : -2;
       const double most = static_cast<double>(std::min<int64_t>(shape.dim(1) + 1, 255));
-      Compare({"SparseSoftmaxCrossEntropyWithLogits",
-               {},
-               {{shape, DType::kFloat32, -10, 10}, {rows, dtype, least, most}},
-               {{rows}, {shape}},
-               4e-6},
-              seed);
+      for (const bool special : {false, true}) {
+        Compare({"SparseSoftmaxCrossEntropyWithLogits",
+                 {},
+                 {{shape, DType::kFloat32, -10, 10, special}, {rows, dtype, least, most}},
+                 {{rows}, {shape}},
+                 4e-6},
+                seed);
+      }
     }
   }
 }
 
-// Random numbers must be equal in every bit.
+// The random words must be equal in every bit, and so must the elements that Dropout keeps.
 TEST(CudaKernels, DropoutAndRandomUniform) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
@@ -205,43 +252,89 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("")}}, {matrix}, {matrix}).code(),
             StatusCode::kInvalidArgument);
+  Operand padded = Operand::Dense(DType::kFloat32, Shape({2, 3, 4}));
+  padded.row_stride = 5;
+  EXPECT_EQ(prepare("Sum", {{"axes", std::vector<int64_t>{0}}}, {padded},
+                    {Operand::Dense(DType::kFloat32, Shape({3, 4}))})
+                .code(),
+            StatusCode::kUnimplemented);
   EXPECT_EQ(
       prepare("ClipByValue", {{"clip_value_min", 1.0}, {"clip_value_max", 0.0}}, {matrix}, {matrix})
           .code(),
       StatusCode::kInvalidArgument);
 }
 
+// Returns requests for every op of the table, with dense operands of 64 rows and 256 columns.
+std::vector<KernelRequest> DenseRequests() {
+  const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
+  const Operand matrix = dense(DType::kFloat32, Shape({64, 256}));
+  const Operand row = dense(DType::kFloat32, Shape({256})),
+                column = dense(DType::kFloat32, Shape({64}));
+  const Operand scalar = dense(DType::kFloat32, Shape({})),
+                number = dense(DType::kInt64, Shape({}));
+  const Attributes first_axis = {{"axes", std::vector<int64_t>{0}}};
+  const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1")}};
+  std::vector<KernelRequest> requests;
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
+                         "Tanh", "ClipByValue", "Softmax", "LogSoftmax"})
+    requests.push_back({op, {}, {matrix}, {matrix}});
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
+                         "SigmoidGrad", "TanhGrad", "SoftmaxGrad"})
+    requests.push_back({op, {}, {matrix, matrix}, {matrix}});
+  for (const char* op : {"Dropout", "DropoutGrad"})
+    requests.push_back({op, {{"rate", 0.5}}, {matrix, number, number}, {matrix}});
+  for (const char* op : {"Sum", "Mean"}) {
+    requests.push_back({op, first_axis, {matrix}, {row}});
+    requests.push_back({op, {}, {matrix}, {scalar}});
+  }
+  requests.push_back({"BiasAdd", {}, {matrix, row}, {matrix}});
+  requests.push_back({"BiasAddGrad", {}, {matrix}, {row}});
+  requests.push_back({"FusedElementwise", program, {matrix, row}, {matrix}});
+  requests.push_back({"SparseSoftmaxCrossEntropyWithLogits",
+                      {},
+                      {matrix, dense(DType::kInt64, Shape({64}))},
+                      {column, matrix}});
+  requests.push_back({"RandomUniform", {}, {number, number}, {matrix}});
+  for (const DType dtype : {DType::kFloat64, DType::kInt64, DType::kUInt8})
+    requests.push_back({"Cast", {}, {matrix}, {dense(dtype, matrix.shape)}});
+  return requests;
+}
+
 // Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
 // accesses more sectors than its bytes need.
 TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
-  const Shape shape({64, 256});
-  EmulatedMemory memory;
-  auto* const x = memory.Allocate(64 * 256 * 4, "x");
-  auto* const y = memory.Allocate(64 * 256 * 4, "y");
-  const std::vector<float> values(64 * 256, 0.5F);
-  EmulatedMemory::Write(x, values.data(), values.size() * 4);
-  const Operand matrix = Operand::Dense(DType::kFloat32, shape);
-  const Operand row = Operand::Dense(DType::kFloat32, Shape({256}));
   const KernelTable table = MakeTable(EmulatorLauncher(1));
-  shadow::TakeTraffic();
-  for (const auto& [op, out] :
-       {std::pair("Relu", matrix), std::pair("BiasAddGrad", row), std::pair("Softmax", matrix)}) {
-    auto kernel = table.Prepare({op, {}, {matrix}, {out}});
+  std::set<std::string> ops;
+  for (const KernelRequest& request : DenseRequests()) {
+    ops.insert(request.op);
+    EmulatedMemory memory;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (const Operand& operand : request.inputs) {
+      std::byte* const input = memory.Allocate(operand.bytes(), "input");
+      const std::vector<std::byte> zeros(operand.bytes());
+      EmulatedMemory::Write(input, zeros.data(), zeros.size());
+      inputs.push_back(input);
+    }
+    for (const Operand& operand : request.outputs)
+      outputs.push_back(memory.Allocate(operand.bytes(), "output"));
+    auto kernel = table.Prepare(request);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
-    const void* const inputs[] = {x};
-    void* const outputs[] = {y};
+    void* const workspace = memory.Allocate((*kernel)->workspace_bytes(), "workspace");
     Stream stream;
-    (*kernel)->Run(inputs, outputs, nullptr, stream);
+    shadow::TakeTraffic();
+    (*kernel)->Run(inputs.data(), outputs.data(), workspace, stream);
+    ExpectNoReports(request.op);
     const std::vector<shadow::Traffic> traffic = shadow::TakeTraffic();
     EXPECT_FALSE(traffic.empty());
     for (const shadow::Traffic& line : traffic) {
       EXPECT_EQ(line.units, line.ideal)
-          << op << " at " << line.where << ", " << (line.shared ? "shared" : "device")
+          << request.op << " at " << line.where << ", " << (line.shared ? "shared" : "device")
           << " memory, " << line.requests << " requests";
     }
   }
-  ExpectNoReports("coalescing");
+  for (const auto& [op, entry] : table.entries()) EXPECT_TRUE(ops.contains(op)) << op;
 }
 
 }  // namespace

@@ -14,12 +14,14 @@ inline constexpr int kUpdateTensors = 32;
 inline constexpr int kUpdateThreads = 256;
 inline constexpr int kUpdateChunk = kUpdateThreads * 4 * 4;
 
+// A variable with its gradient and slots, which are contiguous. The update is fastest if all their
+// addresses are multiples of 16.
 struct UpdateTensor {
   float* variable;
   const float* gradient;
   float* first;   // Adam's m, or SGD's momentum; null: none
   float* second;  // Adam's v; null: none
-  int64_t count;  // elements; they are contiguous
+  int64_t count;  // elements
 };
 
 struct UpdateTensors {
@@ -29,11 +31,14 @@ struct UpdateTensors {
 };
 
 // Keras 3's Adam (optimizer/optimizer.h). `step` is in device memory, so that each replay of a
-// captured launch reads its current value.
+// captured launch reads its current value. The host computes the coefficients in double precision:
+// in single precision, 1 - beta would have few correct digits for a beta close to 1.
 struct AdamParameter {
   UpdateTensors update;
   const int64_t* step;  // the number of updates before this one
-  float learning_rate, beta_1, beta_2, epsilon;
+  float learning_rate, epsilon;
+  float take_1, take_2;          // 1 - beta_1, 1 - beta_2
+  float log_beta_1, log_beta_2;  // natural logarithms
 };
 
 // Keras 3's SGD. With momentum, every tensor has a `first`.

@@ -26,18 +26,39 @@ TFJOB_DEVICE Words Draw(const RandomWords& words, uint32_t block) {
   return c;
 }
 
+// Returns whether a thread can access its four elements at once: the rows are dense, and the tensor
+// is aligned.
+TFJOB_DEVICE bool IsQuad(const float* tensor, int64_t stride, uint32_t cols) {
+  return stride == cols && reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
+}
+
+TFJOB_DEVICE float Drop(const DropoutParameter& p, float x, uint32_t word) {
+  return word >= p.threshold ? x * p.scale : 0.0f;
+}
+
+TFJOB_DEVICE float UniformOf(const RandomUniformParameter& p, uint32_t word) {
+  // Uses 24 bits, so that `unit` is an exact float in [0, 1).
+  const float unit = static_cast<float>(word >> 8) / 16777216.0f;
+  return fminf(p.low + (p.high - p.low) * unit, p.last);
+}
+
 }  // namespace
 
 TFJOB_KERNEL(Dropout, DropoutParameter, kRandomThreads) {
   const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
   if (block >= (p.count + 3) / 4) return;
   const Words words = Draw(p.words, block);
+  if (block * 4 + 4 <= p.count && IsQuad(p.x, p.x_stride, p.cols) &&
+      IsQuad(p.y, p.y_stride, p.cols)) {
+    const float4 x = Load(p.x + block * 4);
+    return Store(p.y + block * 4, {Drop(p, x.x, words.word[0]), Drop(p, x.y, words.word[1]),
+                                   Drop(p, x.z, words.word[2]), Drop(p, x.w, words.word[3])});
+  }
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t element = block * 4 + i;
     if (element >= p.count) return;
     const uint32_t row = element / p.cols, col = element - row * p.cols;
-    const float x = p.x[row * p.x_stride + col];
-    p.y[row * p.y_stride + col] = words.word[i] >= p.threshold ? x * p.scale : 0.0f;
+    p.y[row * p.y_stride + col] = Drop(p, p.x[row * p.x_stride + col], words.word[i]);
   }
 }
 
@@ -45,13 +66,15 @@ TFJOB_KERNEL(RandomUniform, RandomUniformParameter, kRandomThreads) {
   const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
   if (block >= (p.count + 3) / 4) return;
   const Words words = Draw(p.words, block);
+  if (block * 4 + 4 <= p.count && IsQuad(p.y, p.y_stride, p.cols)) {
+    return Store(p.y + block * 4, {UniformOf(p, words.word[0]), UniformOf(p, words.word[1]),
+                                   UniformOf(p, words.word[2]), UniformOf(p, words.word[3])});
+  }
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t element = block * 4 + i;
     if (element >= p.count) return;
     const uint32_t row = element / p.cols, col = element - row * p.cols;
-    // Uses 24 bits, so that `unit` is an exact float in [0, 1).
-    const float unit = static_cast<float>(words.word[i] >> 8) / 16777216.0f;
-    p.y[row * p.y_stride + col] = fminf(p.low + (p.high - p.low) * unit, p.last);
+    p.y[row * p.y_stride + col] = UniformOf(p, words.word[i]);
   }
 }
 

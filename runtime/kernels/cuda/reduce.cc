@@ -102,6 +102,35 @@ class RowSums final : public Kernel {
   const int64_t parts_;
 };
 
+// Adds all elements of each of several padded matrices, which follow each other in memory. First
+// adds the elements of each row.
+class PaddedSums final : public Kernel {
+ public:
+  // `in` contains the rows of all matrices; each matrix has `rows` rows.
+  PaddedSums(const Launcher& launcher, const Matrix& in, int64_t rows, float scale)
+      : of_rows_(launcher, in, 1),
+        of_matrices_(launcher, {in.rows / rows, rows, rows}, scale),
+        rows_(in.rows) {}
+
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(rows_) * sizeof(float) +
+           std::max(of_rows_.workspace_bytes(), of_matrices_.workspace_bytes());
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    auto* const sums = static_cast<float*>(workspace);
+    void* const written[] = {sums};
+    const void* const read[] = {sums};
+    of_rows_.Run(inputs, written, sums + rows_, stream);
+    of_matrices_.Run(read, outputs, sums + rows_, stream);
+  }
+
+ private:
+  RowSums of_rows_, of_matrices_;
+  const int64_t rows_;
+};
+
 // CUDA's limit for the second axis of a grid, which counts parts.
 constexpr int64_t kMostParts = 65535;
 
@@ -111,10 +140,20 @@ Prepared MakeColumnSums(const Launcher& launcher, const Matrix& in, float scale)
   return std::make_unique<ColumnSums>(launcher, in, scale);
 }
 
+Status CheckRowSums(int64_t rows, int64_t cols) {
+  if (cols <= kMostParts * kSumColumns && rows <= INT32_MAX) return OkStatus();
+  return Unimplemented("the sum of ", cols, " columns of ", rows, " elements");
+}
+
 Prepared MakeRowSums(const Launcher& launcher, const Matrix& in, float scale) {
-  if (in.cols > kMostParts * kSumColumns || in.rows > INT32_MAX)
-    return Unimplemented("the sum of ", in.cols, " columns of ", in.rows, " elements");
+  RETURN_IF_ERROR(CheckRowSums(in.rows, in.cols));
   return std::make_unique<RowSums>(launcher, in, scale);
+}
+
+Prepared MakePaddedSums(const Launcher& launcher, const Matrix& in, int64_t rows, float scale) {
+  RETURN_IF_ERROR(CheckRowSums(in.rows, in.cols));
+  RETURN_IF_ERROR(CheckRowSums(in.rows / rows, rows));
+  return std::make_unique<PaddedSums>(launcher, in, rows, scale);
 }
 
 // Returns the product of the dimensions of the axes in [begin, end).
@@ -141,11 +180,15 @@ Prepared PrepareSum(const Launcher& launcher, const KernelRequest& request, bool
   if (axes.front() == 0 && count < rank) {
     const int64_t cols = Product(in.shape, count, rank);
     // A row in memory has only the last axis.
-    if (!in.dense() && count != rank - 1) return Unimplemented("a sum over padded rows");
+    if (!in.dense() && count != rank - 1)
+      return Unimplemented(
+          "a sum over the first axes of padded rows, unless it is over all but the ", "last axis");
     return MakeColumnSums(launcher, {added, cols, in.dense() ? cols : in.row_stride}, scale);
   }
   const int64_t rows = Product(in.shape, 0, axes.front());
-  if (!in.dense() && count != 1) return Unimplemented("a sum over padded rows");
+  if (!in.dense() && count > 1) {
+    return MakePaddedSums(launcher, {in.rows(), in.cols(), in.row_stride}, in.rows() / rows, scale);
+  }
   return MakeRowSums(launcher, {rows, added, in.dense() ? added : in.row_stride}, scale);
 }
 

@@ -37,9 +37,8 @@ Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& row
   // The rows are the first axis of the grid, and a row's elements are counted with 32 bits.
   if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX)
     return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
-  // A softmax over no elements has no values, so there is nothing to compute.
-  const int64_t count = rows.cols() == 0 ? 0 : rows.rows();
-  return std::make_unique<RowKernel<Parameter, Fill>>(launcher, name, count, parameter, fill);
+  // Rows without elements count, too, because each has a loss, which is NaN.
+  return std::make_unique<RowKernel<Parameter, Fill>>(launcher, name, rows.rows(), parameter, fill);
 }
 
 Prepared PrepareSoftmax(const Launcher& launcher, const KernelRequest& request, bool logarithm) {

@@ -20,13 +20,28 @@ TFJOB_DEVICE int64_t FirstOfBlock(const UpdateTensors& update, int tensor) {
          kUpdateChunk;
 }
 
+// Returns whether four elements can be read and written at once, beginning at every fourth element.
+TFJOB_DEVICE bool IsAligned(const UpdateTensor& t) {
+  const uintptr_t addresses =
+      reinterpret_cast<uintptr_t>(t.variable) | reinterpret_cast<uintptr_t>(t.gradient) |
+      reinterpret_cast<uintptr_t>(t.first) | reinterpret_cast<uintptr_t>(t.second);
+  return addresses % 16 == 0;
+}
+
 struct AdamRates {
-  float rate, keep_1, keep_2, epsilon;
+  float rate, take_1, take_2, epsilon;
 };
 
+// Returns learning_rate · √(1 - beta_2^t) / (1 - beta_1^t), without subtracting numbers that are
+// almost equal.
+TFJOB_DEVICE float CorrectedRate(const AdamParameter& p) {
+  const float t = static_cast<float>(*p.step + 1);
+  return p.learning_rate * sqrtf(-expm1f(t * p.log_beta_2)) / -expm1f(t * p.log_beta_1);
+}
+
 TFJOB_DEVICE void AdamElement(float& w, float g, float& m, float& v, const AdamRates& rates) {
-  m += (g - m) * rates.keep_1;
-  v += (g * g - v) * rates.keep_2;
+  m += (g - m) * rates.take_1;
+  v += (g * g - v) * rates.take_2;
   w -= m * rates.rate / (sqrtf(v) + rates.epsilon);
 }
 
@@ -47,15 +62,18 @@ struct SgdRates {
   int nesterov;
 };
 
+TFJOB_DEVICE void MomentumElement(float& w, float g, float& m, const SgdRates& rates) {
+  const float change = rates.rate * g;
+  m = rates.momentum * m - change;
+  w += rates.nesterov != 0 ? rates.momentum * m - change : m;
+}
+
 TFJOB_DEVICE void SgdElement(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
-  const float change = rates.rate * t.gradient[i];
   if (t.first == nullptr) {
-    t.variable[i] -= change;
-    return;
+    t.variable[i] -= rates.rate * t.gradient[i];
+  } else {
+    MomentumElement(t.variable[i], t.gradient[i], t.first[i], rates);
   }
-  const float m = rates.momentum * t.first[i] - change;
-  t.first[i] = m;
-  t.variable[i] += rates.nesterov != 0 ? rates.momentum * m - change : m;
 }
 
 TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, float rate) {
@@ -68,27 +86,38 @@ TFJOB_DEVICE void SgdQuad(const UpdateTensor& t, int64_t i, float rate) {
   Store(t.variable + i, w);
 }
 
+TFJOB_DEVICE void SgdMomentumQuad(const UpdateTensor& t, int64_t i, const SgdRates& rates) {
+  float4 w = Load(t.variable + i), m = Load(t.first + i);
+  const float4 g = Load(t.gradient + i);
+  MomentumElement(w.x, g.x, m.x, rates);
+  MomentumElement(w.y, g.y, m.y, rates);
+  MomentumElement(w.z, g.z, m.z, rates);
+  MomentumElement(w.w, g.w, m.w, rates);
+  Store(t.variable + i, w);
+  Store(t.first + i, m);
+}
+
 }  // namespace
 
 TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
   __shared__ float corrected;
   __shared__ int shared_tensor;
   if (threadIdx.x == 0) {
-    const float t = static_cast<float>(*p.step + 1);
-    corrected = p.learning_rate * sqrtf(1.0f - powf(p.beta_2, t)) / (1.0f - powf(p.beta_1, t));
+    corrected = CorrectedRate(p);
     shared_tensor = TensorOfBlock(p.update);
   }
   __syncthreads();
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
-  const AdamRates rates{corrected, 1.0f - p.beta_1, 1.0f - p.beta_2, p.epsilon};
+  const AdamRates rates{corrected, p.take_1, p.take_2, p.epsilon};
+  const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
-    if (i + 4 <= tensor.count) {
+    if (aligned && i + 4 <= tensor.count) {
       AdamQuad(tensor, i, rates);
       continue;
     }
-    for (int64_t j = i; j < tensor.count; ++j)
+    for (int64_t j = i; j < tensor.count && j < i + 4; ++j)
       AdamElement(tensor.variable[j], tensor.gradient[j], tensor.first[j], tensor.second[j], rates);
   }
 }
@@ -99,11 +128,16 @@ TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
   __syncthreads();
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
   const SgdRates rates{p.learning_rate, p.momentum, p.nesterov};
+  const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
-    if (tensor.first == nullptr && i + 4 <= tensor.count) {
-      SgdQuad(tensor, i, p.learning_rate);
+    if (aligned && i + 4 <= tensor.count) {
+      if (tensor.first == nullptr) {
+        SgdQuad(tensor, i, p.learning_rate);
+      } else {
+        SgdMomentumQuad(tensor, i, rates);
+      }
       continue;
     }
     for (int64_t j = i; j < tensor.count && j < i + 4; ++j) SgdElement(tensor, j, rates);

@@ -73,27 +73,6 @@ bool Contains(unsigned mask, size_t lane) {
   return (mask >> lane & 1) != 0;
 }
 
-// Returns the lane that the lane reads its value from.
-size_t SourceOf(const Thread& thread, size_t lane) {
-  const auto width = static_cast<size_t>(thread.width);
-  const auto operand = static_cast<size_t>(thread.operand);
-  const size_t begin = lane / width * width;
-  switch (thread.op) {
-    case WarpOp::kShuffle:
-      return begin + (operand & (width - 1));
-    case WarpOp::kShuffleXor:
-      return (lane ^ operand) < begin + width ? lane ^ operand : lane;
-    case WarpOp::kShuffleUp:
-      return lane < begin + operand ? lane : lane - operand;
-    case WarpOp::kShuffleDown:
-      return lane + operand >= begin + width ? lane : lane + operand;
-    case WarpOp::kBallot:
-    case WarpOp::kSync:
-      break;
-  }
-  return lane;
-}
-
 // Returns whether all lanes in the mask wait with this mask. Reports lanes that wait in different
 // operations.
 bool AllWait(std::span<const Thread> warp, unsigned mask) {
@@ -103,27 +82,21 @@ bool AllWait(std::span<const Thread> warp, unsigned mask) {
     const Thread& thread = warp[lane];
     if (thread.wait != Wait::kWarp || thread.mask != mask) return false;
     if (first == nullptr) first = &thread;
-    if (thread.op != first->op || thread.site.line != first->site.line)
+    if (thread.site.line != first->site.line)
       Report("warp", "lanes of one mask are at different operations: " + Where(*first) + "; " +
                          Where(thread));
   }
   return true;
 }
 
-// Completes the operation of the lanes in the mask. Returns false if not all of them have reached
-// it.
+// Completes the shuffle of the lanes in the mask. Returns false if not all of them have reached it.
 bool Complete(std::span<Thread> warp, unsigned mask) {
   if (!AllWait(warp, mask)) return false;
-  uint64_t ballot = 0;
-  for (size_t lane = 0; lane < warp.size(); ++lane)
-    if (Contains(mask, lane) && warp[lane].value != 0) ballot |= uint64_t{1} << lane;
   for (size_t lane = 0; lane < warp.size(); ++lane) {
     if (!Contains(mask, lane)) continue;
     Thread& thread = warp[lane];
-    const size_t source = SourceOf(thread, lane);
-    if (thread.op == WarpOp::kBallot) {
-      thread.result = ballot;
-    } else if (source < warp.size() && Contains(mask, source)) {
+    const size_t source = lane ^ thread.lane_mask;
+    if (source < warp.size() && Contains(mask, source)) {
       thread.result = warp[source].value;
     } else {
       Report("shuffle", "lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
@@ -250,12 +223,10 @@ void Barrier(Site site) {
   LeaveFiber();
 }
 
-uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t value, Site site) {
+uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site) {
   Thread& thread = *state.current;
-  thread.op = op;
   thread.mask = mask;
-  thread.operand = operand;
-  thread.width = width;
+  thread.lane_mask = static_cast<unsigned>(lane_mask);
   thread.value = value;
   thread.site = site;
   const unsigned lane = static_cast<unsigned>(thread.linear) % kWarpThreads;

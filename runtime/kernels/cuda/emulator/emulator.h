@@ -23,8 +23,6 @@ struct Site {
   int line = 0;
 };
 
-enum class WarpOp : uint8_t { kShuffle, kShuffleXor, kShuffleUp, kShuffleDown, kBallot, kSync };
-
 // A CUDA thread of the running block.
 struct Thread {
   enum class Wait : uint8_t { kReady, kBarrier, kWarp, kDone };
@@ -36,11 +34,9 @@ struct Thread {
   void* asan = nullptr;  // the address sanitizer's state of the fiber
   Wait wait = Wait::kReady;
   bool started = false;
-  // The warp operation in which the thread waits.
-  WarpOp op = WarpOp::kSync;
+  // The shuffle in which the thread waits.
   unsigned mask = 0;
-  int operand = 0;  // source lane, xor mask or distance
-  int width = 32;
+  unsigned lane_mask = 0;
   Site site;
   uint64_t value = 0, result = 0;
 };
@@ -71,7 +67,7 @@ void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64
 
 // Kernels call these functions, through shim.h.
 void Barrier(Site site);
-uint64_t Collective(WarpOp op, unsigned mask, int operand, int width, uint64_t value, Site site);
+uint64_t ShuffleXor(unsigned mask, int lane_mask, uint64_t value, Site site);
 
 // Records a report: "race: write of out+0x10 at update.cu:17 …".
 void Report(const char* kind, const std::string& text);
