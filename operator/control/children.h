@@ -141,9 +141,9 @@ class Children {
     own_.erase(own);
   }
 
-  // Returns the names of the objects to read: those that the operator created or changed at or
-  // before `since`, if the watch has not reported the create or change, and those that the operator
-  // deleted but that a list still contained.
+  // Returns the names of the objects to read: those that the operator created or changed no later
+  // than `since`, in a write that the watch has not reported, and those that the operator deleted
+  // but a later list still contained.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : own_) {

@@ -76,8 +76,8 @@ TEST(File, AFailedAppendLeavesNoPartOfItself) {
   auto file = RealFileSystem().Create(path);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append("12345").ok());
-  // The system does not let the file grow beyond 8 bytes. The second write reaches this limit in
-  // its middle.
+  // The system does not let the file grow beyond 8 bytes. The second write reaches this limit
+  // partway through.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);

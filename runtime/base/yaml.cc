@@ -102,8 +102,8 @@ bool Merge(const Json& value, Json& merged) {
 // error, all further events are ignored.
 class YamlBuilder : public YAML::EventHandler {
  public:
-  // `budget` limits the number of values plus the bytes of text. They are counted in the document
-  // with its aliases expanded, and in the copies that anchors keep.
+  // `budget` limits the number of values plus the bytes of text. Both are counted with the
+  // document's aliases expanded, and include the copies kept for anchors.
   explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
   const Status& status() const { return status_; }

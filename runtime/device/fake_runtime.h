@@ -81,8 +81,8 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
  private:
   friend class FakeStream;
 
-  // Contains, for each stream (by its number), how many of its operations have run or must have
-  // run.
+  // A number of operations for each stream (by the stream's number). Depending on its use, these
+  // operations have been submitted, have run, or must run before another operation.
   using Clock = std::vector<uint64_t>;
   // An operation for which the host has not waited.
   struct Submitted {

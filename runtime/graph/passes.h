@@ -54,7 +54,7 @@ Graph FuseBiasAndActivation(const Graph& graph);
 // intermediate results must have no other use. Only the gradient of an added value may have one.
 Graph FuseBatchNorm(const Graph& graph);
 
-// Replaces chains and trees of elementwise ops whose outputs have the same dtype and shape with
+// Fuses chains and trees of elementwise ops whose outputs have the same dtype and shape into
 // FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);
 

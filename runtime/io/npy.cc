@@ -239,8 +239,8 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
   if (shape.rank() > 1) dims.pop_back();
   std::string text =
       StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", dims, "), }");
-  // The elements begin at a multiple of 64 bytes. In version 1, the header's length has two bytes,
-  // enough for the shapes that tensors have.
+  // The elements begin at a multiple of 64 bytes. Version 1 stores the header's length in two
+  // bytes, which is enough for the shapes that tensors have.
   constexpr size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';

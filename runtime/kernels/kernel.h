@@ -81,9 +81,9 @@ struct KernelRequest {
 
 using PrepareFunction = std::function<StatusOr<std::unique_ptr<Kernel>>(const KernelRequest&)>;
 
-// Allows output `output` to use the memory of input `input` if both operands are equal (for
-// Reshape, if both are dense). With kAlways, the output must use that memory, because the op
-// updates a variable in place (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
+// Allows output `output` to use the memory of input `input` if both have the same dtype, shape and
+// row stride (for Reshape, if both are dense). With kAlways, the output must use that memory,
+// because the op updates a variable in place (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
 struct InPlace {
   enum Rule { kMay, kAlways };
   int output = 0;

@@ -98,7 +98,8 @@ class ParameterServerStrategy : public Strategy {
     return client_->PullRows(rows_, row_values_);
   }
 
-  // Reads all values again, because their state has been replaced. The batch is then drawn again.
+  // Reads all values again, because the state that they belong to has been replaced. The batch is
+  // then drawn again.
   StatusOr<StepOutcome> ReadAgain() {
     RETURN_IF_ERROR(BeginStep());
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());

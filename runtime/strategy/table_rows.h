@@ -35,8 +35,8 @@ class TableRows {
   // Returns the memory for the values of these rows. The caller fills it before the run.
   std::span<std::byte> Values(int v);
 
-  // Feeds the values, and the position of each row in them, to a program. Their addresses stay the
-  // same.
+  // Feeds a program the values and, for each row number that a lookup reads, the position of that
+  // row among the values. The addresses of both stay the same.
   void SetFeeds(const exec::Program& program, std::span<exec::Feed> feeds) const;
 
  private:

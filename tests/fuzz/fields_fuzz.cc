@@ -2,7 +2,7 @@
 // of an input selects how the rest is read: as a word (w), such as a time or a quantity, or as the
 // JSON of a Lease (l), of a TFJob's status (s) or of an object of an unknown kind (o).
 //   - Reading never crashes.
-//   - A value that is accepted and printed reads as the same value.
+//   - A value that is accepted and then printed reads back as the same value.
 #include <nlohmann/json.hpp>
 
 #include "operator/api/indexes.h"

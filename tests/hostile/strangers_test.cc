@@ -39,7 +39,7 @@ wire::JobKey Key(char digit) {
   return *wire::JobKey::Parse(std::string(64, digit));
 }
 
-// Returns a line of /proc/self/status in bytes.
+// Returns the value on a line of /proc/self/status, in bytes.
 int64_t MemoryLine(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {

@@ -225,7 +225,7 @@ TEST(Recurrent, SkippedStepsMayYieldZeros) {
              OutputsOf(cell, Padded(), true, false, true));
 }
 
-// Dropout changes the loss in training, differently in each training step, but no prediction.
+// Dropout changes the training loss, differently in each step, but does not change predictions.
 TEST(Recurrent, DropsInputsAndStatesOnlyInTraining) {
   const auto plain = Made<layers::GRU>();
   auto dropping = plain;

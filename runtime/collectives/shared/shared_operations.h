@@ -112,8 +112,8 @@ class SharedOperations final : public Communicator {
   static Call Unpack(uint32_t packed);
   static uint32_t Pack(const Call& call);
 
-  // Announces the call. If the operation cannot take place, returns the reason, which then ends the
-  // operation on all ranks.
+  // Announces the call. If the operation cannot take place, ends it on all ranks with the reason,
+  // and returns the reason.
   Status Enter(const Call& call);
   Status CheckArguments(const Call& call) const;
   Status Fail(const Status& why);
