@@ -58,3 +58,35 @@ python_environment() {
   fi
   echo "$folder/bin/python"
 }
+
+# two_at_a_time COMMAND ARGUMENT…: calls the command once per argument, at most two calls at a time. Returns 1 if a call
+# failed.
+two_at_a_time() {
+  local command=$1 argument running=0 status=0
+  shift
+  for argument in "$@"; do
+    if [ $running -eq 2 ]; then
+      wait -n || status=1
+      running=1
+    fi
+    "$command" "$argument" &
+    running=$((running + 1))
+  done
+  while [ $running -gt 0 ]; do
+    wait -n || status=1
+    running=$((running - 1))
+  done
+  return $status
+}
+
+# count_unittests STATUS LOG…: prints "<passed> <failed>" for logs of Python's unittest. If STATUS is not 0, at least one
+# test counts as failed.
+count_unittests() {
+  local status=$1 ran bad
+  shift
+  ran=$(cat "$@" | sed -n 's/^.*Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' | awk '{n += $1} END {print n + 0}')
+  bad=$(cat "$@" | sed -n 's/^.*FAILED (\(.*\))$/\1/p' | tr ',' '\n' | sed -n 's/.*\(failures\|errors\)=//p' |
+    awk '{n += $1} END {print n + 0}')
+  [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+  echo "$((ran > bad ? ran - bad : 0)) $bad"
+}

@@ -45,19 +45,14 @@ control_plane_tests() {
 # python_tests NAME [SHARDS]: runs a test module of this folder, divided into shards that run in
 # parallel, and appends the counts to the results.
 python_tests() {
-  local name=$1 shards=${2:-1} logs shard shard_pid running=() ran bad status=0
+  local name=$1 shards=${2:-1} logs shard shard_pid running=() status=0
   logs=$(mktemp -d)
   for shard in $(seq "$shards"); do
     run_shard "$name" "$shard/$shards" "$logs/$shard" &
     running+=($!)
   done
   for shard_pid in "${running[@]}"; do wait "$shard_pid" || status=1; done
-  ran=$(cat "$logs"/* | sed -n 's/^.*Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' | awk '{n += $1} END {print n + 0}')
-  bad=$(cat "$logs"/* | sed -n 's/^.*FAILED (\(.*\))$/\1/p' | tr ',' '\n' | sed -n 's/.*\(failures\|errors\)=//p' |
-    awk '{n += $1} END {print n + 0}')
-  [ $status -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-  [ "$bad" -le "$ran" ] || ran=$bad
-  echo "$((ran - bad)) $bad tests/cluster/$name" >>"$results"
+  echo "$(count_unittests $status "$logs"/*) tests/cluster/$name" >>"$results"
   rm -rf "$logs"
   return $status
 }

@@ -60,17 +60,4 @@ mapfile -t labels < <(printf '//tests/fuzz:%s_fuzz\n' "${targets[@]}")
 deploy/dev/bazel.py build --config=sanitize "${labels[@]}"
 bin=$(bazel info --config=sanitize bazel-bin 2>/dev/null)
 
-running=0 status=0
-for target in "${targets[@]}"; do
-  if [ $running -eq 2 ]; then
-    wait -n || status=1
-    running=$((running - 1))
-  fi
-  fuzz "$target" &
-  running=$((running + 1))
-done
-while [ $running -gt 0 ]; do
-  wait -n || status=1
-  running=$((running - 1))
-done
-exit $status
+two_at_a_time fuzz "${targets[@]}"

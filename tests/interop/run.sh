@@ -21,26 +21,11 @@ run_file() {
     sed -u "s|^|$1: |" | tee "$logs/$1"
 }
 
-# TensorFlow traces and compiles on one core, so two files run at a time. The two that take longest come first.
-first=(interop_test random_models_test)
+# TensorFlow traces and compiles on one core, so two files run at a time. Those that take longest come first.
+first=(compiled_test interop_test random_models_test)
 mapfile -t rest < <(cd tests/interop && ls ./*_test.py | sed 's|^./||; s|.py$||' |
   grep -vxF "$(printf '%s\n' "${first[@]}")")
-running=0 status=0
-for name in "${first[@]}" "${rest[@]}"; do
-  if [ $running -eq 2 ]; then
-    wait -n || status=1
-    running=$((running - 1))
-  fi
-  run_file "$name" &
-  running=$((running + 1))
-done
-while [ $running -gt 0 ]; do
-  wait -n || status=1
-  running=$((running - 1))
-done
-ran=$(cat "$logs"/* | sed -n 's/^.*: Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' | awk '{n += $1} END {print n + 0}')
-bad=$(cat "$logs"/* | sed -n 's/^.*: FAILED (\(.*\))$/\1/p' | tr ',' '\n' | sed -n 's/.*\(failures\|errors\)=//p' |
-  awk '{n += $1} END {print n + 0}')
-[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-if [ $# -gt 0 ]; then echo "$((ran - bad < 0 ? 0 : ran - bad)) $bad tests/interop" >>"$1"; fi
+status=0
+two_at_a_time run_file "${first[@]}" "${rest[@]}" || status=1
+if [ $# -gt 0 ]; then echo "$(count_unittests $status "$logs"/*) tests/interop" >>"$1"; fi
 exit $status
