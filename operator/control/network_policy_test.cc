@@ -1,5 +1,5 @@
-// The watch of NetworkPolicies may lag behind the operator's own changes. Tests that the operator
-// then does not conclude that somebody has undone such a change.
+// Tests that the operator does not take a late event for a change by somebody else. The watch of
+// NetworkPolicies may report states from before the operator's last change.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -74,8 +74,8 @@ class Communicator {
   // Replaces this rank's slice (SliceOf) with the reduction of all ranks' values. The other slices
   // become undefined.
   virtual Status ReduceScatter(std::span<std::byte> values, DType dtype, Reduction reduction) = 0;
-  // Replaces slice r (SliceOf), for every rank r, with the values that rank r has in that slice. An
-  // element has `element_bytes` bytes.
+  // For every rank r, replaces slice r (SliceOf) with rank r's values in that slice. An element has
+  // `element_bytes` bytes.
   virtual Status AllGather(std::span<std::byte> values, size_t element_bytes) = 0;
   // Sets `all` to the concatenated bytes of all ranks, and `sizes` to the number of bytes of each.
   // Ranks may have different numbers of bytes, including 0. Returns ResourceExhausted on every rank

@@ -25,10 +25,10 @@ Status Refuse(const JsonField& field, const Layer& layer) {
                          " is not supported as an argument of a call; only the inputs are");
 }
 
-// Returns whether the argument has no effect. In a file of Keras 3, `training` has no effect if it
-// is the default of the layer's call(): Keras writes the default for every layer that takes this
-// argument, and fit, evaluate and predict override it. A file of tf.keras 2 contains `training`
-// only if the user has set it, and the layer then always, or never, behaves as in training.
+// Returns true if the argument has no effect. Keras 3 writes `training` for every layer that takes
+// it, with the default of the layer's call(); such a value has no effect, because fit, evaluate and
+// predict override it. tf.keras 2 writes `training` only if the user has set it; the layer then
+// behaves as in training always (true) or never (false).
 bool ChangesNothing(std::string_view name, const JsonField& field, const Layer& layer,
                     Version version) {
   if (!field.present()) return true;

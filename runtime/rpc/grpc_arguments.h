@@ -11,8 +11,8 @@
 
 namespace tfjob::rpc {
 
-// Requests are a few bytes. Our peers never compress, so gRPC is told not to inflate compressed
-// messages: it would compare only their compressed size with the limit.
+// Requests have a few bytes. Our peers never compress them. gRPC is told to refuse compressed
+// messages, because it would compare only their compressed size with the limit.
 inline constexpr std::pair<const char*, int> kServerArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 64 << 10},
     {GRPC_ARG_MAX_CONCURRENT_STREAMS, 64},

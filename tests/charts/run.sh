@@ -76,7 +76,7 @@ keeps_keys_out_of_the_manifest() {
     install | grep -q 'hook-delete-policy: hook-failed$'
 }
 makes_another_key() { [ "$(install | sed -n 's/^  "1": //p')" != "$(install | sed -n 's/^  "1": //p')" ]; }
-# secret RELEASE: simulates that the Secret exists and belongs to this release, and that somebody has added the key 2.
+# secret RELEASE: makes api_stub.py serve a Secret that belongs to this release, and to which somebody has added the key 2.
 secret() {
   echo '{"kind": "Secret", "apiVersion": "v1", "data": {"1": "b2xk", "2": "bmV3"}, "metadata": {"name": "keys",
     "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "'"$1"'",

@@ -249,7 +249,7 @@ TEST(Metrics, CountElements) {
   EXPECT_DOUBLE_EQ(Measure(Metric::kRecall, p, y, 1), 3.0 / 5);
   EXPECT_NEAR(Measure(Metric::kBinaryAccuracy, p, y, 1), 5.0 / 8, 1e-6);
   EXPECT_NEAR(Measure(Metric::kAccuracy, p, y, 1), 5.0 / 8, 1e-6) << "one output is binary";
-  // Of the 15 pairs of a positive and a negative example, 13 are in the right order.
+  // There are 15 pairs of a positive and a negative example. In 13, the positive one scores higher.
   EXPECT_NEAR(Measure(Metric::kAuc, p, y, 1), 13.0 / 15, 1e-6);
 }
 

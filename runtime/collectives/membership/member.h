@@ -141,7 +141,7 @@ class GroupMember {
   int rank_ = -1;
   std::map<std::string, int64_t> incarnations_;  // each task's latest process
   std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
-  bool told_known_ = false;                      // the leader was told of these
+  bool told_known_ = false;                      // the leader has been told of the known processes
   std::vector<bool> sockets_;                    // by rank
   Status socket_failure_;                        // the error of the last attempt to connect
   AwaitedNotice awaited_;                        // the leader's latest notice

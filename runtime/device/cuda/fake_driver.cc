@@ -61,8 +61,8 @@ Stream& StreamOf(StreamHandle handle) {
   return handle == nullptr ? *machine->null_stream : *From<Stream>(handle);
 }
 
-// What a function needs. The functions that can return CUDA_ERROR_INVALID_CONTEXT according to the
-// driver's documentation need a context on the calling thread.
+// The requirements of a function. A function needs a context on the calling thread if, according to
+// the driver's documentation, it can return CUDA_ERROR_INVALID_CONTEXT.
 enum class Needs {
   kNothing,
   kContext,

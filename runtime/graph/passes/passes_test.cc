@@ -51,8 +51,8 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
   EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
 }
 
-// The graph contains three normalisations: one with an activation, one that also adds a shortcut,
-// and one whose shortcut has two gradients.
+// The graph contains three normalisations with activations. The second and the third also add a
+// shortcut; that of the third receives two gradients.
 TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {8, 3});

@@ -264,7 +264,8 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
       StatusCode::kInvalidArgument);
 }
 
-// Returns requests for every op of the table, with dense operands of 64 rows and 256 columns.
+// Returns one or more requests for each op of the table. Their operands are dense, with 64 rows and
+// 256 columns.
 std::vector<KernelRequest> DenseRequests() {
   const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
   const Operand matrix = dense(DType::kFloat32, Shape({64, 256}));

@@ -182,7 +182,7 @@ Prepared PrepareSum(const Launcher& launcher, const KernelRequest& request, bool
     // A row in memory has only the last axis.
     if (!in.dense() && count != rank - 1)
       return Unimplemented(
-          "a sum over the first axes of padded rows, unless it is over all but the ", "last axis");
+          "a sum over the first axes of padded rows, except over all axes but the last");
     return MakeColumnSums(launcher, {added, cols, in.dense() ? cols : in.row_stride}, scale);
   }
   const int64_t rows = Product(in.shape, 0, axes.front());

@@ -82,9 +82,9 @@ class Coordinator {
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. Of the contributions of an earlier incarnation, only
-  // those that all servers have staged still count. Leave: it no longer takes part, because its
-  // data ended (`for_good`), its connection closed or its lease expired. Leave has no effect unless
+  // Join: the worker takes part from now on. A contribution by an earlier incarnation still counts
+  // only if all servers have staged it. Leave: the worker no longer takes part, because its data
+  // ended (`for_good`), its connection closed or its lease expired. Leave has no effect unless
   // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);

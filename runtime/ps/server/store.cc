@@ -11,8 +11,8 @@
 namespace tfjob::ps {
 namespace {
 
-// The highest incarnation that a ledger may name. It is lower than the highest one that a peer may
-// announce, so that higher numbers remain for later processes.
+// The highest incarnation that a ledger may name. A peer may announce higher ones, so that a
+// process can always be later than every one in a ledger.
 constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
 
 template <typename T>
