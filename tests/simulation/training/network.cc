@@ -1,7 +1,7 @@
 #include "tests/simulation/training/network.h"
 
 #include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "runtime/rpc/handshake.h"
 
@@ -22,16 +22,18 @@ std::string Flatten(const rpc::OutgoingFrame& frame) {
 
 }  // namespace
 
+struct Network::Piece {
+  Duration time{0};  // when it arrives
+  std::string bytes;
+  bool within = false;  // the frame goes on in the next piece
+  bool last = false;    // the sender has closed its end
+};
+
 // All threads run on one thread of the operating system and are switched only when they wait, so
 // the members need no lock. The mutex is only needed for waiting.
 struct Network::Wire {
-  struct Frame {
-    Duration time{0};
-    std::string bytes;
-    bool last = false;  // the sender has closed its end
-  };
   Place ends[2];                       // [0] the caller's, [1] the listener's
-  std::deque<Frame> flying[2];         // by sender
+  std::deque<Piece> flying[2];         // by sender
   std::deque<std::string> arrived[2];  // by sender
   size_t bytes[2] = {0, 0};            // flying or arrived
   bool closed[2] = {false, false};     // by this end
@@ -51,48 +53,107 @@ struct Network::Listener {
   CondVar changed;
 };
 
-class Network::End : public rpc::Transport {
+// Reads frames as a socket does: the payload of a frame that BeginRead returns may still be on its
+// way, and the stream may break before it has arrived.
+class Network::End : public rpc::Transport, private rpc::PayloadSource {
  public:
   End(Network& network, std::shared_ptr<Wire> wire, int side)
       : network_(network), wire_(std::move(wire)), side_(side) {}
   ~End() override { Cancel(); }
 
   Status Write(const rpc::OutgoingFrame& frame) override {
-    std::string bytes = Flatten(frame);
+    const std::string bytes = Flatten(frame);
     if (wire_->bytes[side_] > network_.rules_.capacity) {
       MutexLock lock(wire_->mutex);
       while (!Broken() && wire_->bytes[side_] > network_.rules_.capacity)
         wire_->changed.Wait(wire_->mutex);
     }
     if (Broken()) return Unavailable("the connection is closed");
-    network_.Dispatch(wire_, side_, std::move(bytes), false);
+    network_.Send(wire_, side_, bytes);
     return OkStatus();
   }
 
   Status Read(rpc::IncomingFrame& frame) override {
-    std::deque<std::string>& arrived = wire_->arrived[1 - side_];
-    if (!Broken() && arrived.empty()) {
-      MutexLock lock(wire_->mutex);
-      while (!Broken() && arrived.empty()) wire_->changed.Wait(wire_->mutex);
-    }
-    if (wire_->closed[side_] || arrived.empty()) return Unavailable("the connection is closed");
-    current_ = std::move(arrived.front());
-    arrived.pop_front();
-    wire_->bytes[1 - side_] -= current_.size();
-    wire_->changed.NotifyAll();
-    frame.pieces.assign(1, std::as_bytes(std::span(current_)));
-    return frame.Parse();
+    RETURN_IF_ERROR(BeginRead(frame));
+    return frame.Load();
+  }
+
+  Status BeginRead(rpc::IncomingFrame& frame) override {
+    RETURN_IF_ERROR(Fill(payload_));
+    begin_ += payload_;
+    payload_ = 0;
+    RETURN_IF_ERROR(Fill(rpc::kHeaderBytes));
+    ASSIGN_OR_RETURN(const size_t prefix,
+                     rpc::PrefixBytes(Buffered().first<rpc::kHeaderBytes>()));
+    RETURN_IF_ERROR(Fill(prefix));
+    frame.pieces.assign(1, Buffered().first(prefix));
+    begin_ += prefix;
+    ASSIGN_OR_RETURN(payload_, frame.ParsePrefix());
+    frame.Await(payload_, *this);
+    return OkStatus();
+  }
+
+  Duration Waiting() const override {
+    return waiting_since_ ? network_.machine_.elapsed() - *waiting_since_ : Duration(0);
   }
 
   void Cancel() override { network_.Close(wire_, side_); }
 
  private:
   bool Broken() const { return wire_->closed[side_] || wire_->ended[side_]; }
+  std::span<const std::byte> Buffered() const {
+    return std::as_bytes(std::span(buffer_)).subspan(begin_);
+  }
+
+  Status Receive(std::span<std::byte> to) override {
+    waiting_since_ = network_.machine_.elapsed();
+    const Status status = Fill(to.size());
+    waiting_since_.reset();
+    RETURN_IF_ERROR(status);
+    std::ranges::copy(Buffered().first(to.size()), to.begin());
+    begin_ += to.size();
+    payload_ -= to.size();
+    return OkStatus();
+  }
+
+  std::span<const std::byte> Lend(size_t bytes) override {
+    if (Buffered().size() < bytes) return {};
+    const std::span<const std::byte> lent = Buffered().first(bytes);
+    begin_ += bytes;
+    payload_ -= bytes;
+    return lent;
+  }
+
+  // Waits until at least `bytes` bytes are buffered. What was sent before the stream broke is still
+  // delivered, unless this end has closed it.
+  Status Fill(size_t bytes) {
+    std::deque<std::string>& arrived = wire_->arrived[1 - side_];
+    if (begin_ > 0 && Buffered().size() < bytes) {
+      buffer_.erase(0, begin_);
+      begin_ = 0;
+    }
+    while (Buffered().size() < bytes) {
+      if (!Broken() && arrived.empty()) {
+        MutexLock lock(wire_->mutex);
+        while (!Broken() && arrived.empty()) wire_->changed.Wait(wire_->mutex);
+      }
+      if (wire_->closed[side_] || arrived.empty()) return Unavailable("the connection is closed");
+      buffer_ += arrived.front();
+      wire_->bytes[1 - side_] -= arrived.front().size();
+      arrived.pop_front();
+      wire_->changed.NotifyAll();
+    }
+    if (wire_->closed[side_]) return Unavailable("the connection is closed");
+    return OkStatus();
+  }
 
   Network& network_;
   const std::shared_ptr<Wire> wire_;
   const int side_;
-  std::string current_;
+  std::string buffer_;  // received; read up to begin_
+  size_t begin_ = 0;
+  size_t payload_ = 0;  // the number of bytes of the current payload that are not yet read
+  std::optional<Duration> waiting_since_;
 };
 
 class Network::HostConnector : public rpc::Connector {
@@ -119,7 +180,7 @@ std::unique_ptr<rpc::Connector> Network::ConnectorOf(Place self) {
   return std::make_unique<HostConnector>(*this, std::move(self));
 }
 
-// ---- frames
+// ---- bytes
 
 Duration Network::Delay() {
   const Duration most = dice_.Chance(rules_.slow) ? rules_.slow_most : rules_.delay_most;
@@ -131,20 +192,33 @@ Duration Network::OpenAt(const std::string& a, const std::string& b) const {
   return found == parted_until_.end() ? Duration(0) : found->second;
 }
 
-void Network::Dispatch(const std::shared_ptr<Wire>& wire, int from, std::string bytes, bool last) {
+void Network::Send(const std::shared_ptr<Wire>& wire, int from, const std::string& frame) {
+  size_t begin = 0;
+  while (begin < frame.size()) {
+    const size_t left = frame.size() - begin;
+    const size_t count = dice_.Chance(rules_.cut)
+                             ? static_cast<size_t>(dice_.Number(1, static_cast<int64_t>(left)))
+                             : left;
+    Dispatch(wire, from, {.bytes = frame.substr(begin, count), .within = count < left});
+    begin += count;
+  }
+}
+
+void Network::Dispatch(const std::shared_ptr<Wire>& wire, int from, Piece piece) {
   if (wire->silent) return;
-  Duration time = machine_.elapsed() + Delay();
-  std::deque<Wire::Frame>& flying = wire->flying[from];
-  if (!flying.empty()) time = std::max(time, flying.back().time);
-  wire->bytes[from] += bytes.size();
-  flying.push_back({time, std::move(bytes), last});
-  machine_.After(time - machine_.elapsed(), [this, wire, from] { Arrive(wire, from); });
+  piece.time = machine_.elapsed() + Delay();
+  std::deque<Piece>& flying = wire->flying[from];
+  if (!flying.empty()) piece.time = std::max(piece.time, flying.back().time);
+  wire->bytes[from] += piece.bytes.size();
+  const Duration delay = piece.time - machine_.elapsed();
+  flying.push_back(std::move(piece));
+  machine_.After(delay, [this, wire, from] { Arrive(wire, from); });
 }
 
 void Network::Arrive(const std::shared_ptr<Wire>& wire, int from) {
   const Duration now = machine_.elapsed();
   const Duration open = OpenAt(wire->ends[0].host, wire->ends[1].host);
-  std::deque<Wire::Frame>& flying = wire->flying[from];
+  std::deque<Piece>& flying = wire->flying[from];
   if (wire->silent || flying.empty()) return;
   if (open > now) {
     machine_.After(open - now + Delay(), [this, wire, from] { Arrive(wire, from); });
@@ -155,6 +229,7 @@ void Network::Arrive(const std::shared_ptr<Wire>& wire, int from) {
       wire->ended[1 - from] = true;
     } else {
       wire->arrived[from].push_back(std::move(flying.front().bytes));
+      if (flying.front().within && std::exchange(tears_, false)) return Break(*wire);
     }
     flying.pop_front();
   }
@@ -166,7 +241,13 @@ void Network::Close(const std::shared_ptr<Wire>& wire, int side) {
   wire->changed.NotifyAll();
   // A reset overtakes what was sent before; an orderly end does not.
   if (dice_.Chance(0.5)) wire->flying[side].clear();
-  Dispatch(wire, side, "", true);
+  Dispatch(wire, side, {.last = true});
+}
+
+void Network::Break(Wire& wire) {
+  wire.silent = true;
+  wire.ended[0] = wire.ended[1] = true;
+  wire.changed.NotifyAll();
 }
 
 // ---- connecting
@@ -286,9 +367,7 @@ std::string Network::CutAny() {
   if (open.empty()) return "";
   const std::shared_ptr<Wire>& wire =
       open[static_cast<size_t>(dice_.Number(0, static_cast<int64_t>(open.size()) - 1))];
-  wire->silent = true;
-  wire->ended[0] = wire->ended[1] = true;
-  wire->changed.NotifyAll();
+  Break(*wire);
   return wire->ends[0].host + " and " + wire->ends[1].host;
 }
 

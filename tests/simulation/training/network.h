@@ -1,6 +1,6 @@
-// Simulates the network between the tasks of a job: streams whose frames take time, keep their
-// order, and are lost when the stream breaks; partitions, which hold bytes back; and processes that
-// end without notice.
+// Simulates the network between the tasks of a job: streams whose bytes take time, keep their order,
+// and are lost when the stream breaks, perhaps in the middle of a frame; partitions, which hold
+// bytes back; and processes that end without notice.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/mutex.h"
 #include "runtime/rpc/transport.h"
@@ -22,8 +23,11 @@ namespace tfjob::simulation {
 struct NetworkRules {
   Duration delay_least{50};
   Duration delay_most{1000};
-  double slow = 0.01;  // a frame takes up to slow_most with this probability
+  double slow = 0.01;  // a piece takes up to slow_most with this probability
   Duration slow_most{200'000};
+  // A frame that is sent is cut at a random place with this probability, and what is left of it
+  // likewise. The pieces arrive one after the other.
+  double cut = 0.2;
   // The number of bytes that may wait in each direction of a stream; at least the window of a
   // Connection.
   size_t capacity = size_t{32} << 20;
@@ -57,12 +61,15 @@ class Network {
   void Kill(int process, bool silently);
   // Breaks a random stream. Returns its ends, or "" if there is none.
   std::string CutAny();
+  // Breaks the next stream on which only a part of a frame has arrived.
+  void TearNext() { tears_ = true; }
   // Delivers nothing between the two hosts for `time`. Frames are kept and delivered afterwards.
   void Part(const std::string& a, const std::string& b, Duration time);
 
  private:
   class End;
   class HostConnector;
+  struct Piece;
   struct Wire;
   struct Listener;
   using Pair = std::pair<std::string, std::string>;
@@ -71,10 +78,14 @@ class Network {
   // Returns the time from which frames can pass between the hosts. If it is not in the future, they
   // can pass now.
   Duration OpenAt(const std::string& a, const std::string& b) const;
-  void Dispatch(const std::shared_ptr<Wire>& wire, int from, std::string bytes, bool last);
+  // Divides a frame into pieces, and dispatches them.
+  void Send(const std::shared_ptr<Wire>& wire, int from, const std::string& frame);
+  void Dispatch(const std::shared_ptr<Wire>& wire, int from, Piece piece);
   void Arrive(const std::shared_ptr<Wire>& wire, int from);
   // Closes the end at `side`. The other end learns of this later.
   void Close(const std::shared_ptr<Wire>& wire, int side);
+  // Breaks the stream. Both ends notice this once they have read what has arrived.
+  static void Break(Wire& wire);
   StatusOr<rpc::OpenStream> Connect(const Place& self, const std::string& address,
                                     const std::string& service, const rpc::Identity& identity,
                                     Duration timeout);
@@ -93,6 +104,7 @@ class Network {
   std::set<int> killed_;
   std::map<Pair, Duration> parted_until_;
   std::list<std::weak_ptr<Wire>> wires_;
+  bool tears_ = false;
 };
 
 }  // namespace tfjob::simulation

@@ -20,6 +20,7 @@ struct Fault {
     kPause,      // SIGSTOP for `time`
     kHang,       // the next batch takes `time` longer; the process stays connected
     kCut,        // a random stream breaks
+    kTear,       // the next stream that has delivered only a part of a frame breaks
     kPart,       // nothing is delivered between the task and `other` for `time`
   };
   Kind kind = Kind::kKill;

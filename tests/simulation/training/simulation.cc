@@ -140,6 +140,10 @@ void TrainingSimulation::Inject(const Fault& fault) {
     world_->story.Tell("network", StrCat("breaks a stream: ", world_->network.CutAny()));
     return;
   }
+  if (fault.kind == Fault::Kind::kTear) {
+    world_->story.Tell("network", "breaks the next stream that has delivered a part of a frame");
+    return world_->network.TearNext();
+  }
   if (task.process == nullptr || task.process->terminating) return;
   faults_end_ = std::max(faults_end_, machine_->elapsed() + fault.time);
   switch (fault.kind) {
@@ -163,6 +167,7 @@ void TrainingSimulation::Inject(const Fault& fault) {
       return world_->network.Part(StrCat(task.plan.type, "-", task.plan.index),
                                   StrCat(other.plan.type, "-", other.plan.index), fault.time);
     case Fault::Kind::kCut:
+    case Fault::Kind::kTear:
       return;
   }
 }
