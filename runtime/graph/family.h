@@ -1,4 +1,4 @@
-// Declares the functions that the families of ops share. Each family has one file, with the
+// Declares the functions that the families of ops share. Each family has one file in ops/, with the
 // inference functions, gradients, rows of the op table and builder functions (ops.h) of its ops.
 // Private to this package.
 //

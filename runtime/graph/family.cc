@@ -1,4 +1,4 @@
-#include "runtime/graph/ops/family.h"
+#include "runtime/graph/family.h"
 
 #include <algorithm>
 #include <utility>
