@@ -1,4 +1,4 @@
-#include "operator/control/pack_job.h"
+#include "operator/control/cache/pack_job.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>

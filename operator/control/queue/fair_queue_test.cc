@@ -1,4 +1,4 @@
-#include "operator/control/fair_queue.h"
+#include "operator/control/queue/fair_queue.h"
 
 #include <gtest/gtest.h>
 

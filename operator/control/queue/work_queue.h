@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "operator/control/fair_queue.h"
-#include "operator/control/numbers.h"
-#include "operator/control/observer.h"
+#include "operator/control/measurements/numbers.h"
+#include "operator/control/measurements/observer.h"
+#include "operator/control/queue/fair_queue.h"
 #include "runtime/base/backoff.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"

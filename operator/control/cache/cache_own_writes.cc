@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "operator/control/cache.h"
+#include "operator/control/cache/cache.h"
 
 namespace tfjob::control {
 

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "operator/client/client.h"
-#include "operator/control/children.h"
-#include "operator/control/fair_queue.h"
-#include "operator/control/numbers.h"
-#include "operator/control/pack_job.h"
+#include "operator/control/cache/children.h"
+#include "operator/control/cache/pack_job.h"
+#include "operator/control/measurements/numbers.h"
+#include "operator/control/queue/fair_queue.h"
 #include "operator/policy/facts/snapshot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"

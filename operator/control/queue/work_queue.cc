@@ -1,4 +1,4 @@
-#include "operator/control/work_queue.h"
+#include "operator/control/queue/work_queue.h"
 
 #include <algorithm>
 

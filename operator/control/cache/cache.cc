@@ -1,4 +1,4 @@
-#include "operator/control/cache.h"
+#include "operator/control/cache/cache.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "operator/control/observer.h"
+#include "operator/control/measurements/observer.h"
 
 namespace tfjob::control {
 
