@@ -8,11 +8,11 @@
 
 #include "operator/control/act_context.h"
 #include "operator/control/admitted_policy.h"
-#include "operator/control/cache.h"
+#include "operator/control/cache/cache.h"
 #include "operator/control/call_errors.h"
+#include "operator/control/measurements/observer.h"
 #include "operator/control/memory.h"
 #include "operator/control/observation.h"
-#include "operator/control/observer.h"
 #include "operator/control/pacing.h"
 #include "operator/control/report.h"
 #include "runtime/base/clock.h"

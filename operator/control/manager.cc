@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "operator/api/names.h"
-#include "operator/control/cache.h"
+#include "operator/control/cache/cache.h"
 #include "operator/control/dependencies.h"
 #include "operator/control/log.h"
 #include "operator/control/native_api.h"
 #include "operator/control/outcome.h"
 #include "operator/control/pacing.h"
+#include "operator/control/queue/work_queue.h"
 #include "operator/control/reconcile.h"
-#include "operator/control/work_queue.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/policy/facts/network_policy.h"
 #include "runtime/base/thread_pool.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "operator/client/client.h"
-#include "operator/control/numbers.h"
-#include "operator/control/observer.h"
+#include "operator/control/measurements/numbers.h"
+#include "operator/control/measurements/observer.h"
 #include "operator/control/settings.h"
 #include "operator/objects/kind.h"
 #include "operator/policy/facts/gang_scheduler.h"

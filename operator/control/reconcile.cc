@@ -5,7 +5,7 @@
 
 #include "operator/control/act.h"
 #include "operator/control/act_context.h"
-#include "operator/control/cache.h"
+#include "operator/control/cache/cache.h"
 #include "operator/control/decide.h"
 #include "operator/control/log.h"
 #include "operator/control/memory.h"

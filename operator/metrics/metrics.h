@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "operator/control/numbers.h"
-#include "operator/control/observer.h"
+#include "operator/control/measurements/numbers.h"
+#include "operator/control/measurements/observer.h"
 #include "operator/events/counters.h"
 #include "operator/kube/rest/rest_client.h"
 #include "operator/objects/kind.h"

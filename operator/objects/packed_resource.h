@@ -1,5 +1,5 @@
 // Holds a custom resource as text, which takes a fifth of the memory of its JSON tree. A packer
-// (operator/control/pack_job.h) decides which parts of the resource to keep.
+// (operator/control/cache/pack_job.h) decides which parts of the resource to keep.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // Decides whether the control loop's threads are alive.
 #pragma once
 
-#include "operator/control/numbers.h"
+#include "operator/control/measurements/numbers.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::service {

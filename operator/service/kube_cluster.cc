@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/control/pack_job.h"
+#include "operator/control/cache/pack_job.h"
 #include "operator/kube/client/kube_client.h"
 #include "operator/kube/config/load.h"
 #include "operator/service/log.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/graph/family.h"
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/arguments.h"
+#include "runtime/model/layer/arguments.h"
 #include "runtime/model/model.h"
 
 namespace tfjob::model {

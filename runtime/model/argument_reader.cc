@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/model/activation.h"
-#include "runtime/model/constraint.h"
-#include "runtime/model/initializer.h"
 #include "runtime/model/keras_layer.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/constraint.h"
+#include "runtime/model/layer/initializer.h"
 
 namespace tfjob::model {
 

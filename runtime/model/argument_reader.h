@@ -1,8 +1,8 @@
 // Reads a layer's arguments from a file.
 #pragma once
 
-#include "runtime/model/argument_visitor.h"
-#include "runtime/model/arguments.h"
+#include "runtime/model/layer/argument_visitor.h"
+#include "runtime/model/layer/arguments.h"
 
 namespace tfjob::model {
 

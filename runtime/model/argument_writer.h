@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/base/json.h"
-#include "runtime/model/argument_visitor.h"
+#include "runtime/model/layer/argument_visitor.h"
 
 namespace tfjob::model {
 

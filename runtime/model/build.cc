@@ -7,7 +7,7 @@
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/clip_gradients.h"
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/mask.h"
 #include "runtime/model/named_metrics.h"
 #include "runtime/model/updates.h"
 

@@ -6,7 +6,7 @@
 
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/noise.h"
-#include "runtime/model/layers/shape.h"
+#include "runtime/model/shape.h"
 
 namespace tfjob::model {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
-#include "runtime/model/call_arguments.h"
+#include "runtime/model/layer/call_arguments.h"
 #include "runtime/model/model.h"
 
 namespace tfjob::model {

@@ -11,8 +11,8 @@
 #include "runtime/model/call_reader.h"
 #include "runtime/model/call_writer.h"
 #include "runtime/model/keras_layer.h"
-#include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/shape.h"
 #include "runtime/model/tensorflow_functions.h"
 
 namespace tfjob::model {

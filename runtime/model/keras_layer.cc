@@ -13,9 +13,9 @@
 #include "runtime/model/layers/embedding.h"
 #include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
-#include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
 #include "runtime/model/operations/operation.h"
+#include "runtime/model/shape.h"
 
 namespace tfjob::model {
 namespace {

@@ -1,5 +1,6 @@
 #include "runtime/model/layer_table.h"
 
+#include "runtime/model/layer/vector_normalization.h"
 #include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/activity_regularization.h"
 #include "runtime/model/layers/adaptive_pooling.h"
@@ -23,10 +24,9 @@
 #include "runtime/model/layers/pooling.h"
 #include "runtime/model/layers/recurrent.h"
 #include "runtime/model/layers/resize.h"
-#include "runtime/model/layers/rnn.h"
-#include "runtime/model/layers/shape.h"
-#include "runtime/model/layers/vector_normalization.h"
-#include "runtime/model/layers/wrappers.h"
+#include "runtime/model/rnn.h"
+#include "runtime/model/shape.h"
+#include "runtime/model/wrappers.h"
 
 namespace tfjob::model {
 namespace {

@@ -1,4 +1,5 @@
-// Lists the classes of layers. To add one, define it in a file in layers/ and add it to the table.
+// Lists the classes of layers. To add one, define it in a file in layers/ (or in this folder, if it
+// contains other layers), and add it to the table.
 #pragma once
 
 #include <optional>
@@ -6,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model {
 

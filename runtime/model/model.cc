@@ -5,8 +5,8 @@
 #include <set>
 
 #include "runtime/model/any_length.h"
-#include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/shape.h"
 
 namespace tfjob::model {
 namespace {

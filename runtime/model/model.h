@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::model {

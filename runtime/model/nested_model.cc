@@ -5,8 +5,8 @@
 #include "runtime/base/check.h"
 #include "runtime/model/layers/adaptive_pooling.h"
 #include "runtime/model/layers/convolution.h"
-#include "runtime/model/layers/wrappers.h"
 #include "runtime/model/operations/operation.h"
+#include "runtime/model/wrappers.h"
 
 namespace tfjob::model {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/graph/builder.h"
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 #include "runtime/optimizer/clipping.h"
 #include "runtime/optimizer/optimizer.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/model/initializer.h"
+#include "runtime/model/layer/initializer.h"
 
 namespace tfjob::strategy {
 

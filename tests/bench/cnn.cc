@@ -8,7 +8,7 @@
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/pooling.h"
-#include "runtime/model/layers/shape.h"
+#include "runtime/model/shape.h"
 #include "tests/bench/fashion_mnist.h"
 
 namespace tfjob::bench {

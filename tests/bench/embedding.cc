@@ -11,7 +11,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
-#include "runtime/model/initializer.h"
+#include "runtime/model/layer/initializer.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/pooling.h"
 #include "tests/bench/report.h"

@@ -10,7 +10,7 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
-#include "runtime/model/initializer.h"
+#include "runtime/model/layer/initializer.h"
 
 namespace tfjob::bench {
 namespace {

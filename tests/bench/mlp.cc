@@ -4,7 +4,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/model/layers/dense.h"
-#include "runtime/model/layers/shape.h"
+#include "runtime/model/shape.h"
 #include "tests/bench/fashion_mnist.h"
 
 namespace tfjob::bench {

@@ -12,8 +12,8 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/program.h"
 #include "runtime/model/build.h"
-#include "runtime/model/initializer.h"
 #include "runtime/model/keras.h"
+#include "runtime/model/layer/initializer.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {

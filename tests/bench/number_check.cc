@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/data/pipeline.h"
-#include "runtime/model/initializer.h"
+#include "runtime/model/layer/initializer.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/optimizer/finite.h"
 #include "runtime/strategy/one_device_strategy.h"

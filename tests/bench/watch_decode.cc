@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "operator/control/cache.h"
+#include "operator/control/cache/cache.h"
 #include "operator/kube/client/kube_client.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mutex.h"

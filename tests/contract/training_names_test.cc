@@ -7,8 +7,8 @@
 #include "runtime/base/file.h"
 #include "runtime/config/keys.h"
 #include "runtime/model/layer_table.h"
-#include "runtime/model/loss.h"
-#include "runtime/model/metric.h"
+#include "runtime/model/losses/loss.h"
+#include "runtime/model/metrics/metric.h"
 #include "runtime/optimizer/optimizer.h"
 
 namespace tfjob {

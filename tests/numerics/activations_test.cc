@@ -11,7 +11,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
-#include "runtime/model/activation.h"
+#include "runtime/model/layer/activation.h"
 #include "tests/numerics/test_device.h"
 
 namespace tfjob::model {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/model/layer/vector_normalization.h"
 #include "runtime/model/layers/dot.h"
 #include "runtime/model/layers/einsum_dense.h"
 #include "runtime/model/layers/fixed_normalization.h"
@@ -13,8 +14,7 @@
 #include "runtime/model/layers/multi_head_attention.h"
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
-#include "runtime/model/layers/shape.h"
-#include "runtime/model/layers/vector_normalization.h"
+#include "runtime/model/shape.h"
 #include "tests/numerics/one_run.h"
 
 namespace tfjob::model {

@@ -13,7 +13,7 @@
 #include "runtime/model/layers/merge.h"
 #include "runtime/model/layers/pooling.h"
 #include "runtime/model/layers/resize.h"
-#include "runtime/model/layers/shape.h"
+#include "runtime/model/shape.h"
 #include "tests/numerics/one_run.h"
 
 namespace tfjob::model {

@@ -8,7 +8,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
-#include "runtime/model/metric.h"
+#include "runtime/model/metrics/metric.h"
 #include "tests/numerics/test_device.h"
 
 namespace tfjob::model {

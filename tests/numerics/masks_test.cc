@@ -11,8 +11,8 @@
 #include "runtime/model/layers/noise.h"
 #include "runtime/model/layers/normalization.h"
 #include "runtime/model/layers/pooling.h"
-#include "runtime/model/layers/shape.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/shape.h"
 #include "tests/numerics/one_run.h"
 
 namespace tfjob::model {

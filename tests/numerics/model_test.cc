@@ -10,7 +10,7 @@
 #include "runtime/model/build.h"
 #include "runtime/model/layers/activations.h"
 #include "runtime/model/layers/dense.h"
-#include "runtime/model/layers/shape.h"
+#include "runtime/model/shape.h"
 #include "tests/numerics/test_device.h"
 
 namespace tfjob::model {

@@ -9,9 +9,9 @@
 #include "runtime/model/layers/dense.h"
 #include "runtime/model/layers/masking.h"
 #include "runtime/model/layers/normalization.h"
-#include "runtime/model/layers/rnn.h"
-#include "runtime/model/layers/shape.h"
-#include "runtime/model/layers/wrappers.h"
+#include "runtime/model/rnn.h"
+#include "runtime/model/shape.h"
+#include "runtime/model/wrappers.h"
 #include "tests/numerics/one_run.h"
 
 namespace tfjob::model {

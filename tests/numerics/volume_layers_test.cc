@@ -11,7 +11,7 @@
 #include "runtime/model/layers/conv_lstm.h"
 #include "runtime/model/layers/convolution.h"
 #include "runtime/model/layers/pooling.h"
-#include "runtime/model/layers/shape.h"
+#include "runtime/model/shape.h"
 #include "tests/numerics/one_run.h"
 
 namespace tfjob::model {

@@ -1,8 +1,8 @@
 // Implements the multiplication of batches of matrices.
 #include <algorithm>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

@@ -1,8 +1,8 @@
 // Implements batch normalisation.
 #include <utility>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

@@ -2,8 +2,8 @@
 #include <numbers>
 #include <utility>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

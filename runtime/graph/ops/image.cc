@@ -1,8 +1,8 @@
 // Implements convolutions and pooling. Images are [images,height,width,channels].
 #include <utility>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

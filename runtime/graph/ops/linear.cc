@@ -1,6 +1,6 @@
 // Implements linear algebra, softmax and losses.
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 #include "runtime/graph/subgraph.h"
 
 namespace tfjob::graph {

@@ -12,8 +12,8 @@
 
 #include "runtime/base/check.h"
 #include "runtime/graph/backpropagate.h"
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 #include "runtime/graph/scan.h"
 #include "runtime/graph/subgraph.h"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/ops.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

@@ -1,8 +1,8 @@
 // Builds the op table from the rows of every family.
 #include <algorithm>
 
+#include "runtime/graph/family.h"
 #include "runtime/graph/op.h"
-#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "runtime/model/keras.h"
-#include "runtime/model/layers/rnn.h"
 #include "runtime/model/nested_model.h"
+#include "runtime/model/rnn.h"
 
 namespace tfjob::keras {
 namespace {

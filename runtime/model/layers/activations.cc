@@ -2,8 +2,8 @@
 
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
-#include "runtime/model/activation.h"
-#include "runtime/model/layers/axes.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/axes.h"
 
 namespace tfjob::model::layers {
 namespace {

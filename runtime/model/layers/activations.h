@@ -1,8 +1,8 @@
 // Defines layers that apply an activation function.
 #pragma once
 
-#include "runtime/model/activation.h"
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

@@ -1,7 +1,7 @@
 // Defines the layer that only adds a penalty to the loss.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

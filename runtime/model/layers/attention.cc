@@ -1,8 +1,8 @@
 #include "runtime/model/layers/attention.h"
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/attention_mask.h"
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/attention_mask.h"
+#include "runtime/model/layer/mask.h"
 
 namespace tfjob::model::layers {
 namespace {

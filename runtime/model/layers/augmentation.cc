@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/flip.h"
+#include "runtime/model/layer/flip.h"
 
 namespace tfjob::model::layers {
 namespace {

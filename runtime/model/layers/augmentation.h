@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

@@ -2,7 +2,7 @@
 // [steps,height,width,channels] and, for kRank = 1, of rows [steps,length,channels].
 #pragma once
 
-#include "runtime/model/activation.h"
+#include "runtime/model/layer/activation.h"
 #include "runtime/model/layers/padding.h"
 #include "runtime/model/layers/recurrent.h"
 

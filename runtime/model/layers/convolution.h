@@ -3,7 +3,7 @@
 // come last.
 #pragma once
 
-#include "runtime/model/activation.h"
+#include "runtime/model/layer/activation.h"
 #include "runtime/model/layers/padding.h"
 
 namespace tfjob::model::layers {

@@ -1,9 +1,9 @@
 #include "runtime/model/layers/dot.h"
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/einsum.h"
-#include "runtime/model/layers/axes.h"
-#include "runtime/model/layers/vector_normalization.h"
+#include "runtime/model/layer/axes.h"
+#include "runtime/model/layer/einsum.h"
+#include "runtime/model/layer/vector_normalization.h"
 
 namespace tfjob::model::layers {
 

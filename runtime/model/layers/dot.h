@@ -1,7 +1,7 @@
 // Defines the scalar product of two inputs along an axis.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/einsum.h"
+#include "runtime/model/layer/einsum.h"
 
 namespace tfjob::model::layers {
 namespace {

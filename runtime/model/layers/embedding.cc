@@ -1,7 +1,7 @@
 #include "runtime/model/layers/embedding.h"
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/mask.h"
 
 namespace tfjob::model::layers {
 

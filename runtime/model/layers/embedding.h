@@ -1,7 +1,7 @@
 // Defines layers that look up rows of a table.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

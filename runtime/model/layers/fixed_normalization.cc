@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/layers/axes.h"
+#include "runtime/model/layer/axes.h"
 
 namespace tfjob::model::layers {
 

@@ -1,7 +1,7 @@
 // Defines normalisation by moments that the model specifies.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

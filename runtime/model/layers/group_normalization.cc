@@ -1,7 +1,7 @@
 #include "runtime/model/layers/group_normalization.h"
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/layers/axes.h"
+#include "runtime/model/layer/axes.h"
 
 namespace tfjob::model::layers {
 

@@ -2,7 +2,7 @@
 // 2018).
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

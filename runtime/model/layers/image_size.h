@@ -1,7 +1,7 @@
 // Defines layers that change the size of images [height,width,channels].
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 #include "runtime/model/layers/resample.h"
 
 namespace tfjob::model::layers {

@@ -1,6 +1,6 @@
 #include "runtime/model/layers/masking.h"
 
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/mask.h"
 
 namespace tfjob::model::layers {
 

@@ -1,7 +1,7 @@
 // Defines the layer that creates masks.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

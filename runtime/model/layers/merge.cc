@@ -6,7 +6,7 @@
 
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/mask.h"
 
 namespace tfjob::model::layers {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/activation.h"
-#include "runtime/model/attention_mask.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/attention_mask.h"
 
 namespace tfjob::model::layers {
 namespace {

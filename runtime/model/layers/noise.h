@@ -1,7 +1,7 @@
 // Defines layers that are random in training and do nothing otherwise.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

@@ -1,8 +1,8 @@
 #include "runtime/model/layers/normalization.h"
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/layers/axes.h"
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/axes.h"
+#include "runtime/model/layer/mask.h"
 
 namespace tfjob::model::layers {
 namespace {

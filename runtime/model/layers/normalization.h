@@ -1,7 +1,7 @@
 // Defines layers that normalise values.
 #pragma once
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

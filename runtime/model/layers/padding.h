@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 #include "runtime/tensor/window.h"
 
 namespace tfjob::model::layers {

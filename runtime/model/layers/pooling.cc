@@ -1,8 +1,8 @@
 #include "runtime/model/layers/pooling.h"
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/layer/mask.h"
 #include "runtime/model/layers/volume.h"
-#include "runtime/model/mask.h"
 
 namespace tfjob::model::layers {
 namespace {

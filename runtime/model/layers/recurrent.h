@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "runtime/model/activation.h"
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

@@ -2,8 +2,8 @@
 // loop. The gates are separate values, so that nothing is sliced or joined within the loop.
 #include "runtime/graph/ops.h"
 #include "runtime/graph/scan.h"
+#include "runtime/model/layer/mask.h"
 #include "runtime/model/layers/recurrent.h"
-#include "runtime/model/mask.h"
 
 namespace tfjob::model::layers {
 namespace {

@@ -1,10 +1,10 @@
-// Declares the formulas of the losses, by family. Private to this package.
+// Declares the formulas of the losses, by family. Private to losses and metrics.
 //
 // All take a prediction [b, …, c] and labels of the form that the loss needs (FormOf). Labels have
 // the prediction's shape unless they are classes. They return one value per place.
 #pragma once
 
-#include "runtime/model/loss.h"
+#include "runtime/model/losses/loss.h"
 
 namespace tfjob::model::losses {
 

@@ -1,7 +1,7 @@
 #include <numbers>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/layers/vector_normalization.h"
+#include "runtime/model/layer/vector_normalization.h"
 #include "runtime/model/losses/losses.h"
 
 namespace tfjob::model::losses {

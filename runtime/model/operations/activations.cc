@@ -3,8 +3,8 @@
 #include <numbers>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/activation.h"
-#include "runtime/model/layers/vector_normalization.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/vector_normalization.h"
 #include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/flip.h"
+#include "runtime/model/layer/flip.h"
 #include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {

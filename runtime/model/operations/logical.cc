@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/mask.h"
+#include "runtime/model/layer/mask.h"
 #include "runtime/model/operations/operation_table.h"
 
 namespace tfjob::model::layers {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/model/layer.h"
+#include "runtime/model/layer/layer.h"
 
 namespace tfjob::model::layers {
 

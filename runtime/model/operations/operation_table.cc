@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "runtime/graph/ops.h"
-#include "runtime/model/activation.h"
-#include "runtime/model/einsum.h"
+#include "runtime/model/layer/activation.h"
+#include "runtime/model/layer/einsum.h"
 
 namespace tfjob::model::layers {
 namespace {

@@ -1,0 +1,10 @@
+#include "operator/control/measurements/observer.h"
+
+namespace tfjob::control {
+
+Observer& NoObserver() {
+  static Observer none;
+  return none;
+}
+
+}  // namespace tfjob::control

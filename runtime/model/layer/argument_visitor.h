@@ -1,0 +1,127 @@
+// Defines how a layer lists its arguments. A layer has one function, Arguments(visitor), which
+// names each argument, the member that holds it, and its rule. Reading, writing and documenting
+// layers are visitors, so they cannot disagree.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/model/layer/weight_rules.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::model {
+
+enum class ActivationKind;
+struct Initializer;
+struct Layer;
+
+struct IntegerRule {
+  int64_t least = std::numeric_limits<int32_t>::min();
+  int64_t most = std::numeric_limits<int32_t>::max();
+  std::string_view expected = "an integer";  // for errors: "an integer of at least 1"
+  bool required = false;
+};
+inline constexpr IntegerRule kPositive = {.least = 1, .expected = "an integer of at least 1"};
+
+struct ListRule {
+  bool (*valid)(std::span<const int64_t>) = nullptr;  // null: any list
+  std::string_view expected = "a list of integers";
+  bool required = false;
+};
+
+struct NumberRule {
+  double least = std::numeric_limits<double>::lowest();
+  double most = std::numeric_limits<double>::max();
+  bool below_most = false;                 // excludes `most` itself
+  std::string_view expected = "a number";  // for errors: "a number in [0, 1)"
+  bool required = false;
+};
+
+class ArgumentVisitor {
+ public:
+  virtual ~ArgumentVisitor() = default;
+
+  virtual void Integer(std::string_view name, int64_t& value, const IntegerRule& rule) = 0;
+  virtual void Number(std::string_view name, double& value, const NumberRule& rule) = 0;
+  virtual void Flag(std::string_view name, bool& value) = 0;
+  // `value` is empty if the argument is absent.
+  virtual void Text(std::string_view name, std::string& value, bool required) = 0;
+  // A list of any length, or one number.
+  virtual void Numbers(std::string_view name, std::vector<double>& value) = 0;
+  virtual void Optional(std::string_view name, std::optional<int64_t>& value) = 0;
+  virtual void Optional(std::string_view name, std::optional<double>& value,
+                        const NumberRule& rule) = 0;
+  // A list of any length.
+  virtual void Integers(std::string_view name, std::vector<int64_t>& value,
+                        const ListRule& rule) = 0;
+  // A list of the same length as `value`, or one number for all of its elements.
+  virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
+                       const IntegerRule& rule) = 0;
+  // Two numbers of at least 0 per axis, such as the zeros to add at its two ends: [before, after,
+  // before, …]. In the file, a single number applies to all axes and both ends. A list has one
+  // element per axis: a pair, or one number for both ends. For a single axis, the list may be the
+  // pair itself.
+  virtual void Margins(std::string_view name, std::vector<int64_t>& value) = 0;
+  // A list of one or more pairs [before, after] of numbers of at least 0. They are stored as
+  // [before, after, before, …].
+  virtual void Pairs(std::string_view name, std::vector<int64_t>& value) = 0;
+  // One number, or a list of one number.
+  virtual void Axis(std::string_view name, int64_t& value) = 0;
+  // A list of any length, or one number.
+  virtual void Axes(std::string_view name, std::vector<int64_t>& value) = 0;
+  // Like Axes, but may be absent: `value` is then empty.
+  virtual void OptionalAxes(std::string_view name, std::vector<int64_t>& value) = 0;
+  // A list of sizes, or one size; -1 stands for null.
+  virtual void Sizes(std::string_view name, std::vector<int64_t>& value) = 0;
+  virtual void Activation(std::string_view name, ActivationKind& value, bool required) = 0;
+  virtual void Initializer(std::string_view name, model::Initializer& value) = 0;
+  virtual void Regularizer(std::string_view name, model::Regularizer& value) = 0;
+  virtual void Constraint(std::string_view name, optimizer::Constraint& value) = 0;
+  // The layer that this layer wraps; null if there is none.
+  virtual void Wrapped(std::string_view name, std::shared_ptr<const Layer>& value,
+                       bool required) = 0;
+  // A list of such layers.
+  virtual void WrappedList(std::string_view name,
+                           std::vector<std::shared_ptr<const Layer>>& value) = 0;
+  // The shape of one example of a model's input: `batch_shape`, or one of its older names. It may
+  // contain kAnyLength (arguments.h).
+  virtual void InputShape(Shape& value) = 0;
+  virtual void Type(std::string_view name, DType& value) = 0;
+  // One of `names`, where "null" stands for the value null. `value` is its index.
+  virtual void ChoiceIndex(std::string_view name, size_t& value,
+                           std::span<const std::string_view> names) = 0;
+
+  // An argument with only one supported value, given as JSON. It is written to files.
+  virtual void Only(std::string_view name, std::string_view value) = 0;
+  // Like Only, but the argument is not written: only some versions of Keras have it.
+  virtual void Retired(std::string_view name, std::string_view value) = 0;
+  // An older name of a number that was already listed. It is not written.
+  virtual void OldName(std::string_view name, double& value, const NumberRule& rule) = 0;
+  // An argument of any value that has no effect here. It is not written.
+  virtual void Ignored(std::string_view name) = 0;
+
+  // Lists the regularizer and the constraint of one of the layer's variables, such as "kernel".
+  void Rules(const std::string& variable, WeightRules& rules) {
+    Regularizer(variable + "_regularizer", rules.regularizer);
+    Constraint(variable + "_constraint", rules.constraint);
+  }
+
+  // One of `names`, which are in the order of the enum.
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  void Choice(std::string_view name, Enum& value, std::span<const std::string_view> names) {
+    size_t index = static_cast<size_t>(value);
+    ChoiceIndex(name, index, names);
+    value = static_cast<Enum>(index);
+  }
+};
+
+}  // namespace tfjob::model

@@ -1,0 +1,41 @@
+// Combines the masks of attention, for the layers that attend.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/builder.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::model {
+
+// Collects masks that broadcast to scores [batch,…,T,S]. A position counts only if it counts in
+// every mask.
+class AttentionMask {
+ public:
+  explicit AttentionMask(graph::Builder& b) : b_(b) {}
+
+  // Adds a mask if it is valid. A numeric mask is true where it is not 0.
+  void Add(graph::Output mask);
+  // Adds a mask [batch,S] of the keys, or [batch,T] of the queries, if it is valid. `rank` is the
+  // rank of the scores.
+  void AddKeys(graph::Output mask, int rank);
+  void AddQueries(graph::Output mask, int rank);
+  // Hides the keys that come after the query.
+  void AddCausal(int64_t queries, int64_t keys);
+  // Hides the keys that are at least `window` positions before or after the query.
+  void AddWindow(int64_t queries, int64_t keys, int64_t window);
+
+  // Returns the combination of all masks, or an invalid Output if there are none.
+  graph::Output combined() const { return combined_; }
+
+ private:
+  graph::Builder& b_;
+  graph::Output combined_;
+};
+
+// Returns InvalidArgument if examples of query [T,…] and value [S,…] have too many positions for
+// AddCausal or AddWindow.
+Status CheckPositions(const Shape& query, const Shape& value);
+
+}  // namespace tfjob::model

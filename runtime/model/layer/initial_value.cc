@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "runtime/base/philox.h"
+#include "runtime/model/layer/initializer.h"
+#include "runtime/model/layer/orthogonal.h"
+
+namespace tfjob::model {
+namespace {
+
+// The standard deviation of N(0, 1) truncated at two standard deviations.
+constexpr double kTruncatedDeviation = 0.87962566103423978;
+
+double Normal(PhiloxStream& random) {
+  const double radius = std::sqrt(-2 * std::log1p(-random.Uniform()));
+  return radius * std::cos(2 * std::numbers::pi * random.Uniform());
+}
+
+double TruncatedNormal(PhiloxStream& random) {
+  double value = Normal(random);
+  while (std::abs(value) > 2) value = Normal(random);
+  return value;
+}
+
+// Returns fan in and fan out.
+std::pair<double, double> Fans(const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank == 0) return {1, 1};
+  const auto last = static_cast<double>(shape.dim(-1));
+  if (rank == 1) return {last, last};
+  const auto before = static_cast<double>(shape.dim(-2));
+  const double receptive = static_cast<double>(shape.num_elements()) / last / before;
+  return {before * receptive, last * receptive};
+}
+
+double Fan(const Initializer& initializer, const Shape& shape) {
+  auto [in, out] = Fans(shape);
+  if (initializer.fans) {
+    in = static_cast<double>((*initializer.fans)[0]);
+    out = static_cast<double>((*initializer.fans)[1]);
+  }
+  switch (initializer.mode) {
+    case Initializer::Mode::kFanIn:
+      return std::max(1.0, in);
+    case Initializer::Mode::kFanOut:
+      return std::max(1.0, out);
+    case Initializer::Mode::kFanAvg:
+      break;
+  }
+  return std::max(1.0, (in + out) / 2);
+}
+
+// Replaces variance scaling with the equivalent plain distribution.
+Initializer Resolve(const Initializer& initializer, const Shape& shape) {
+  if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
+  const double variance = initializer.scale / Fan(initializer, shape);
+  switch (initializer.distribution) {
+    case Initializer::Distribution::kUniform: {
+      const double limit = std::sqrt(3 * variance);
+      return {.kind = Initializer::Kind::kRandomUniform, .minval = -limit, .maxval = limit};
+    }
+    case Initializer::Distribution::kUntruncatedNormal:
+      return {.kind = Initializer::Kind::kRandomNormal, .stddev = std::sqrt(variance)};
+    case Initializer::Distribution::kTruncatedNormal:
+      break;
+  }
+  return {.kind = Initializer::Kind::kTruncatedNormal,
+          .stddev = std::sqrt(variance) / kTruncatedDeviation};
+}
+
+double Draw(const Initializer& initializer, PhiloxStream& random) {
+  switch (initializer.kind) {
+    case Initializer::Kind::kZeros:
+      return 0;
+    case Initializer::Kind::kOnes:
+      return 1;
+    case Initializer::Kind::kConstant:
+      return initializer.value;
+    case Initializer::Kind::kRandomUniform:
+      return initializer.minval + (initializer.maxval - initializer.minval) * random.Uniform();
+    case Initializer::Kind::kRandomNormal:
+      return initializer.mean + initializer.stddev * Normal(random);
+    case Initializer::Kind::kTruncatedNormal:
+      return initializer.mean + initializer.stddev * TruncatedNormal(random);
+    case Initializer::Kind::kVarianceScaling:
+    case Initializer::Kind::kOrthogonal:
+    case Initializer::Kind::kIdentity:
+      break;
+  }
+  ENFORCE(false, "variance scaling was resolved, and matrices are not drawn by element");
+}
+
+template <typename T>
+void FillOrthogonal(double gain, PhiloxStream& random, Tensor& tensor) {
+  const int64_t columns = tensor.shape().dim(-1);
+  const int64_t rows = columns == 0 ? 0 : tensor.shape().num_elements() / columns;
+  const int64_t few = std::min(rows, columns), many = std::max(rows, columns);
+  std::vector<double> matrix(static_cast<size_t>(tensor.shape().num_elements()));
+  for (double& element : matrix) element = Normal(random);
+  Orthonormalize(matrix, few);
+  const std::span<T> to = tensor.data<T>();
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t from = rows < columns ? row * many + column : column * many + row;
+      to[static_cast<size_t>(row * columns + column)] =
+          static_cast<T>(gain * matrix[static_cast<size_t>(from)]);
+    }
+  }
+}
+
+template <typename T>
+void FillIdentity(double gain, Tensor& tensor) {
+  const int64_t columns = tensor.shape().dim(1);
+  for (int64_t i = 0; i < std::min(tensor.shape().dim(0), columns); ++i)
+    tensor.data<T>()[static_cast<size_t>(i * columns + i)] = static_cast<T>(gain);
+}
+
+template <typename T>
+void Fill(const Initializer& initializer, PhiloxStream& random, Tensor& tensor) {
+  if (initializer.kind == Initializer::Kind::kOrthogonal)
+    return FillOrthogonal<T>(initializer.gain, random, tensor);
+  if (initializer.kind == Initializer::Kind::kIdentity)
+    return FillIdentity<T>(initializer.gain, tensor);
+  for (T& element : tensor.data<T>()) element = static_cast<T>(Draw(initializer, random));
+}
+
+template <typename T>
+void SetOnes(const std::pair<int64_t, int64_t>& range, Tensor& tensor) {
+  const std::span<T> values = tensor.data<T>();
+  std::fill(values.begin() + range.first, values.begin() + range.second, T{1});
+}
+
+}  // namespace
+
+Status CheckShape(const Initializer& initializer, const Shape& shape) {
+  if (initializer.kind == Initializer::Kind::kOrthogonal && shape.rank() < 2) {
+    return InvalidArgument("initializer Orthogonal expects a shape of two axes or more, got ",
+                           shape.ToString());
+  }
+  if (initializer.kind == Initializer::Kind::kIdentity && shape.rank() != 2) {
+    return InvalidArgument("initializer Identity expects a shape of two axes, got ",
+                           shape.ToString());
+  }
+  return OkStatus();
+}
+
+Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
+                    std::string_view variable) {
+  ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64,
+          "trainable variables are floating point");
+  uint64_t key = PhiloxKey(seed, variable);
+  if (initializer.seed)
+    key = PhiloxKey(key + static_cast<uint64_t>(*initializer.seed), "initializer");
+  PhiloxStream random(key);
+  const Initializer plain = Resolve(initializer, shape);
+  Tensor tensor(dtype, shape);
+  if (dtype == DType::kFloat32) {
+    Fill<float>(plain, random, tensor);
+    SetOnes<float>(initializer.ones, tensor);
+  } else {
+    Fill<double>(plain, random, tensor);
+    SetOnes<double>(initializer.ones, tensor);
+  }
+  return tensor;
+}
+
+}  // namespace tfjob::model

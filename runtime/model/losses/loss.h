@@ -1,0 +1,111 @@
+// Defines losses, with their Keras names. Each computes one number per place: a place is an
+// example, or, if the model's output has more than one axis, a position along all axes except the
+// last, such as a step of a sequence. The loss of a batch is the mean or the sum of these numbers.
+// model/metrics defines metrics.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/builder.h"
+
+namespace tfjob::model {
+
+// Formulas: keras/src/losses. Here, p is the model's output, y the labels, which have the shape of
+// p unless noted otherwise, and e is 1e-7. Sums, means and maxima run over the last axis. clip(p)
+// lies between e and 1 - e.
+//   kSparseCategoricalCrossentropy   y: int64, like p without its last axis: [b], [b, steps], …
+//     if p are logits                -log softmax(p)[y]
+//     if p are probabilities         -log p[y], with p clipped, then normalised
+//   kCategoricalCrossentropy
+//     if p are logits                -Σ y log softmax(p)
+//     if p are probabilities         -Σ y log clip(p / Σ p)
+//   kClippedCrossentropy             -Σ y log(min(max(p, 1e-10), 1))
+//   kBinaryCrossentropy
+//     if p are logits                mean(max(p, 0) - p y + log(1 + exp(-|p|)))
+//     if p are probabilities         mean(-y log clip(p) - (1 - y) log(1 - clip(p)))
+//   kBinaryFocalCrossentropy         like kBinaryCrossentropy, with every term multiplied by
+//                                    (1 - q)^gamma, where q = y p + (1 - y)(1 - p) and p are
+//                                    probabilities; with apply_class_balancing, also by
+//                                    y alpha + (1 - y)(1 - alpha)
+//   kCategoricalFocalCrossentropy    -Σ alpha (1 - q)^gamma y log q, where q = clip(p / Σ p) and p
+//                                    are probabilities
+//   kMeanSquaredError                mean (y - p)²
+//   kMeanAbsoluteError               mean |y - p|
+//   kMeanAbsolutePercentageError     100 mean |(y - p) / max(|y|, e)|
+//   kMeanSquaredLogarithmicError     mean (log(max(p, e) + 1) - log(max(y, e) + 1))²
+//   kHuber                           mean of d² / 2 if |d| <= delta, else delta |d| - delta² / 2,
+//                                    where d = p - y
+//   kLogCosh                         mean log cosh(p - y)
+//   kPoisson                         mean(p - y log(p + e))
+//   kKlDivergence                    Σ y log(y / p), with y and p clipped to [e, 1]
+//   kCosineSimilarity                -Σ y p / (|y| |p|)
+//   kHinge, kSquaredHinge            mean of max(1 - y p, 0), or of its square. If all labels of
+//                                    the batch are 0 or 1, they become -1 or 1
+//   kCategoricalHinge                max(max((1 - y) p) - Σ y p + 1, 0)
+// If the probabilities come directly from a softmax, the cross-entropies use its logits, as Keras
+// does on TensorFlow; the binary ones do the same for a sigmoid. label_smoothing s replaces y with
+// y (1 - s) + s / 2 in the binary losses, and with y (1 - s) + s / classes in the categorical ones.
+enum class LossKind {
+  kSparseCategoricalCrossentropy,
+  kCategoricalCrossentropy,
+  kClippedCrossentropy,
+  kBinaryCrossentropy,
+  kBinaryFocalCrossentropy,
+  kCategoricalFocalCrossentropy,
+  kMeanSquaredError,
+  kMeanAbsoluteError,
+  kMeanAbsolutePercentageError,
+  kMeanSquaredLogarithmicError,
+  kHuber,
+  kLogCosh,
+  kPoisson,
+  kKlDivergence,
+  kCosineSimilarity,
+  kHinge,
+  kSquaredHinge,
+  kCategoricalHinge,
+};
+struct Loss {
+  LossKind kind = LossKind::kSparseCategoricalCrossentropy;
+  bool from_logits = false;        // for the cross-entropies, except kClippedCrossentropy
+  bool sum = false;                // take the sum over the places of the batch, not the mean
+  double label_smoothing = 0;      // like from_logits, but only if the labels have the shape of p
+  double alpha = 0.25, gamma = 2;  // for the focal losses
+  bool apply_class_balancing = false;  // for kBinaryFocalCrossentropy
+  double delta = 1;                    // for kHuber
+};
+// Parses a name such as "sparse_categorical_crossentropy". For any other name, returns
+// InvalidArgument with a message that suggests or lists names.
+StatusOr<LossKind> ParseLoss(std::string_view name);
+std::string_view Name(LossKind kind);
+
+// Returns InvalidArgument if an argument of the loss is out of range.
+Status ValidateLoss(const Loss& loss);
+
+// Specifies which labels a loss or a metric takes.
+enum class LabelForm {
+  kClasses,  // class numbers: int64, like the output without its last axis
+  kRows,     // float32, like the output: one-hot rows, or probabilities
+  kValues,   // float32, with as many elements as the output
+};
+LabelForm FormOf(LossKind kind);
+
+// Returns InvalidArgument unless labels of this type have the form that the output needs. Both
+// shapes are for one example. The message begins with `what`.
+Status CheckLabels(std::string_view what, LabelForm form, const Shape& output, DType label_dtype,
+                   const Shape& label_shape);
+// Checks that the loss fits the output and the labels.
+Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
+                 const Shape& label_shape);
+
+// Returns the shape of the places of one example: the shape of the output, without its last axis.
+Shape PlacesOf(const Shape& output);
+
+// Returns one value per place, as float32 [b, …places]. CheckLoss must have accepted the shapes of
+// the prediction and the labels.
+graph::Output LossValues(graph::Builder& b, const Loss& loss, graph::Output prediction,
+                         graph::Output labels);
+
+}  // namespace tfjob::model

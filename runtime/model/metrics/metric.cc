@@ -1,0 +1,228 @@
+#include "runtime/model/metrics/metric.h"
+
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/graph/ops.h"
+#include "runtime/model/layer/mask.h"
+#include "runtime/model/losses/losses.h"
+#include "runtime/model/metrics/metric_counts.h"
+
+namespace tfjob::model {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+using losses::LabelsLike;
+using losses::MeanOfLast;
+
+// In the order of Metric::Kind, up to kLoss.
+constexpr std::string_view kOwnNames[] = {"accuracy",
+                                          "binary_accuracy",
+                                          "categorical_accuracy",
+                                          "sparse_categorical_accuracy",
+                                          "top_k_categorical_accuracy",
+                                          "sparse_top_k_categorical_accuracy",
+                                          "perplexity",
+                                          "root_mean_squared_error",
+                                          "r2_score",
+                                          "precision",
+                                          "recall",
+                                          "auc",
+                                          "true_positives",
+                                          "true_negatives",
+                                          "false_positives",
+                                          "false_negatives"};
+static_assert(std::size(kOwnNames) == static_cast<size_t>(Metric::kLoss));
+
+bool IsCount(const Metric& metric) {
+  return metric.kind >= Metric::kPrecision && metric.kind <= Metric::kFalseNegatives;
+}
+
+bool UsesMask(const Metric& metric) {
+  return !IsCount(metric) && metric.kind != Metric::kR2Score &&
+         metric.kind != Metric::kRootMeanSquaredError;
+}
+
+// Returns the metric that kAccuracy stands for.
+Metric Resolve(const Metric& metric, int64_t last_axis, bool classes) {
+  if (metric.kind != Metric::kAccuracy) return metric;
+  if (classes) return Metric::kSparseCategoricalAccuracy;
+  return last_axis == 1 ? Metric::kBinaryAccuracy : Metric::kCategoricalAccuracy;
+}
+
+LabelForm FormOfMetric(const Metric& metric, bool classes) {
+  switch (metric.kind) {
+    case Metric::kSparseCategoricalAccuracy:
+    case Metric::kSparseTopKCategoricalAccuracy:
+      return LabelForm::kClasses;
+    case Metric::kCategoricalAccuracy:
+    case Metric::kTopKCategoricalAccuracy:
+    case Metric::kR2Score:
+      return LabelForm::kRows;
+    case Metric::kPerplexity:
+      return classes ? LabelForm::kClasses : LabelForm::kRows;
+    case Metric::kLoss:
+      return FormOf(metric.loss);
+    default:
+      return LabelForm::kValues;
+  }
+}
+
+Output AsFloat(Builder& b, Output condition) {
+  return Cast(b, condition, DType::kFloat32);
+}
+
+// Returns the classes [b, …] of labels of either form.
+Output ClassesOf(Builder& b, Output labels) {
+  return b.dtype(labels) == DType::kInt64 ? labels : ArgMax(b, labels, -1);
+}
+
+Output CategoricalAccuracy(Builder& b, Output p, Output y) {
+  return AsFloat(b, Equal(b, ArgMax(b, p, -1), ClassesOf(b, y)));
+}
+
+Output BinaryAccuracy(Builder& b, double threshold, Output p, Output y) {
+  const Output positive = AsFloat(b, Greater(b, p, losses::Number(b, p, threshold)));
+  return MeanOfLast(b, AsFloat(b, Equal(b, positive, LabelsLike(b, y, p))));
+}
+
+Output TopK(Builder& b, int64_t k, Output p, Output y) {
+  const Shape& shape = b.shape(p);
+  const int64_t count = shape.dim(-1);
+  Tensor numbers(DType::kInt64, Shape({count}));
+  for (int64_t i = 0; i < count; ++i) numbers.data<int64_t>()[static_cast<size_t>(i)] = i;
+  std::vector<int64_t> column = shape.dims();
+  column.back() = 1;
+  const Output classes = Reshape(b, ClassesOf(b, y), Shape(std::move(column)));
+  const Output chosen = AsFloat(b, Equal(b, classes, Const(b, std::move(numbers))));
+  const Output score = Sum(b, Mul(b, chosen, p), {-1}, true);
+  const Output better = Sum(b, AsFloat(b, Greater(b, p, score)), {-1});
+  return AsFloat(b, Less(b, better, losses::Number(b, better, static_cast<double>(k))));
+}
+
+// Returns one value per place, for a metric that is a mean or a function of a mean.
+Output Values(Builder& b, const Metric& metric, const Loss& loss, Output p, Output y) {
+  switch (metric.kind) {
+    case Metric::kBinaryAccuracy:
+      return BinaryAccuracy(b, metric.threshold, p, y);
+    case Metric::kCategoricalAccuracy:
+    case Metric::kSparseCategoricalAccuracy:
+      return CategoricalAccuracy(b, p, y);
+    case Metric::kTopKCategoricalAccuracy:
+    case Metric::kSparseTopKCategoricalAccuracy:
+      return TopK(b, metric.k, p, y);
+    case Metric::kRootMeanSquaredError:
+      return LossValues(b, {.kind = LossKind::kMeanSquaredError}, p, y);
+    default:
+      break;
+  }
+  Loss own{.kind = metric.loss,
+           .from_logits = metric.from_logits.value_or(loss.from_logits),
+           .label_smoothing = metric.label_smoothing};
+  if (metric.kind == Metric::kPerplexity) {
+    own.kind = b.dtype(y) == DType::kInt64 ? LossKind::kSparseCategoricalCrossentropy
+                                           : LossKind::kCategoricalCrossentropy;
+  }
+  const Output values = LossValues(b, own, p, y);
+  const bool similarity =
+      metric.kind == Metric::kLoss && metric.loss == LossKind::kCosineSimilarity;
+  return similarity ? Neg(b, values) : values;
+}
+
+// Adds up the values, each divided by the number of places of an example.
+Output SumOfValues(Builder& b, Output values) {
+  const Shape& shape = b.shape(values);
+  const int64_t examples = shape.dim(0);
+  const Output sum = Sum(b, values, {});
+  if (shape.rank() == 1 || examples == 0) return sum;
+  return losses::Times(b, sum,
+                       static_cast<double>(examples) / static_cast<double>(shape.num_elements()));
+}
+
+// Returns weights with the rank of the values: the product of the mask and the sample weights, or
+// whichever of the two there is. Returns an invalid Output if there is neither.
+Output WeightsOf(Builder& b, Output values, Output mask, Output sample_weights) {
+  Output weights;
+  if (mask.valid()) weights = AlongSteps(b, Cast(b, mask, b.dtype(values)), values);
+  if (!sample_weights.valid() || !b.ok()) return weights;
+  const Output own = AlongSteps(b, sample_weights, values);
+  return weights.valid() && b.ok() ? Mul(b, weights, own) : own;
+}
+
+}  // namespace
+
+StatusOr<Metric> ParseMetric(std::string_view name) {
+  for (size_t i = 0; i < std::size(kOwnNames); ++i) {
+    if (kOwnNames[i] == name) return static_cast<Metric::Kind>(i);
+  }
+  if (const StatusOr<LossKind> loss = ParseLoss(name); loss.ok()) return Metric(*loss);
+  const std::vector<std::string_view> names = MetricNames();
+  return InvalidArgument("metric ", name, " is not supported",
+                         DidYouMean(name, std::vector<std::string>(names.begin(), names.end())));
+}
+
+std::string_view Name(const Metric& metric) {
+  return metric.kind == Metric::kLoss ? Name(metric.loss)
+                                      : kOwnNames[static_cast<size_t>(metric.kind)];
+}
+
+std::vector<std::string_view> MetricNames() {
+  std::vector<std::string_view> names(std::begin(kOwnNames), std::end(kOwnNames));
+  for (int loss = 0; loss <= static_cast<int>(LossKind::kCategoricalHinge); ++loss)
+    names.push_back(Name(static_cast<LossKind>(loss)));
+  return names;
+}
+
+Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
+                   const Shape& label_shape) {
+  const std::string what = StrCat("metric ", Name(metric));
+  const bool classes = label_dtype == DType::kInt64;
+  const int64_t last = output.rank() == 0 ? 1 : output.dim(-1);
+  if (metric.kind == Metric::kR2Score && output.rank() != 1) {
+    return InvalidArgument(what, " expects an output of one axis, got shape ", output.ToString());
+  }
+  if (metric.class_id >= last) {
+    return InvalidArgument(what, ": class_id is ", metric.class_id, ", but the output has ", last,
+                           " classes, from 0");
+  }
+  return CheckLabels(what, FormOfMetric(Resolve(metric, last, classes), classes), output,
+                     label_dtype, label_shape);
+}
+
+int64_t SumsOf(const Metric& metric, int64_t elements, bool masked, bool weighted) {
+  if (metric.kind == Metric::kR2Score) return 3 * elements + (weighted ? 1 : 0);
+  if (IsCount(metric)) return counts::SumsOf(metric);
+  return weighted || (masked && UsesMask(metric)) ? 2 : 1;
+}
+
+Output MetricSums(Builder& b, const Metric& metric, const Loss& loss, Output prediction,
+                  Output labels, Output mask, Output sample_weights) {
+  if (!b.ok()) return {};
+  if (metric.kind == Metric::kR2Score || IsCount(metric)) {
+    return counts::Sums(b, metric, prediction, LabelsLike(b, labels, prediction), sample_weights);
+  }
+  const Shape& shape = b.shape(prediction);
+  const int64_t last = shape.rank() == 1 ? 1 : shape.dim(-1);
+  const Metric resolved = Resolve(metric, last, b.dtype(labels) == DType::kInt64);
+  const Output values = Values(b, resolved, loss, prediction, labels);
+  if (!b.ok()) return {};
+  const Output weights = WeightsOf(b, values, UsesMask(resolved) ? mask : Output(), sample_weights);
+  if (!weights.valid()) return SumOfValues(b, values);
+  const Output sums[] = {SumOfValues(b, Mul(b, values, weights)), SumOfValues(b, weights)};
+  return Concat(b, {Reshape(b, sums[0], {1}), Reshape(b, sums[1], {1})}, 0);
+}
+
+double MetricValue(const Metric& metric, std::span<const double> sums, int64_t examples) {
+  if (examples == 0 || sums.empty()) return 0;
+  if (metric.kind == Metric::kR2Score || IsCount(metric))
+    return counts::Value(metric, sums, static_cast<double>(examples));
+  const double count = sums.size() > 1 ? sums[1] : static_cast<double>(examples);
+  const double mean = count == 0 ? 0 : sums[0] / count;
+  if (metric.kind == Metric::kPerplexity) return std::exp(mean);
+  return metric.kind == Metric::kRootMeanSquaredError ? std::sqrt(mean) : mean;
+}
+
+}  // namespace tfjob::model

@@ -1,0 +1,117 @@
+// Defines metrics, with their Keras names. A metric is a list of sums, which a graph computes for
+// each batch and which add up over batches, and a function from the totals to the metric's value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/model/losses/loss.h"
+
+namespace tfjob::model {
+
+// A metric, or the mean of a loss. Most metrics are means over all places (loss.h): the accuracies,
+// the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
+// kAccuracy is kBinaryAccuracy if the output has one element. Otherwise, the form of the labels
+// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics say
+// whether fewer than `k` scores are above the score of the label's class. As a metric, the cosine
+// similarity is the negative of the loss of this name.
+//
+// The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
+// An element counts as positive if it is above `threshold`. kAuc is the area under a curve, from
+// its values at `num_thresholds` thresholds that are evenly distributed.
+struct Metric {
+  enum class Kind {
+    kAccuracy,
+    kBinaryAccuracy,
+    kCategoricalAccuracy,
+    kSparseCategoricalAccuracy,
+    kTopKCategoricalAccuracy,
+    kSparseTopKCategoricalAccuracy,
+    kPerplexity,  // exp of the mean cross-entropy, of the kind that fits the labels
+    kRootMeanSquaredError,
+    kR2Score,  // 1 - residual / variance, the mean over the elements of the output
+    kPrecision,
+    kRecall,
+    kAuc,
+    kTruePositives,
+    kTrueNegatives,
+    kFalsePositives,
+    kFalseNegatives,
+    kLoss,  // the mean of `loss`
+  };
+  using enum Kind;
+
+  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most kinds are a whole metric
+  Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
+
+  enum class Curve { kRoc, kPr };
+  // How the area between two thresholds is computed: with Keras' interpolation, or from the lower
+  // or the higher of the two values.
+  enum class Summation { kInterpolation, kMinoring, kMajoring };
+
+  Kind kind;
+  LossKind loss = {};
+
+  // Arguments, with Keras' names and defaults. Each kind has only those that ReadMetric accepts.
+  double threshold = 0.5;
+  int64_t k = 5;
+  int64_t class_id =
+      -1;  // -1: all elements of the output; otherwise only this index on the last axis
+  int64_t num_thresholds = 200;
+  Curve curve = Curve::kRoc;
+  Summation summation_method = Summation::kInterpolation;
+  std::optional<bool> from_logits = {};  // if unset: the loss's value; for kAuc: false
+  double label_smoothing = 0;
+
+  std::string given_name = {};  // the name that the user has given; "": the metric's own name
+
+  bool operator==(const Metric&) const = default;
+};
+
+// Parses a name such as "accuracy". For any other name, returns InvalidArgument with a message that
+// suggests or lists names.
+StatusOr<Metric> ParseMetric(std::string_view name);
+// Reads a name, or a map with a name and arguments: {name: top_k_categorical_accuracy, k: 3}. The
+// argument `as` is the given name. Errors are InvalidArgument; they name the path, the metric and
+// the argument.
+StatusOr<Metric> ReadMetric(const JsonField& field);
+// Returns the metric's own name: "auc".
+std::string_view Name(const Metric& metric);
+// Returns the names of all metrics.
+std::vector<std::string_view> MetricNames();
+
+// Checks that the metric fits the output and the labels, like CheckLoss.
+Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
+                   const Shape& label_shape);
+
+// Returns the number of sums. `elements` is the number of elements of one example's output;
+// `masked` says that the output has a mask, `weighted` that MetricSums is given sample weights.
+int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool weighted = false);
+
+// Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
+// CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
+// the output's loss, unless they state it.
+//
+// If the output has a mask, a metric that is a mean covers only the places that count, as in Keras.
+// It then has two sums: one of the values, and one of the mask. Also as in Keras, these metrics
+// ignore the mask: kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
+//
+// `sample_weights`, if valid, are float32: one per example, or one per place. As in Keras'
+// weighted_metrics, a mean is then weighted, and its second sum is that of the weights, multiplied
+// by the mask if there is one. In other metrics, every element that is counted or added up has the
+// weight of its place.
+graph::Output MetricSums(graph::Builder& b, const Metric& metric, const Loss& loss,
+                         graph::Output prediction, graph::Output labels, graph::Output mask = {},
+                         graph::Output sample_weights = {});
+
+// Returns the metric's value. `sums` are the totals of SumsOf(metric) sums over `examples`
+// examples. Returns 0 if there are no examples, or where Keras replaces the result of a division by
+// zero with 0.
+double MetricValue(const Metric& metric, std::span<const double> sums, int64_t examples);
+
+}  // namespace tfjob::model
