@@ -141,6 +141,19 @@ std::optional<state::Snapshot> CheckpointSaver::InFlight() const {
   return newest->Finish();
 }
 
+bool CheckpointSaver::AwaitWrites(Duration patience, const StopSource& stop) {
+  const Duration deadline = clock_.Monotonic() + patience;
+  for (;;) {
+    {
+      MutexLock lock(shared_->mutex);
+      shared_->written.Clear();
+      if (!shared_->state && !shared_->next) return true;
+    }
+    const Duration left = deadline - clock_.Monotonic();
+    if (left <= Duration{0} || stop.WaitFor(left, shared_->written)) return false;
+  }
+}
+
 std::optional<int64_t> CheckpointSaver::saved_step() const {
   MutexLock lock(shared_->mutex);
   return shared_->schedule.saved_step();

@@ -58,6 +58,10 @@ class CheckpointSaver {
   // Returns the step of the newest checkpoint that is known to be whole.
   std::optional<int64_t> saved_step() const;
 
+  // Waits until no write is in progress, but no longer than `patience`, and only until `stop` is
+  // requested. Returns whether no write is in progress.
+  bool AwaitWrites(Duration patience, const StopSource& stop);
+
   // Saves the last state of a task that was asked to stop: waits for the write in progress, then
   // makes one attempt. Does nothing if a checkpoint of this step exists. Returns Unavailable, with
   // a message that names the step, if the state is not saved.

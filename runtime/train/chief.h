@@ -61,6 +61,7 @@ class Chief : public StepObserver {
   void Summarise(int64_t step);
   void AwaitWorkers();
   Status EvaluateHere();
+  StatusOr<strategy::MetricTotals> EvaluateLast();
   bool EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard);
   void AwaitEvaluator();
 

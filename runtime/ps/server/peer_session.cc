@@ -31,6 +31,12 @@ PeerSession::PeerSession(Service& service, rpc::Identity peer, std::string addre
 
 PeerSession::~PeerSession() {
   if (fill_ != nullptr) service_.Abandon(fill_);
+  int kept = 0;
+  {
+    MutexLock lock(mutex_);
+    kept = static_cast<int>(kept_.size());
+  }
+  service_.OnTablesKept(-kept);
 }
 
 bool PeerSession::Allowed(const rpc::FrameHeader& header) {
@@ -42,6 +48,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
     case wire::kFill:
     case wire::kRenew:
     case wire::kTaken:
+    case wire::kDropCopy:
     case wire::kParticipant:
     case wire::kAnnounce:
       service_.refusals().Note(peer_, address_, why);
@@ -78,6 +85,10 @@ void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
       return EndFill(frame);
     case wire::kSnapshot:
       return BeginCopy(frame.header.sequence);
+    case wire::kReadCopy:
+      return ReadCopy(frame.header, frame.ReadString(frame.remaining()));
+    case wire::kDropCopy:
+      return DropCopy(static_cast<uint64_t>(frame.header.value));
     default:
       return Request(frame);
   }
@@ -173,7 +184,7 @@ void PeerSession::Fill(rpc::IncomingFrame& frame) {
   // If BeginFill has failed, skips the frames that were already on their way.
   if (fill_ == nullptr) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
-    Status status = fill_->CheckFill(segment.index, segment.flags, segment.offset, segment.length);
+    Status status = fill_->CheckRange(segment.index, segment.flags, segment.offset, segment.length);
     if (!status.ok()) {
       fill_status_ = status;
       return;
@@ -402,7 +413,7 @@ void PeerSession::SayFailed(const Status& failure) {
 // ---- outgoing frames
 
 bool PeerSession::NextFrame(rpc::OutgoingFrame& frame) {
-  if (NextValues(frame) || NextCopy(frame)) return true;
+  if (NextValues(frame) || NextCopy(frame) || NextPiece(frame)) return true;
   MutexLock lock(mutex_);
   if (!std::exchange(finished_, false)) return false;
   frame.header = {.type = wire::kFinished};

@@ -194,6 +194,7 @@ void Store::Project(Entry& entry) {
 void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                         kernels::Stream& stream) {
   if (update.empty()) return;
+  KeepBeforeWrite(entry);
   if (entry.update != state::Update::kGradient) {
     Blend(entry.dtype, entry.Part(0), update, entry.update == state::Update::kAssignAdd, scale);
     return;
@@ -208,6 +209,7 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
 
 void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
                             int64_t step, double scale, kernels::Stream& stream) {
+  KeepBeforeWrite(entry);
   std::span<std::byte> slots[optimizer::kMaxSlots];
   const auto count = static_cast<size_t>(entry.slots);
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
@@ -346,7 +348,37 @@ void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
   AppendEntries(shard, entry.ledger, ledger);
 }
 
-Status Store::CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {
+void Store::BeginKeeping(int shard, KeptShard& kept, std::string& ledger) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  entry.keepers.push_back(&kept);
+  AppendEntries(shard, entry.ledger, ledger);
+}
+
+void Store::EndKeeping(int shard, KeptShard& kept) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  std::erase(entry.keepers, &kept);
+}
+
+void Store::KeepBeforeWrite(Entry& entry) {
+  if (entry.keepers.empty()) return;
+  auto copy = std::make_shared<Buffer>(entry.state->size(), Buffer::Contents::kUndefined);
+  std::memcpy(copy->data(), entry.state->data(), copy->size());
+  for (KeptShard* kept : entry.keepers) kept->state = copy;
+  entry.keepers.clear();
+}
+
+void Store::CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
+                     std::span<std::byte> to) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  const size_t begin = static_cast<size_t>(part) * entry.stride + offset;
+  const Buffer& state = kept.state == nullptr ? *entry.state : *kept.state;
+  std::memcpy(to.data(), state.data() + begin, to.size());
+}
+
+Status Store::CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {
   if (!Owns(shard)) return InvalidArgument("shard ", shard, " is not on this server");
   const Entry& entry = At(static_cast<int>(shard));
   if (slot >= entry.received.size() || length > entry.bytes || offset > entry.bytes - length) {
