@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/ps/test_peer.h"
+#include "runtime/ps/test_relay.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 
@@ -369,6 +370,30 @@ TEST_P(TableCopyTest, KeepsAServerThatWasAskedToEnd) {
   const SteadyTime begin = SteadyNow();
   for (std::thread& end : ends) end.join();
   EXPECT_LT(SteadyNow() - begin, 30s);
+}
+
+// The connection breaks within the header and within the bytes of a piece.
+TEST_F(TableTest, APieceThatBreaksOffCannotBeRead) {
+  StartServers(1);
+  BreakingRelay relay(servers_[0]);
+  const Definition definition = Tables(Mode::kAsynchronous);
+  ClientOptions options = ChiefOf(definition);
+  options.servers = {relay.address()};
+  TableTask task(definition);
+  ASSERT_EQ(task.Join(options), OkStatus());
+  for (const int64_t bytes : {20, 200'000, 900'000}) {
+    StatusOr<state::Snapshot> copy = task.client().TakeSnapshot();
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    const int before = relay.broken;
+    relay.BreakAfterBytesToClients(bytes);
+    EXPECT_EQ(Read(*copy).status().code(), StatusCode::kUnavailable) << bytes;
+    EXPECT_EQ(relay.broken, before + 1) << "nothing broke at " << bytes;
+    ASSERT_EQ(task.Pull(EveryNth(4), {1}).value(), true);  // connects again
+    EXPECT_EQ(Read(*copy).status().code(), StatusCode::kNotFound) << bytes;
+    copy = task.client().TakeSnapshot();
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    ExpectTable(*copy, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, TableCopyTest,

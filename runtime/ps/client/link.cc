@@ -100,8 +100,7 @@ void Link::OnEnd(const Status& why) {
     why_ = why;
     expected = expected || context_.finished || !context_.failure.ok();
     when = Awaiting();
-    piece_read_.done = true;
-    piece_read_.status = Unavailable(name_, ": ", Message(why));
+    EndPiece(piece_read_.number, Unavailable(name_, ": ", Message(why)));
     context_.changed.NotifyAll();
   }
   if (!expected) {
@@ -184,7 +183,8 @@ state::PeerState Link::Describe() {
 // ---- requests
 
 bool Link::TakesInPlace(const rpc::FrameHeader& header) const {
-  return header.type == wire::kValues || header.type == wire::kShard;
+  return header.type == wire::kValues || header.type == wire::kShard ||
+         header.type == wire::kCopied;
 }
 
 void Link::OnFrame(rpc::IncomingFrame& frame) {
@@ -203,7 +203,10 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
     case wire::kReply: {
       const std::string body = frame.ReadString(frame.remaining());
       const Status status = rpc::StatusFromWire(frame.header.value, body);
-      if (!status.ok()) SettlePiece(frame.header.sequence, Annotate(status, name_));
+      if (!status.ok()) {
+        MutexLock lock(context_.mutex);
+        EndPiece(frame.header.sequence, Annotate(status, name_));
+      }
       return Settle(frame.header, status, "");
     }
     case wire::kRefused:

@@ -206,7 +206,7 @@ class Link : public rpc::ConnectionHandler {
     uint64_t number = 0;  // the request's number; 0 if no piece is being read
     wire::CopyPiece piece;
     std::span<std::byte> to;
-    bool reading = false;  // the reader writes into `to`
+    bool arriving = false;  // the reader writes into `to`
     bool done = false;
     Status status;
   };
@@ -261,8 +261,9 @@ class Link : public rpc::ConnectionHandler {
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame);
   void OnCopied(rpc::IncomingFrame& frame);
-  // Ends the read of the piece that the request with this number asked for.
-  void SettlePiece(uint64_t number, const Status& status);
+  // Ends the read of the piece that the request with this number asked for, unless it has ended.
+  // Requires context.mutex.
+  void EndPiece(uint64_t number, const Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Returns the memory for the bytes of a segment, or DataLoss if this server was not asked for
   // these values.
   StatusOr<std::span<std::byte>> TargetOf(const Step& step, const rpc::SegmentInfo& segment) const;

@@ -311,7 +311,13 @@ Status Link::ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std
   bool in_time = true;
   while (!piece_read_.done && !context_.closing && in_time)
     in_time = context_.changed.WaitUntil(context_.mutex, deadline);
-  while (piece_read_.reading) context_.changed.Wait(context_.mutex);
+  // The caller may reuse `to` as soon as this function returns, and only the end of the stream
+  // stops a reader that waits for the rest of a frame.
+  if (piece_read_.arriving && live_ != nullptr) {
+    live_->Cancel(context_.closing ? Cancelled("disconnected")
+                                   : Unavailable("the rest of a piece of a table did not arrive"));
+  }
+  while (piece_read_.arriving) context_.changed.Wait(context_.mutex);
   const PieceRead read = std::exchange(piece_read_, {});
   if (read.done) return read.status;
   if (context_.closing) return Unavailable(name_, ": the task ends");
@@ -331,7 +337,8 @@ void Link::OnCopied(rpc::IncomingFrame& frame) {
   {
     MutexLock lock(context_.mutex);
     // Ignores a piece that is no longer awaited.
-    if (piece_read_.number != frame.header.sequence || piece_read_.done) return;
+    if (piece_read_.number == 0 || piece_read_.number != frame.header.sequence || piece_read_.done)
+      return;
     const wire::CopyPiece& piece = piece_read_.piece;
     const bool expected = frame.segments.size() == 1 && frame.segments[0].index == piece.shard &&
                           frame.segments[0].flags == piece.slot &&
@@ -342,18 +349,19 @@ void Link::OnCopied(rpc::IncomingFrame& frame) {
                                           " from byte ", piece.offset, ", which were asked for"));
     }
     to = piece_read_.to;
-    piece_read_.reading = true;
+    piece_read_.arriving = true;
   }
-  frame.Read(to);  // without the lock; meanwhile, ReadCopy waits
+  // Bytes are received without the lock. Meanwhile, ReadCopy does not return.
+  const Status status = frame.Receive(to);
   MutexLock lock(context_.mutex);
-  piece_read_.reading = false;
-  piece_read_.done = true;
+  piece_read_.arriving = false;
+  // If the stream is broken, OnEnd ends the read with the reason.
+  if (status.ok()) EndPiece(piece_read_.number, OkStatus());
   context_.changed.NotifyAll();
 }
 
-void Link::SettlePiece(uint64_t number, const Status& status) {
-  MutexLock lock(context_.mutex);
-  if (piece_read_.number != number || piece_read_.done) return;
+void Link::EndPiece(uint64_t number, const Status& status) {
+  if (number == 0 || piece_read_.number != number || piece_read_.done) return;
   piece_read_.done = true;
   piece_read_.status = status;
   context_.changed.NotifyAll();
