@@ -251,6 +251,7 @@ StatusOr<bool> Chief::SaveLast() {
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
     kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
+    last_ = {};  // the servers need not keep its tables
     return false;
   }
   state::UseAverages(trainer_.state(), last_);

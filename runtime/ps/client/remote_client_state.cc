@@ -137,6 +137,8 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       }
       return snapshot;
     }
+    // Repair may fill the servers again. They may not have memory for a copy that nobody reads.
+    tables.reset();
     if (Now() >= deadline_) return status;
     {
       // Resets the links, so that Repair queries every server before the next attempt. In a

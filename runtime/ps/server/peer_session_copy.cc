@@ -39,7 +39,13 @@ StatusOr<std::string> PeerSession::KeepTables(const std::shared_ptr<Store>& stor
     if (kept_.size() >= kMostKept) {
       return ResourceExhausted(kept_.size(), " copies of the tables are kept: drop one first");
     }
-    kept_.emplace(sequence, std::make_shared<TableCopy>(store, ledger));
+  }
+  // Without the session's lock, since this needs the locks of the shards. Only the reader thread
+  // adds copies.
+  auto copy = std::make_shared<const TableCopy>(store, ledger);
+  {
+    MutexLock lock(mutex_);
+    kept_.emplace(sequence, std::move(copy));
   }
   service_.OnTablesKept(1);
   return ledger;
