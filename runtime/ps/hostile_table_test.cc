@@ -152,6 +152,26 @@ TEST_F(HostileTableTest, ServersRefusePiecesThatTheyDoNotKeep) {
   EXPECT_EQ(code(last), StatusCode::kResourceExhausted);
 }
 
+TEST_F(HostileTableTest, CopiesTakeOnlyTheMemoryThatIsLeft) {
+  Start({.max_bytes = 150});  // the variables take 128 bytes
+  RawPeer& chief = Connect("chief", 0);
+  ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 1), StatusCode::kOk);
+  ASSERT_EQ(Fill(chief, {{.bytes = Floats(8, 0)}, {.index = 1, .bytes = Floats(2, 9)}}, 1),
+            StatusCode::kOk);
+  ASSERT_EQ(chief.Send({.type = wire::kSnapshot, .sequence = 1}, {}), OkStatus());
+  ASSERT_EQ(chief.Next().header.type, wire::kShard);
+  ASSERT_EQ(chief.Next().header.type, wire::kSnapshotEnd);
+  const rpc::FrameHeader read = {.type = wire::kReadCopy, .sequence = 2, .value = 1};
+  const std::vector<Bytes> piece = {{.bytes = PieceText({.length = 8})}};
+  EXPECT_EQ(chief.Ask(read, piece).text, Floats(2, 0));
+  RawPeer& worker = Connect("worker", 0);
+  const Received pushed = worker.Ask(
+      Push(1, 0, 1),
+      {Count(1), {.bytes = Indices({1}) + Floats(2, 1)}, {.index = 1, .bytes = Floats(2, 1)}});
+  EXPECT_EQ(pushed.header.type, wire::kValues) << "training goes on";
+  EXPECT_EQ(chief.CodeOf(read, piece), StatusCode::kResourceExhausted);
+}
+
 TEST_F(HostileTableTest, OnlyTheChiefReadsCopies) {
   RawPeer& worker = WorkerOf(SmallTable(Mode::kAsynchronous));
   EXPECT_EQ(worker.CodeOf({.type = wire::kReadCopy, .sequence = 1, .value = 1}),

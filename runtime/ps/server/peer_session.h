@@ -187,6 +187,7 @@ class PeerSession : public rpc::ConnectionHandler {
   static void CopyChunk(Store& store, const Chunk& chunk, std::span<std::byte> to);
   bool NextCopy(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   bool NextPiece(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<PieceRequest> TakePiece() ABSL_LOCKS_EXCLUDED(mutex_);
   bool NextCopiedShard();
   void AppendCopy(rpc::OutgoingFrame& frame);
 

@@ -92,25 +92,33 @@ Status PeerSession::AddPiece(const rpc::FrameHeader& header, std::string_view bo
   return OkStatus();
 }
 
+std::optional<PeerSession::PieceRequest> PeerSession::TakePiece() {
+  MutexLock lock(mutex_);
+  if (pieces_.empty()) return std::nullopt;
+  PieceRequest request = std::move(pieces_.front());
+  pieces_.pop_front();
+  return request;
+}
+
 bool PeerSession::NextPiece(rpc::OutgoingFrame& frame) {
-  PieceRequest request;
-  {
-    MutexLock lock(mutex_);
-    if (pieces_.empty()) return false;
-    request = std::move(pieces_.front());
-    pieces_.pop_front();
+  while (const std::optional<PieceRequest> request = TakePiece()) {
+    const auto& [shard, slot, offset, length] = request->piece;
+    const rpc::OwnedLease bytes(buffers_->Take(length));
+    const Status read = request->copy->Read(shard, slot, offset, bytes->bytes(length));
+    if (!read.ok()) {
+      ReplyTo(request->sequence, read);
+      continue;
+    }
+    frame.header = {.type = wire::kCopied, .sequence = request->sequence};
+    frame.segments.push_back({.index = shard,
+                              .flags = slot,
+                              .offset = offset,
+                              .bytes = bytes->bytes(length),
+                              .release = rpc::BufferPool::Lease::Release,
+                              .argument = bytes->Hold()});
+    return true;
   }
-  const auto& [shard, slot, offset, length] = request.piece;
-  const rpc::OwnedLease bytes(buffers_->Take(length));
-  request.copy->Read(shard, slot, offset, bytes->bytes(length));
-  frame.header = {.type = wire::kCopied, .sequence = request.sequence};
-  frame.segments.push_back({.index = shard,
-                            .flags = slot,
-                            .offset = offset,
-                            .bytes = bytes->bytes(length),
-                            .release = rpc::BufferPool::Lease::Release,
-                            .argument = bytes->Hold()});
-  return true;
+  return false;
 }
 
 bool PeerSession::NextCopiedShard() {

@@ -87,13 +87,6 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
 constexpr int kCounter = -1;
 constexpr int kPosition = -3;
 
-void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
-  for (const protocol::Name& name : ledger.entries()) {
-    text += StrCat(shard, " ", name.worker.type, " ", name.worker.index, " ", name.incarnation, " ",
-                   name.sequence, "\n");
-  }
-}
-
 // Returns the distance in bytes between the beginnings of two consecutive parts of a shard (its
 // value, a slot).
 constexpr size_t StrideOf(size_t bytes) {
@@ -338,6 +331,13 @@ void Store::CopyRows(int shard, std::span<const int64_t> indices, std::span<std:
   }
 }
 
+void Store::AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
+  for (const protocol::Name& name : ledger.entries()) {
+    text += StrCat(shard, " ", name.worker.type, " ", name.worker.index, " ", name.incarnation, " ",
+                   name.sequence, "\n");
+  }
+}
+
 void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
@@ -346,36 +346,6 @@ void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
     to += entry.bytes;
   }
   AppendEntries(shard, entry.ledger, ledger);
-}
-
-void Store::BeginKeeping(int shard, KeptShard& kept, std::string& ledger) {
-  Entry& entry = At(shard);
-  MutexLock lock(entry.mutex);
-  entry.keepers.push_back(&kept);
-  AppendEntries(shard, entry.ledger, ledger);
-}
-
-void Store::EndKeeping(int shard, KeptShard& kept) {
-  Entry& entry = At(shard);
-  MutexLock lock(entry.mutex);
-  std::erase(entry.keepers, &kept);
-}
-
-void Store::KeepBeforeWrite(Entry& entry) {
-  if (entry.keepers.empty()) return;
-  auto copy = std::make_shared<Buffer>(entry.state->size(), Buffer::Contents::kUndefined);
-  std::memcpy(copy->data(), entry.state->data(), copy->size());
-  for (KeptShard* kept : entry.keepers) kept->state = copy;
-  entry.keepers.clear();
-}
-
-void Store::CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
-                     std::span<std::byte> to) {
-  Entry& entry = At(shard);
-  MutexLock lock(entry.mutex);
-  const size_t begin = static_cast<size_t>(part) * entry.stride + offset;
-  const Buffer& state = kept.state == nullptr ? *entry.state : *kept.state;
-  std::memcpy(to.data(), state.data() + begin, to.size());
 }
 
 Status Store::CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {

@@ -26,6 +26,8 @@ struct KeptShard {
   // A copy of the shard's memory at that moment; null if the shard has not changed since. Guarded
   // by the shard's lock.
   std::shared_ptr<const Buffer> state;
+  // The shard has changed, but there was no memory for a copy. Guarded in the same way.
+  bool lost = false;
 };
 
 // Thread-safe. Every shard has its own lock, so an update, a read and a copy of one shard exclude
@@ -121,10 +123,15 @@ class Store {
 
   // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
   // CopyKept copies bytes of what was kept. The first update after BeginKeeping copies the shard,
-  // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping.
+  // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
+  // and the store must outlive it. LimitKept limits the memory of all these copies together. If a
+  // copy would exceed the limit, it is not made, and CopyKept returns ResourceExhausted.
+  // Call LimitKept before the store is used in any other way.
+  void LimitKept(int64_t bytes) { most_kept_bytes_ = bytes; }
   void BeginKeeping(int shard, KeptShard& kept, std::string& ledger);
   void EndKeeping(int shard, KeptShard& kept);
-  void CopyKept(int shard, const KeptShard& kept, int part, size_t offset, std::span<std::byte> to);
+  Status CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
+                  std::span<std::byte> to);
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
@@ -185,8 +192,11 @@ class Store {
   Entry& At(int shard) const;
   void DerivePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter_mutex_);
   static void Project(Entry& entry);
+  static void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text);
   // Must be called before each change of the state, with the entry's lock held.
-  static void KeepBeforeWrite(Entry& entry) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  void KeepBeforeWrite(Entry& entry) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Returns null if the copy would exceed the limit.
+  std::shared_ptr<const Buffer> CopyWithinLimit(const Buffer& state);
   void ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                    kernels::Stream& stream);
   void ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows, int64_t step,
@@ -201,6 +211,8 @@ class Store {
   std::vector<std::unique_ptr<Entry>> entries_;
   int64_t unfilled_ = 0;
   std::atomic<int64_t> step_ = 0;
+  int64_t most_kept_bytes_ = INT64_MAX;
+  std::atomic<int64_t> kept_bytes_ = 0;  // the size of the copies of kept shards
 
   Mutex counter_mutex_;
   protocol::Ledger counter_ledger_ ABSL_GUARDED_BY(counter_mutex_);

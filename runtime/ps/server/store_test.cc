@@ -274,7 +274,7 @@ class KeptTableTest : public testing::Test {
   }
   static std::vector<float> Read(const TableCopy& copy, uint32_t shard, uint32_t slot) {
     std::vector<float> values(4);
-    copy.Read(shard, slot, 0, std::as_writable_bytes(std::span(values)));
+    EXPECT_EQ(copy.Read(shard, slot, 0, std::as_writable_bytes(std::span(values))), OkStatus());
     return values;
   }
 
@@ -308,7 +308,7 @@ TEST_F(KeptTableTest, HasTheStateOfItsMoment) {
   }
   // A piece may begin anywhere.
   float element = -1;
-  before.Read(0, 1, 8, std::as_writable_bytes(std::span(&element, 1)));
+  EXPECT_EQ(before.Read(0, 1, 8, std::as_writable_bytes(std::span(&element, 1))), OkStatus());
   EXPECT_EQ(element, 0);
 }
 
@@ -323,6 +323,23 @@ TEST_F(KeptTableTest, MayBeDroppedAtAnyTime) {
   first.reset();
   Train(0, 3);
   EXPECT_EQ(Read(second, 0, 1), std::vector<float>(4));
+}
+
+TEST_F(KeptTableTest, IsLostWithoutMemoryForItsCopy) {
+  store_->LimitKept(200);  // the copy of one shard takes 128 bytes
+  auto first = std::make_unique<TableCopy>(store_, ledger_);
+  Train(0, 1);
+  Train(1, 1);
+  EXPECT_EQ(Read(*first, 0, 1), std::vector<float>(4));
+  std::vector<float> values(4);
+  EXPECT_EQ(first->Read(1, 0, 0, std::as_writable_bytes(std::span(values))).code(),
+            StatusCode::kResourceExhausted);
+  // The memory of a copy that was dropped is available again.
+  first.reset();
+  const TableCopy second(store_, ledger_);
+  Train(1, 2);
+  EXPECT_EQ(Read(second, 1, 1), (std::vector<float>{1, 1, 0, 0}));
+  EXPECT_EQ(Read(second, 0, 1), (std::vector<float>{1, 1, 0, 0})) << "it has not changed";
 }
 
 TEST_F(KeptTableTest, HasTheBytesOfTablesOnly) {

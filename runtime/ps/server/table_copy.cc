@@ -22,9 +22,10 @@ Status TableCopy::Check(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t
   return store_->CheckRange(shard, slot, offset, length);
 }
 
-void TableCopy::Read(uint32_t shard, uint32_t slot, uint64_t offset,
-                     std::span<std::byte> to) const {
-  store_->CopyKept(static_cast<int>(shard), kept_.at(shard), static_cast<int>(slot), offset, to);
+Status TableCopy::Read(uint32_t shard, uint32_t slot, uint64_t offset,
+                       std::span<std::byte> to) const {
+  return store_->CopyKept(static_cast<int>(shard), kept_.at(shard), static_cast<int>(slot), offset,
+                          to);
 }
 
 }  // namespace tfjob::ps

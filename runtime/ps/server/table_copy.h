@@ -27,8 +27,9 @@ class TableCopy {
   // Returns InvalidArgument unless the shard belongs to a table and its value (slot 0) or slot has
   // these bytes.
   Status Check(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
-  // Copies bytes that Check accepts.
-  void Read(uint32_t shard, uint32_t slot, uint64_t offset, std::span<std::byte> to) const;
+  // Copies bytes that Check accepts. Returns ResourceExhausted if the shard has changed and there
+  // was no memory to keep it.
+  Status Read(uint32_t shard, uint32_t slot, uint64_t offset, std::span<std::byte> to) const;
 
  private:
   const std::shared_ptr<Store> store_;
