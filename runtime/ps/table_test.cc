@@ -336,8 +336,10 @@ TEST_P(TableCopyTest, IsReadByAnotherThread) {
 TEST_P(TableCopyTest, IsLostWithAServer) {
   StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
   ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_FALSE(state::IsLost(*copy));
   tasks_[1]->Kill();
   EXPECT_EQ(Read(*copy).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(state::IsLost(*copy));
   tasks_[1]->Start(2);
   ASSERT_TRUE(task_.Train(EveryNth(1)).ok());  // the server is filled again
   EXPECT_EQ(Read(*copy).status().code(), StatusCode::kNotFound);

@@ -80,6 +80,12 @@ bool HasStreamedValues(const Snapshot& snapshot) {
       snapshot.variables, [](const VariableState& variable) { return !variable.streamed.empty(); });
 }
 
+bool IsLost(const Snapshot& snapshot) {
+  return std::ranges::any_of(snapshot.variables, [](const VariableState& variable) {
+    return std::ranges::any_of(variable.streamed, [](const auto& value) { return value->lost(); });
+  });
+}
+
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state) {
   if (snapshot.variables.size() != state.variables.size()) {
     return InvalidArgument("the state has ", snapshot.variables.size(), " variables, the job ",

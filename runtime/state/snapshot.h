@@ -50,6 +50,8 @@ void UseAverages(const TrainingState& state, Snapshot& snapshot);
 
 // Returns whether a variable's value is streamed.
 bool HasStreamedValues(const Snapshot& snapshot);
+// Returns whether a streamed value is lost (StreamedValue::lost).
+bool IsLost(const Snapshot& snapshot);
 
 // Returns InvalidArgument unless the snapshot's variables have the types, shapes and slots that
 // `state` declares. The message names the variable. Reads neither the ledger nor streamed values,

@@ -24,6 +24,8 @@ class StreamedValue {
   // size of `to` must be multiples of the size of an element, and the bytes must lie within the
   // value. The same bytes may be read again. After an error, the content of `to` is undefined.
   virtual Status Read(int64_t offset, std::span<std::byte> to) const = 0;
+  // Returns whether a read has failed in such a way that the value can never be read again.
+  virtual bool lost() const { return false; }
 };
 
 // Returns a value whose elements all equal `element`. Their type must be float32 or float64.

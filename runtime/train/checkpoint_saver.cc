@@ -182,6 +182,11 @@ Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* sto
       SaveActions actions = asked   ? schedule.OnStop(step, now)
                             : first ? schedule.OnEnd(step, now)
                                     : schedule.OnTime(now);
+      const bool saved = schedule.saved_step() == step;
+      if (!actions.result && !schedule.writing() && !saved && state::IsLost(last)) {
+        return Unavailable("the state of step ", step,
+                           " was lost before it was saved: the tasks that held it were lost");
+      }
       actions = shared_->Obey(std::move(actions), last);
       if (actions.result) {
         shared_->abandoned = schedule.writing();

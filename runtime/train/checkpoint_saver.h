@@ -67,8 +67,9 @@ class CheckpointSaver {
   // a message that names the step, if the state is not saved.
   Status SaveBeforeExit(state::Snapshot last);
   // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
-  // `final_patience`, then returns Unavailable, like SaveBeforeExit. If `stop` is requested
-  // meanwhile, continues like SaveBeforeExit, and returns Cancelled if the state is saved.
+  // `final_patience`, then returns Unavailable, like SaveBeforeExit; also returns Unavailable as
+  // soon as the state is lost (state::IsLost). If `stop` is requested meanwhile, continues like
+  // SaveBeforeExit, and returns Cancelled if the state is saved.
   Status SaveLast(state::Snapshot last, const StopSource& stop);
 
  private:

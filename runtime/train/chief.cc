@@ -200,7 +200,8 @@ std::optional<state::Snapshot> Chief::OnRestore() {
 
 StatusOr<state::Snapshot> Chief::StateOf(int64_t step) {
   std::optional<state::Snapshot> written = saver_.InFlight();
-  if (written && written->global_step == step) return *std::move(written);
+  if (written && written->global_step == step && !state::IsLost(*written))
+    return *std::move(written);
   return trainer_.strategy().TakeSnapshot();
 }
 
@@ -255,7 +256,13 @@ StatusOr<bool> Chief::SaveLast() {
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
-  RETURN_IF_ERROR(saver_.SaveLast(last_, context_.stop()));
+  const Status saved = saver_.SaveLast(last_, context_.stop());
+  if (!saved.ok() && state::IsLost(last_) && !context_.stop().requested()) {
+    kChiefLog.Warning("takes the last state again", {{"because", saved}});
+    last_ = {};
+    return false;
+  }
+  RETURN_IF_ERROR(saved);
   context_.board().Update([this](progress::Progress& p) {
     p.run_end = progress::RunEnd{last_.global_step, RunFingerprint(context_.run())};
   });

@@ -16,6 +16,7 @@ class CopiedValue : public state::StreamedValue {
   Status Read(int64_t offset, std::span<std::byte> to) const override {
     return tables_->Read(variable_, slot_, offset, to);
   }
+  bool lost() const override { return tables_->lost(); }
 
  private:
   const std::shared_ptr<const CopiedTables> tables_;
@@ -64,6 +65,14 @@ CopiedTables::~CopiedTables() {
 
 Status CopiedTables::Read(int variable, size_t slot, int64_t offset,
                           std::span<std::byte> to) const {
+  Status status = ReadPieces(variable, slot, offset, to);
+  // A server that was slow may answer next time. After all other errors, the copy is gone.
+  if (!status.ok() && !absl::IsDeadlineExceeded(status)) lost_ = true;
+  return status;
+}
+
+Status CopiedTables::ReadPieces(int variable, size_t slot, int64_t offset,
+                                std::span<std::byte> to) const {
   return gate_->With([&](std::span<Link* const> links, LinkContext& context) -> Status {
     while (!to.empty()) {
       const size_t index = ShardAt(context.shards, variable, offset);

@@ -2,6 +2,7 @@
 // Private to this package.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -62,10 +63,15 @@ class CopiedTables {
   // Fills `to` with bytes of a table's value (slot 0) or of one of its slots, from byte `offset` of
   // the whole table on.
   Status Read(int variable, size_t slot, int64_t offset, std::span<std::byte> to) const;
+  // Returns whether a read has failed because the copy no longer exists.
+  bool lost() const { return lost_; }
 
  private:
+  Status ReadPieces(int variable, size_t slot, int64_t offset, std::span<std::byte> to) const;
+
   const std::shared_ptr<LinkGate> gate_;
   std::vector<uint64_t> numbers_;  // indexed by server; 0 if the server keeps no copy
+  mutable std::atomic<bool> lost_ = false;
 };
 
 // Returns the value of a table, followed by its slots.
