@@ -172,6 +172,37 @@ TEST_F(HostileTableTest, CopiesTakeOnlyTheMemoryThatIsLeft) {
   EXPECT_EQ(chief.CodeOf(read, piece), StatusCode::kResourceExhausted);
 }
 
+TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
+  for (const bool room : {false, true}) {
+    Start({.max_bytes = room ? 256 : 250});  // a state takes 128 bytes
+    RawPeer& chief = Connect("chief", 0);
+    const std::vector<Bytes> state = {{.bytes = Floats(8, 0)}, {.index = 1, .bytes = Floats(2, 9)}};
+    const auto code = [&](int64_t copy) {
+      const Received answer = chief.Ask({.type = wire::kReadCopy, .sequence = 9, .value = copy},
+                                        {{.bytes = PieceText({.length = 8})}});
+      return answer.header.type == wire::kReply ? static_cast<StatusCode>(answer.header.value)
+                                                : StatusCode::kOk;
+    };
+    for (int64_t epoch = 1; epoch <= 3; ++epoch) {
+      ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), epoch), StatusCode::kOk);
+      ASSERT_EQ(Fill(chief, state, epoch), StatusCode::kOk);
+      if (epoch > 1) {
+        EXPECT_EQ(code(epoch - 1), room ? StatusCode::kOk : StatusCode::kNotFound);
+      }
+      if (epoch > 2) {
+        EXPECT_EQ(code(epoch - 2), StatusCode::kNotFound);
+      }
+      const auto copy = static_cast<uint64_t>(epoch);
+      ASSERT_EQ(chief.Send({.type = wire::kSnapshot, .sequence = copy}, {}), OkStatus());
+      ASSERT_EQ(chief.Next().header.type, wire::kShard);
+      ASSERT_EQ(chief.Next().header.type, wire::kSnapshotEnd);
+      EXPECT_EQ(code(epoch), StatusCode::kOk);
+    }
+    peers_.clear();
+    connector_.Close("here");
+  }
+}
+
 TEST_F(HostileTableTest, OnlyTheChiefReadsCopies) {
   RawPeer& worker = WorkerOf(SmallTable(Mode::kAsynchronous));
   EXPECT_EQ(worker.CodeOf({.type = wire::kReadCopy, .sequence = 1, .value = 1}),

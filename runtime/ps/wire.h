@@ -27,7 +27,8 @@ enum Type : uint16_t {
   kFilled = 5,  // D: chief; value: epoch; step: of the state; one segment: the ledger → kReply
   kReply = 6,   // M: value: a status code; body: its message
   // M: asks for a copy of the state → kShard…, kSnapshotEnd. The server keeps the shards of tables
-  // as of the same moment, for kReadCopy, until kDropCopy or the end of the connection.
+  // as of the same moment, for kReadCopy, until kDropCopy or the end of the connection. A kDefine
+  // may end copies of earlier states, for lack of memory.
   kSnapshot = 7,
   // D: segments as in kFill; a shard and its slots as of one moment; never a table's shard
   kShard = 8,

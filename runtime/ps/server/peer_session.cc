@@ -173,6 +173,7 @@ void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
 void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
   // An earlier store that this session was filling is freed before the next one is allocated.
   fill_ = nullptr;
+  DropOldCopies();
   StatusOr<std::shared_ptr<Store>> store =
       service_.Define(frame.ReadString(frame.remaining()), frame.header.value);
   fill_ = store.ok() ? *std::move(store) : nullptr;

@@ -116,7 +116,7 @@ class PeerSession : public rpc::ConnectionHandler {
   };
   // A request for a piece of a table that this session keeps.
   struct PieceRequest {
-    std::shared_ptr<const TableCopy> copy;
+    uint64_t copy = 0;  // the sequence of the kSnapshot frame
     uint64_t sequence = 0;
     wire::CopyPiece piece;
   };
@@ -154,7 +154,12 @@ class PeerSession : public rpc::ConnectionHandler {
   StatusOr<std::string> KeepTables(const std::shared_ptr<Store>& store, uint64_t sequence);
   void ReadCopy(const rpc::FrameHeader& header, std::string_view body);
   Status AddPiece(const rpc::FrameHeader& header, std::string_view body);
+  Status ReadPiece(const PieceRequest& request, std::span<std::byte> to)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void DropCopy(uint64_t number);
+  // Drops the copies of earlier states, and also those of the present state if this server has no
+  // memory for two states. Called before the state is replaced.
+  void DropOldCopies();
   void Pull(const rpc::FrameHeader& header);
 
   void OnPush(rpc::IncomingFrame& frame);

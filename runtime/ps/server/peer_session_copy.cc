@@ -2,6 +2,7 @@
 // chief asks for them, and all other variables at once.
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "runtime/ps/server/peer_session.h"
 #include "runtime/ps/server/service.h"
@@ -64,6 +65,31 @@ void PeerSession::DropCopy(uint64_t number) {
   service_.OnTablesKept(-1);
 }
 
+void PeerSession::DropOldCopies() {
+  const StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
+  bool room = false;
+  if (store.ok()) {
+    const int64_t bytes =
+        Store::BytesFor((*store)->definition(), service_.index(), (*store)->servers());
+    room = bytes <= service_.max_bytes() / 2;
+  }
+  std::vector<std::shared_ptr<const TableCopy>> dropped;  // freed after the lock is released
+  {
+    MutexLock lock(mutex_);
+    for (auto copy = kept_.begin(); copy != kept_.end();) {
+      if (room && copy->second->store() == store->get()) {
+        ++copy;
+        continue;
+      }
+      dropped.push_back(std::move(copy->second));
+      copy = kept_.erase(copy);
+    }
+  }
+  const int count = static_cast<int>(dropped.size());
+  dropped.clear();
+  service_.OnTablesKept(-count);
+}
+
 void PeerSession::ReadCopy(const rpc::FrameHeader& header, std::string_view body) {
   if (Status status = AddPiece(header, body); !status.ok()) {
     return ReplyTo(header.sequence, status);
@@ -72,7 +98,9 @@ void PeerSession::ReadCopy(const rpc::FrameHeader& header, std::string_view body
 }
 
 Status PeerSession::AddPiece(const rpc::FrameHeader& header, std::string_view body) {
-  PieceRequest request{.copy = nullptr, .sequence = header.sequence, .piece = {}};
+  PieceRequest request{.copy = static_cast<uint64_t>(header.value),
+                       .sequence = header.sequence,
+                       .piece = {}};
   if (body.size() != sizeof(request.piece))
     return InvalidArgument("expected ", sizeof(request.piece), " bytes, got ", body.size());
   std::memcpy(&request.piece, body.data(), sizeof(request.piece));
@@ -81,41 +109,50 @@ Status PeerSession::AddPiece(const rpc::FrameHeader& header, std::string_view bo
                            request.piece.length);
   }
   MutexLock lock(mutex_);
-  const auto found = kept_.find(static_cast<uint64_t>(header.value));
-  if (found == kept_.end()) return NotFound("no copy ", header.value, " of the tables is kept");
-  const auto& [shard, slot, offset, length] = request.piece;
-  RETURN_IF_ERROR(found->second->Check(shard, slot, offset, length));
   if (pieces_.size() >= kMostPieces)
     return ResourceExhausted(pieces_.size(), " pieces have been asked for and not yet sent");
-  request.copy = found->second;
-  pieces_.push_back(std::move(request));
+  pieces_.push_back(request);
   return OkStatus();
 }
 
 std::optional<PeerSession::PieceRequest> PeerSession::TakePiece() {
   MutexLock lock(mutex_);
   if (pieces_.empty()) return std::nullopt;
-  PieceRequest request = std::move(pieces_.front());
+  const PieceRequest request = pieces_.front();
   pieces_.pop_front();
   return request;
 }
 
+// A request does not keep its copy: a chief that reads nothing could otherwise keep any number.
+Status PeerSession::ReadPiece(const PieceRequest& request, std::span<std::byte> to) {
+  std::shared_ptr<const TableCopy> copy;
+  {
+    MutexLock lock(mutex_);
+    const auto found = kept_.find(request.copy);
+    if (found == kept_.end()) return NotFound("no copy ", request.copy, " of the tables is kept");
+    copy = found->second;
+  }
+  const auto& [shard, slot, offset, length] = request.piece;
+  RETURN_IF_ERROR(copy->Check(shard, slot, offset, length));
+  return copy->Read(shard, slot, offset, to);
+}
+
 bool PeerSession::NextPiece(rpc::OutgoingFrame& frame) {
   while (const std::optional<PieceRequest> request = TakePiece()) {
-    const auto& [shard, slot, offset, length] = request->piece;
-    const rpc::OwnedLease bytes(buffers_->Take(length));
-    const Status read = request->copy->Read(shard, slot, offset, bytes->bytes(length));
-    if (!read.ok()) {
+    const wire::CopyPiece& piece = request->piece;
+    const rpc::OwnedLease lease(buffers_->Take(piece.length));
+    const std::span<std::byte> bytes = lease->bytes(piece.length);
+    if (Status read = ReadPiece(*request, bytes); !read.ok()) {
       ReplyTo(request->sequence, read);
       continue;
     }
     frame.header = {.type = wire::kCopied, .sequence = request->sequence};
-    frame.segments.push_back({.index = shard,
-                              .flags = slot,
-                              .offset = offset,
-                              .bytes = bytes->bytes(length),
+    frame.segments.push_back({.index = piece.shard,
+                              .flags = piece.slot,
+                              .offset = piece.offset,
+                              .bytes = bytes,
                               .release = rpc::BufferPool::Lease::Release,
-                              .argument = bytes->Hold()});
+                              .argument = lease->Hold()});
     return true;
   }
   return false;

@@ -24,6 +24,7 @@ class TableCopy {
   TableCopy(const TableCopy&) = delete;
   TableCopy& operator=(const TableCopy&) = delete;
 
+  const Store* store() const { return store_.get(); }
   // Returns InvalidArgument unless the shard belongs to a table and its value (slot 0) or slot has
   // these bytes.
   Status Check(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
