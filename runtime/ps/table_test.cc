@@ -398,6 +398,26 @@ TEST_F(TableTest, APieceThatBreaksOffCannotBeRead) {
   }
 }
 
+// The rest of a piece does not arrive before the server counts as lost.
+TEST_F(TableTest, AClientThatIsDestroyedDoesNotWaitForAPiece) {
+  StartServers(1);
+  BreakingRelay relay(servers_[0]);
+  const Definition definition = Tables(Mode::kAsynchronous);
+  ClientOptions options = ChiefOf(definition);
+  options.servers = {relay.address()};
+  auto task = std::make_unique<TableTask>(definition);
+  ASSERT_EQ(task->Join(options), OkStatus());
+  const StatusOr<state::Snapshot> copy = task->client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  relay.StallAfterBytesToClients(200'000);
+  std::thread reader([&] { EXPECT_EQ(Read(*copy).status().code(), StatusCode::kUnavailable); });
+  while (relay.broken == 0) std::this_thread::yield();
+  const SteadyTime begin = SteadyNow();
+  task.reset();
+  EXPECT_LT(SteadyNow() - begin, 5s);
+  reader.join();
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, TableCopyTest,
                          testing::Values(Mode::kAsynchronous, Mode::kSynchronous));
 
