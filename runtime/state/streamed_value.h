@@ -1,5 +1,5 @@
-// Provides the value of a variable or slot that is too large to be held in memory. The value is read
-// piece by piece from where it is stored, or generated.
+// Provides the value of a variable or slot that is too large to be held in memory. The value is
+// read piece by piece from where it is stored, or generated.
 #pragma once
 
 #include <cstddef>
