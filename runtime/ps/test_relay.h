@@ -21,9 +21,9 @@ namespace tfjob::ps {
 class BreakingRelay {
  public:
   explicit BreakingRelay(std::string server)
-      : server_(std::move(server)), address_(wire::TestAddress()) {
+      : server_(std::move(server)), address_(tfjob::wire::TestAddress()) {
     const sockaddr_in self = SocketAddress(address_);
-    listener_ = wire::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
     setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&self), sizeof self), 0);
@@ -49,9 +49,10 @@ class BreakingRelay {
   std::atomic<int> broken = 0;
 
  private:
+  using UniqueFd = tfjob::wire::UniqueFd;
   struct Pair {
-    wire::UniqueFd ends[2];  // the client's and the server's
-    bool stalled = false;    // nothing more is forwarded to the client
+    UniqueFd ends[2];      // the client's and the server's
+    bool stalled = false;  // nothing more is forwarded to the client
   };
 
   static sockaddr_in SocketAddress(const std::string& address) {
@@ -84,8 +85,8 @@ class BreakingRelay {
   }
 
   void Accept() {
-    Pair pair{.ends = {wire::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)),
-                       wire::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))}};
+    Pair pair{.ends = {UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)),
+                       UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))}};
     const sockaddr_in server = SocketAddress(server_);
     if (pair.ends[0].valid() &&
         connect(pair.ends[1].get(), reinterpret_cast<const sockaddr*>(&server), sizeof server) == 0)
@@ -114,7 +115,7 @@ class BreakingRelay {
   }
 
   const std::string server_, address_;
-  wire::UniqueFd listener_;
+  UniqueFd listener_;
   std::list<Pair> pairs_;
   std::atomic<int64_t> left_[2] = {-1, -1};  // to the clients, to the server; -1: no limit
   std::atomic<bool> stalls_ = false;

@@ -139,8 +139,9 @@ TEST_F(TableJob, ASaveThatLosesAServerLeavesTheCheckpointBefore) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   for (const auto& [name, entry] : (*reader)->entries())
     EXPECT_TRUE((*reader)->Read(name).ok()) << name;
-  for (const std::string& file : *ListDirectory(folder))
-    EXPECT_EQ(file.find(".tmp"), std::string::npos) << file;
+  const auto files = ListDirectory(folder);
+  ASSERT_TRUE(files.ok()) << files.status();
+  for (const std::string& file : *files) EXPECT_EQ(file.find(".tmp"), std::string::npos) << file;
 }
 
 }  // namespace

@@ -98,9 +98,8 @@ void PeerSession::ReadCopy(const rpc::FrameHeader& header, std::string_view body
 }
 
 Status PeerSession::AddPiece(const rpc::FrameHeader& header, std::string_view body) {
-  PieceRequest request{.copy = static_cast<uint64_t>(header.value),
-                       .sequence = header.sequence,
-                       .piece = {}};
+  PieceRequest request{
+      .copy = static_cast<uint64_t>(header.value), .sequence = header.sequence, .piece = {}};
   if (body.size() != sizeof(request.piece))
     return InvalidArgument("expected ", sizeof(request.piece), " bytes, got ", body.size());
   std::memcpy(&request.piece, body.data(), sizeof(request.piece));
