@@ -1,11 +1,15 @@
-// Tests tables of which tasks read only rows: what they read, how they continue after a loss, and
-// what servers and clients refuse.
+// Tests tables of which tasks read only rows: what tasks read, how they continue after a loss, what
+// clients refuse, and how a chief copies tables.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
 
 #include "runtime/ps/test_peer.h"
+#include "runtime/ps/test_relay.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 
@@ -48,6 +52,7 @@ class TableTask {
 
   Status Join(ClientOptions options) {
     options.definition = definition_;
+    options.on_event = client_events.sink();
     ASSIGN_OR_RETURN(client_, ParameterClient::Create(std::move(options)));
     return client_->WaitReady(values_).status();
   }
@@ -92,6 +97,8 @@ class TableTask {
   }
   float vector() const { return b_[0]; }
   ParameterClient& client() { return *client_; }
+
+  Events client_events;
 
  private:
   const Definition definition_;
@@ -188,6 +195,47 @@ TEST_F(TableTest, ASynchronousRollbackIsTheResultOfTheNextStep) {
   task.ExpectRows(0);
 }
 
+// Streams the values of a tensor, and counts the pieces.
+class StreamedTensor : public state::StreamedValue {
+ public:
+  StreamedTensor(Tensor tensor, std::atomic<int>& reads)
+      : tensor_(std::move(tensor)), reads_(reads) {}
+  Status Read(int64_t offset, std::span<std::byte> to) const override {
+    ++reads_;
+    std::ranges::copy(tensor_.bytes().subspan(static_cast<size_t>(offset), to.size()), to.begin());
+    return OkStatus();
+  }
+
+ private:
+  const Tensor tensor_;
+  std::atomic<int>& reads_;
+};
+
+// The chief streams the table to the servers. Its connections break meanwhile.
+TEST_F(TableTest, AFillThatBreaksIsRepeated) {
+  StartServers(2);
+  const Definition definition = Tables(Mode::kSynchronous);
+  BreakingConnector breaking;
+  std::atomic<int> fills = 0, reads = 0;
+  ClientOptions options = ChiefOf(definition);
+  options.connector = &breaking;
+  options.provide_state = [&]() -> StatusOr<state::Snapshot> {
+    ++fills;
+    state::Snapshot snapshot = NumberedRows(definition);
+    state::VariableState& table = snapshot.variables[0];
+    table.streamed = {
+        std::make_shared<StreamedTensor>(std::exchange(table.value, Tensor()), reads)};
+    return snapshot;
+  };
+  breaking.BreakAfterWrites(8);
+  TableTask task(definition);
+  ASSERT_EQ(task.Join(options), OkStatus());
+  EXPECT_GE(fills, 2);
+  EXPECT_GT(reads, 8) << "eight shards, some of them twice";
+  ASSERT_EQ(task.Pull(EveryNth(1), EveryNth(11)).value(), true);
+  task.ExpectRows(0);
+}
+
 TEST_F(TableTest, TheClientRefusesWhatAreNoRows) {
   StartServers(1);
   const Definition definition = Tables(Mode::kAsynchronous);
@@ -209,106 +257,169 @@ TEST_F(TableTest, TheClientRefusesWhatAreNoRows) {
             "b: it is no table, and is read whole");
 }
 
-// ---- forged frames
+// ---- copies of the state
 
-// A table of four rows of two on the only server, and a vector.
-Definition SmallTable(Mode mode) {
-  Definition definition = Four(mode);
-  definition.state.variables = {{.name = "w", .shape = {4, 2}}, {.name = "b", .shape = {2}}};
-  definition.row_gradients = definition.tables = {0};
-  return definition;
-}
-
-std::string Indices(const Rows& indices) {
-  return {reinterpret_cast<const char*>(indices.data()), indices.size() * sizeof(int64_t)};
-}
-Bytes Count(uint64_t rows, uint32_t shard = 0) {
-  return {.index = shard, .slot = wire::kRowCount, .offset = rows, .bytes = ""};
-}
-rpc::FrameHeader PullRows(uint64_t sequence, int64_t epoch = 1) {
-  return {.type = wire::kPullRows,
-          .flags = wire::kFirst | wire::kLast,
-          .sequence = sequence,
-          .value = epoch};
+// Reads all elements of the table, or of one of its slots, from the servers.
+StatusOr<std::vector<float>> Read(const state::Snapshot& snapshot, size_t slot = 0) {
+  std::vector<float> values(kRows * kCols);
+  RETURN_IF_ERROR(
+      snapshot.variables[0].streamed[slot]->Read(0, std::as_writable_bytes(std::span(values))));
+  return values;
 }
 
-// Returns requests for rows that the table does not have, and requests that are malformed.
-std::vector<std::vector<Bytes>> ImpossibleRequests() {
-  return {
-      {{.bytes = Indices({0})}},  // indices without the number of rows
-      {Count(0)},
-      {Count(5)},  // more rows than the table has
-      {Count(~uint64_t{0})},
-      {{.slot = wire::kRowCount, .offset = 1, .bytes = Indices({0})}},  // number and rows at once
-      {{.offset = 1, .bytes = ""}},                                     // no number
-      {Count(1), {.bytes = Indices({4})}},                              // no such row
-      {Count(1), {.bytes = Indices({-1})}},
-      {Count(2), {.bytes = Indices({1, 1})}},            // twice
-      {Count(2), {.bytes = Indices({2, 1})}},            // not ascending
-      {Count(1), {.bytes = Indices({0, 1})}},            // more bytes than announced
-      {Count(1), {.offset = 8, .bytes = Indices({0})}},  // not starting at the first byte
-      {Count(1), {.bytes = "1234"}},                     // a part of an index
-      {Count(2), {.bytes = Indices({0})}},               // fewer bytes than announced
-      {Count(2), Count(2)},
-      {Count(2), {.index = 1, .bytes = Indices({0, 1})}},                      // of another shard
-      {Count(1, 1), {.index = 1, .bytes = Indices({0})}},                      // of no table
-      {Count(1, 7)},                                                           // of no shard
-      {Count(1), {.bytes = Indices({0})}, Count(1), {.bytes = Indices({1})}},  // twice the shard
-  };
+// Expects that all elements of a row equal its number, less `subtracted`.
+void ExpectTable(const state::Snapshot& snapshot, float subtracted) {
+  const StatusOr<std::vector<float>> values = Read(snapshot);
+  ASSERT_TRUE(values.ok()) << values.status();
+  for (size_t i = 0; i < values->size(); ++i)
+    ASSERT_EQ((*values)[i], static_cast<float>(i / kCols) - subtracted) << "element " << i;
 }
 
-class HostileTableTest : public RawPeerTest, public testing::WithParamInterface<Mode> {
+class TableCopyTest : public TableTest, public testing::WithParamInterface<Mode> {
  protected:
-  RawPeer& WorkerOf(const Definition& definition) {
-    Start();
-    RawPeer& chief = Connect("chief", 0);
-    EXPECT_EQ(Define(chief, definition, 1), StatusCode::kOk);
-    const std::string table = Floats(2, 0) + Floats(2, 1) + Floats(2, 2) + Floats(2, 3);
-    EXPECT_EQ(Fill(chief, {{.bytes = table}, {.index = 1, .bytes = Floats(2, 9)}}, 1),
-              StatusCode::kOk);
-    return Connect("worker", 0);
+  void SetUp() override {
+    StartServers(2);
+    ASSERT_EQ(task_.Join(ChiefOf(definition_)), OkStatus());
   }
+  const Definition definition_ = Tables(GetParam());
+  TableTask task_{definition_};
 };
 
-TEST_P(HostileTableTest, ServersRefuseWhatAreNoRowsOfTheTable) {
-  RawPeer& worker = WorkerOf(SmallTable(GetParam()));
-  uint64_t sequence = 0;
-  for (const std::vector<Bytes>& parts : ImpossibleRequests()) {
-    EXPECT_EQ(worker.CodeOf(PullRows(++sequence), parts), StatusCode::kInvalidArgument)
-        << "request " << sequence;
+TEST_P(TableCopyTest, HasTheStateOfItsStepWhileTrainingGoesOn) {
+  std::vector<state::Snapshot> copies;
+  for (int step = 0; step < 4; ++step) {
+    StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    EXPECT_EQ(copy->global_step, step);
+    EXPECT_EQ(copy->variables[0].value.num_elements(), 0) << "the table is not in this task";
+    EXPECT_EQ(copy->variables[1].value.data<float>()[0], -static_cast<float>(step));
+    copies.push_back(*std::move(copy));
+    ASSERT_TRUE(task_.Train(EveryNth(1)).ok());
   }
-  EXPECT_EQ(worker.CodeOf(PullRows(++sequence, /*epoch=*/2), {}), StatusCode::kFailedPrecondition);
-  // The server still answers a valid request, in which the row count and the indices arrive in
-  // separate frames.
-  const std::vector<Bytes> first = {Count(2)}, rest = {{.bytes = Indices({1, 3})}};
-  rpc::FrameHeader header = PullRows(++sequence);
-  header.flags = wire::kFirst;
-  ASSERT_EQ(worker.Send(header, first), OkStatus());
-  header.flags = wire::kLast;
-  const Received values = worker.Ask(header, rest);
-  EXPECT_EQ(values.header.type, wire::kValues);
-  EXPECT_EQ(values.text, Floats(2, 1) + Floats(2, 3));
+  for (size_t i = copies.size(); i-- > 0;) ExpectTable(copies[i], static_cast<float>(i));
+  // A piece may begin and end anywhere, and may span shards and servers.
+  std::vector<float> piece(200'000);
+  ASSERT_EQ(copies[1].variables[0].streamed[0]->Read(4 * 77'777,
+                                                     std::as_writable_bytes(std::span(piece))),
+            OkStatus());
+  EXPECT_EQ(piece.front(), 311 - 1);
+  EXPECT_EQ(piece.back(), 1111 - 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, HostileTableTest,
+TEST_P(TableCopyTest, FillsTheServersOfAnotherJob) {
+  ASSERT_TRUE(task_.Train(EveryNth(1)).ok());
+  StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(task_.Train(EveryNth(2)).ok());
+  // The servers replace their state with the state that they keep.
+  ASSERT_EQ(task_.client().Restore(*copy), OkStatus());
+  copy = task_.client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->global_step, 1);
+  ExpectTable(*copy, 1);
+}
+
+TEST_P(TableCopyTest, IsReadByAnotherThread) {
+  StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  std::atomic<bool> read = false;
+  std::thread reader([&] {
+    for (int i = 0; i < 3; ++i) ExpectTable(*copy, 0);
+    read = true;
+  });
+  while (!read) {
+    if (!task_.Pull(EveryNth(5), {1}).ok() || !task_.Train(EveryNth(3)).ok()) break;
+  }
+  reader.join();
+}
+
+TEST_P(TableCopyTest, IsLostWithAServer) {
+  StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_FALSE(state::IsLost(*copy));
+  tasks_[1]->Kill();
+  EXPECT_EQ(Read(*copy).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(state::IsLost(*copy));
+  tasks_[1]->Start(2);
+  ASSERT_TRUE(task_.Train(EveryNth(1)).ok());  // the server is filled again
+  EXPECT_EQ(Read(*copy).status().code(), StatusCode::kNotFound);
+  copy = task_.client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(Read(*copy).ok());
+}
+
+TEST_P(TableCopyTest, OutlivesTheTaskButCannotBeReadThen) {
+  StatusOr<state::Snapshot> copy = state::Snapshot();
+  {
+    TableTask task(definition_);
+    ASSERT_EQ(task.Join(ChiefOf(definition_)), OkStatus());
+    copy = task.client().TakeSnapshot();
+    ASSERT_TRUE(copy.ok()) << copy.status();
+  }
+  EXPECT_EQ(Message(Read(*copy).status()), "the copy of the state is gone: its task has ended");
+}
+
+// A server that was asked to end waits until the copy of the tables is dropped, and no longer.
+TEST_P(TableCopyTest, KeepsAServerThatWasAskedToEnd) {
+  std::vector<std::thread> ends;
+  for (auto& task : tasks_) ends.emplace_back([&task] { task->ps().End(60s); });
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(task_.client_events.Await(state::PeerEvent::Kind::kServerEnding, StrCat("ps ", i)));
+  StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  ExpectTable(*copy, 0);
+  copy = state::Snapshot();
+  const SteadyTime begin = SteadyNow();
+  for (std::thread& end : ends) end.join();
+  EXPECT_LT(SteadyNow() - begin, 30s);
+}
+
+// The connection breaks within the header and within the bytes of a piece.
+TEST_F(TableTest, APieceThatBreaksOffCannotBeRead) {
+  StartServers(1);
+  BreakingRelay relay(servers_[0]);
+  const Definition definition = Tables(Mode::kAsynchronous);
+  ClientOptions options = ChiefOf(definition);
+  options.servers = {relay.address()};
+  TableTask task(definition);
+  ASSERT_EQ(task.Join(options), OkStatus());
+  for (const int64_t bytes : {20, 200'000, 900'000}) {
+    StatusOr<state::Snapshot> copy = task.client().TakeSnapshot();
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    const int before = relay.broken;
+    relay.BreakAfterBytesToClients(bytes);
+    EXPECT_EQ(Read(*copy).status().code(), StatusCode::kUnavailable) << bytes;
+    EXPECT_EQ(relay.broken, before + 1) << "nothing broke at " << bytes;
+    ASSERT_EQ(task.Pull(EveryNth(4), {1}).value(), true);  // connects again
+    EXPECT_EQ(Read(*copy).status().code(), StatusCode::kNotFound) << bytes;
+    copy = task.client().TakeSnapshot();
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    ExpectTable(*copy, 0);
+  }
+}
+
+// The rest of a piece does not arrive before the server counts as lost.
+TEST_F(TableTest, AClientThatIsDestroyedDoesNotWaitForAPiece) {
+  StartServers(1);
+  BreakingRelay relay(servers_[0]);
+  const Definition definition = Tables(Mode::kAsynchronous);
+  ClientOptions options = ChiefOf(definition);
+  options.servers = {relay.address()};
+  auto task = std::make_unique<TableTask>(definition);
+  ASSERT_EQ(task->Join(options), OkStatus());
+  const StatusOr<state::Snapshot> copy = task->client().TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  relay.StallAfterBytesToClients(200'000);
+  std::thread reader([&] { EXPECT_EQ(Read(*copy).status().code(), StatusCode::kUnavailable); });
+  while (relay.broken == 0) std::this_thread::yield();
+  const SteadyTime begin = SteadyNow();
+  task.reset();
+  EXPECT_LT(SteadyNow() - begin, 5s);
+  reader.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, TableCopyTest,
                          testing::Values(Mode::kAsynchronous, Mode::kSynchronous));
-
-TEST_F(HostileTableTest, AnswersToContributionsLackTheTable) {
-  RawPeer& worker = WorkerOf(SmallTable(Mode::kAsynchronous));
-  const Received pulled = worker.Ask({.type = wire::kPull, .sequence = 1, .value = 1});
-  EXPECT_EQ(pulled.text, Floats(2, 9));
-  const Received pushed =
-      worker.Ask(Push(2, 0, 1), {Count(0), {.index = 1, .bytes = Floats(2, 1)}});
-  EXPECT_EQ(pushed.header.type, wire::kValues);
-  EXPECT_EQ(pushed.text, Floats(2, 8));
-}
-
-TEST_F(HostileTableTest, OnlyTasksThatTrainReadRows) {
-  WorkerOf(SmallTable(Mode::kAsynchronous));
-  RawPeer& evaluator = Connect("evaluator", 0);
-  EXPECT_EQ(evaluator.CodeOf({.type = wire::kPullRows, .sequence = 1, .value = 1}),
-            StatusCode::kPermissionDenied);
-}
 
 }  // namespace
 }  // namespace tfjob::ps

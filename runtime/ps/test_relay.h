@@ -21,9 +21,9 @@ namespace tfjob::ps {
 class BreakingRelay {
  public:
   explicit BreakingRelay(std::string server)
-      : server_(std::move(server)), address_(wire::TestAddress()) {
+      : server_(std::move(server)), address_(tfjob::wire::TestAddress()) {
     const sockaddr_in self = SocketAddress(address_);
-    listener_ = wire::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
     setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&self), sizeof self), 0);
@@ -40,11 +40,19 @@ class BreakingRelay {
   // which the next byte arrives.
   void BreakAfterBytesToClients(int64_t bytes) { left_[0] = bytes; }
   void BreakAfterBytesToServer(int64_t bytes) { left_[1] = bytes; }
+  // Like BreakAfterBytesToClients, but leaves the connection open, and forwards nothing more to its
+  // client.
+  void StallAfterBytesToClients(int64_t bytes) {
+    stalls_ = true;
+    left_[0] = bytes;
+  }
   std::atomic<int> broken = 0;
 
  private:
+  using UniqueFd = tfjob::wire::UniqueFd;
   struct Pair {
-    wire::UniqueFd ends[2];  // the client's and the server's
+    UniqueFd ends[2];      // the client's and the server's
+    bool stalled = false;  // nothing more is forwarded to the client
   };
 
   static sockaddr_in SocketAddress(const std::string& address) {
@@ -60,8 +68,9 @@ class BreakingRelay {
     while (!stop_) {
       std::vector<pollfd> ready = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
       for (const Pair& pair : pairs_) {
-        for (const wire::UniqueFd& end : pair.ends)
-          ready.push_back({.fd = end.get(), .events = POLLIN, .revents = 0});
+        const auto from_server = static_cast<short>(pair.stalled ? 0 : POLLIN);
+        ready.push_back({.fd = pair.ends[0].get(), .events = POLLIN, .revents = 0});
+        ready.push_back({.fd = pair.ends[1].get(), .events = from_server, .revents = 0});
       }
       if (poll(ready.data(), ready.size(), 20) <= 0) continue;
       size_t next = 1;
@@ -76,8 +85,8 @@ class BreakingRelay {
   }
 
   void Accept() {
-    Pair pair{.ends = {wire::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)),
-                       wire::UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))}};
+    Pair pair{.ends = {UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)),
+                       UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))}};
     const sockaddr_in server = SocketAddress(server_);
     if (pair.ends[0].valid() &&
         connect(pair.ends[1].get(), reinterpret_cast<const sockaddr*>(&server), sizeof server) == 0)
@@ -86,6 +95,7 @@ class BreakingRelay {
 
   // Forwards what has arrived. Returns false if the connection has ended or is to be broken.
   bool Forward(Pair& pair, size_t from) {
+    if (pair.stalled && from == 1) return false;  // the server has closed its end
     char buffer[1 << 16];
     const ssize_t got = recv(pair.ends[from].get(), buffer, sizeof buffer, 0);
     if (got <= 0) return false;
@@ -100,13 +110,15 @@ class BreakingRelay {
       sent += count;
     }
     broken += breaks ? 1 : 0;
+    if (breaks && from == 1 && stalls_) return pair.stalled = true;
     return !breaks;
   }
 
   const std::string server_, address_;
-  wire::UniqueFd listener_;
+  UniqueFd listener_;
   std::list<Pair> pairs_;
   std::atomic<int64_t> left_[2] = {-1, -1};  // to the clients, to the server; -1: no limit
+  std::atomic<bool> stalls_ = false;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

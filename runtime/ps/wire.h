@@ -22,12 +22,16 @@ enum Type : uint16_t {
   // M: value: epoch; step: global step; flags: kReady, kEnding; body: JSON. Also sent without a
   // request, with sequence 0, when a task is asked to end.
   kState = 2,
-  kDefine = 3,       // M: chief; value: the new epoch; body: an Assignment → kReply
-  kFill = 4,         // D: chief; per segment: a shard; flags: the slot (0: the value itself)
-  kFilled = 5,       // D: chief; value: epoch; step: of the state; one segment: the ledger → kReply
-  kReply = 6,        // M: value: a status code; body: its message
-  kSnapshot = 7,     // M: asks for a copy of the state → kShard…, kSnapshotEnd
-  kShard = 8,        // D: segments as in kFill; a shard and its slots as of one moment
+  kDefine = 3,  // M: chief; value: the new epoch; body: an Assignment → kReply
+  kFill = 4,    // D: chief; per segment: a shard; flags: the slot (0: the value itself)
+  kFilled = 5,  // D: chief; value: epoch; step: of the state; one segment: the ledger → kReply
+  kReply = 6,   // M: value: a status code; body: its message
+  // M: asks for a copy of the state → kShard…, kSnapshotEnd. The server keeps the shards of tables
+  // as of the same moment, for kReadCopy, until kDropCopy or the end of the connection. A kDefine
+  // may end copies of earlier states, for lack of memory.
+  kSnapshot = 7,
+  // D: segments as in kFill; a shard and its slots as of one moment; never a table's shard
+  kShard = 8,
   kSnapshotEnd = 9,  // D: value: epoch; step: of the state; one segment: the ledger
   kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
   // M: chief to ps 0: resume committing → kReply. With kEnding, commits stay suspended, and the
@@ -44,6 +48,7 @@ enum Type : uint16_t {
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
   kAnnounce = 18,    // M: to the other servers; value: that incarnation; no answer
+  kDropCopy = 19,    // M: chief; value: as in kReadCopy; no answer
 
   // A contribution. `step`, which is not negative, is the step of the values from which it was
   // computed; `value` is the epoch. Every shard of the server is sent once: all its bytes, or one
@@ -74,10 +79,23 @@ enum Type : uint16_t {
   // row that was asked for. The request changes nothing in the server, which therefore need not
   // recognise a repeated one.
   kPullRows = 27,  // D
+  // M: chief: asks for bytes of a table as of an earlier kSnapshot on this connection; value: the
+  // sequence of that kSnapshot; body: a CopyPiece, whose length is at most rpc::kFrameTargetBytes
+  // → kCopied, or kReply with an error.
+  kReadCopy = 28,
+  kCopied = 29,  // D: one segment, as in kFill
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
   kParticipant = 30,  // M: to ps 0
   kCoordinator = 31,  // M: from ps 0
+};
+
+// The bytes of a shard that kReadCopy asks for. Little-endian.
+struct CopyPiece {
+  uint32_t shard = 0;
+  uint32_t slot = 0;  // 0: the value itself
+  uint64_t offset = 0;
+  uint64_t length = 0;
 };
 
 inline constexpr uint32_t kDrawn = 0xFFFFFFFF;

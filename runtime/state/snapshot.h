@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/state/streamed_value.h"
 #include "runtime/state/training_state.h"
 #include "runtime/tensor/tensor.h"
 
@@ -12,14 +14,25 @@ namespace tfjob::state {
 
 // Returns the initial value of a slot of `variable`, whose own value is `value`.
 Tensor InitialSlot(const Variable& variable, const optimizer::Slot& slot, const Tensor& value);
+std::shared_ptr<const StreamedValue> InitialSlot(const Variable& variable,
+                                                 const optimizer::Slot& slot,
+                                                 std::shared_ptr<const StreamedValue> value);
+
+// Reads the whole value of a variable or slot into memory.
+StatusOr<Tensor> ReadWhole(const Variable& variable, const StreamedValue& value);
 
 struct VariableState {
   Tensor value;
   std::vector<Tensor> slots;  // in the order of SlotsOf
+  // If not empty, the variable is too large to be held in memory: `value` and `slots` are empty,
+  // and `streamed` provides the value, followed by the slots.
+  std::vector<std::shared_ptr<const StreamedValue>> streamed;
 
   // Returns `value` with slots at their initial values.
   static VariableState Initial(const Variable& variable, const optimizer::Optimizer& optimizer,
                                Tensor value);
+  static VariableState Initial(const Variable& variable, const optimizer::Optimizer& optimizer,
+                               std::shared_ptr<const StreamedValue> value);
 };
 
 struct Snapshot {
@@ -35,8 +48,14 @@ struct Snapshot {
 // nothing if the optimizer keeps no averages (use_ema).
 void UseAverages(const TrainingState& state, Snapshot& snapshot);
 
+// Returns whether a variable's value is streamed.
+bool HasStreamedValues(const Snapshot& snapshot);
+// Returns whether a streamed value is lost (StreamedValue::lost).
+bool IsLost(const Snapshot& snapshot);
+
 // Returns InvalidArgument unless the snapshot's variables have the types, shapes and slots that
-// `state` declares. The message names the variable. Does not read the ledger.
+// `state` declares. The message names the variable. Reads neither the ledger nor streamed values,
+// whose types and shapes it therefore does not check.
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state);
 
 }  // namespace tfjob::state

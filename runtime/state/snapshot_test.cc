@@ -30,6 +30,34 @@ TEST(Snapshot, MustFitTheState) {
   EXPECT_EQ(Message(CheckFits(snapshot, state)), "the state has 2 variables, the job 3");
 }
 
+TEST(Snapshot, MayHaveStreamedValues) {
+  TrainingState state = TwoVariables();
+  state.optimizer.use_ema = true;
+  Snapshot snapshot;
+  const auto value = StreamedConstant(DType::kFloat32, 3);
+  for (const Variable& variable : state.variables)
+    snapshot.variables.push_back(VariableState::Initial(variable, state.optimizer, value));
+  EXPECT_TRUE(HasStreamedValues(snapshot));
+  EXPECT_EQ(CheckFits(snapshot, state), OkStatus());
+  // Adam's two slots begin as zeros, and the average as the value.
+  ASSERT_EQ(snapshot.variables[0].streamed.size(), 4u);
+  std::vector<float> read(2);
+  for (const auto& [part, expected] : {std::pair<size_t, float>{0, 3}, {1, 0}, {2, 0}, {3, 3}}) {
+    ASSERT_EQ(
+        snapshot.variables[0].streamed[part]->Read(8, std::as_writable_bytes(std::span(read))),
+        OkStatus());
+    EXPECT_EQ(read, std::vector<float>(2, expected)) << "part " << part;
+  }
+  const auto average = StreamedConstant(DType::kFloat32, 4);
+  snapshot.variables[0].streamed[3] = average;
+  UseAverages(state, snapshot);
+  EXPECT_EQ(snapshot.variables[0].streamed[0], average);
+  EXPECT_EQ(snapshot.variables[2].streamed[0], value) << "it has no average";
+  snapshot.variables[1].streamed.pop_back();
+  EXPECT_EQ(Message(CheckFits(snapshot, state)), "dense/bias: expected 3 slots, got 2");
+  EXPECT_FALSE(HasStreamedValues(Snapshot()));
+}
+
 TEST(Snapshot, BeginsWithTheOptimizersSlots) {
   struct Case {
     optimizer::Kind kind;

@@ -2,9 +2,27 @@
 
 #include <algorithm>
 
+#include "runtime/model/layer/initial_pieces.h"
 #include "runtime/model/layer/initializer.h"
 
 namespace tfjob::strategy {
+namespace {
+
+class InitialStream : public state::StreamedValue {
+ public:
+  InitialStream(const model::VariableSpec& spec, int64_t seed)
+      : pieces_(spec.initializer, spec.dtype, spec.shape, static_cast<uint64_t>(seed), spec.name) {}
+
+  Status Read(int64_t offset, std::span<std::byte> to) const override {
+    pieces_.Read(offset, to);
+    return OkStatus();
+  }
+
+ private:
+  const model::InitialPieces pieces_;
+};
+
+}  // namespace
 
 Status DefineVariables(ModelDefinition& definition) {
   ASSIGN_OR_RETURN(definition.variables,
@@ -45,10 +63,17 @@ StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, mo
   return tables;
 }
 
-state::Snapshot InitialState(const ModelDefinition& definition) {
+state::Snapshot InitialState(const ModelDefinition& definition, std::span<const int> streamed) {
   state::Snapshot snapshot;
   for (size_t i = 0; i < definition.variables.size(); ++i) {
     const model::VariableSpec& spec = definition.variables[i];
+    if (std::ranges::binary_search(streamed, static_cast<int>(i)) &&
+        model::InitialPieces::CanMake(spec.initializer)) {
+      snapshot.variables.push_back(
+          state::VariableState::Initial(definition.state.variables[i], definition.state.optimizer,
+                                        std::make_shared<InitialStream>(spec, definition.seed)));
+      continue;
+    }
     Tensor value = model::InitialValue(spec.initializer, spec.dtype, spec.shape,
                                        static_cast<uint64_t>(definition.seed), spec.name);
     snapshot.variables.push_back(state::VariableState::Initial(
@@ -85,7 +110,12 @@ Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snap
   for (size_t i = 0; i < definition.variables.size(); ++i) {
     if (IsTable(definition, i)) continue;
     ASSIGN_OR_RETURN(variables::Variable * variable, store.Get(definition.variables[i].name));
-    RETURN_IF_ERROR(variable->FromTensor(snapshot.variables[i].value));
+    const state::VariableState& state = snapshot.variables[i];
+    Tensor value = state.value;
+    if (!state.streamed.empty()) {
+      ASSIGN_OR_RETURN(value, state::ReadWhole(definition.state.variables[i], *state.streamed[0]));
+    }
+    RETURN_IF_ERROR(variable->FromTensor(value));
   }
   return OkStatus();
 }

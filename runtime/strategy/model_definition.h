@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/model/build.h"
@@ -38,8 +39,10 @@ StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, mo
 // layers do not fit together.
 Status DefineVariables(ModelDefinition& definition);
 
-// Returns the initial value of every variable and every slot, at step 0.
-state::Snapshot InitialState(const ModelDefinition& definition);
+// Returns the initial value of every variable and every slot, at step 0. `streamed` lists the
+// indices of variables in ascending order. These variables get streamed values, which are generated
+// when they are read, unless their initializer needs the whole value (Orthogonal).
+state::Snapshot InitialState(const ModelDefinition& definition, std::span<const int> streamed = {});
 
 // Builds the graph for a mode and batch size. If `with_updates` is set (kTrain only), the graph
 // also applies the optimizer.
@@ -48,7 +51,8 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
 
 // Creates the definition's variables in `store`, filled with zeros.
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store);
-// Copies the values of a snapshot, but not its slots, into the variables of `store`.
+// Copies the values of a snapshot, but not its slots, into the variables of `store`. Returns the
+// error if a streamed value cannot be read.
 Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snapshot,
                   variables::VariableStore& store);
 

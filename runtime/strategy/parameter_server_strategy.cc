@@ -75,6 +75,7 @@ class ParameterServerStrategy : public Strategy {
     return Outcome(result);
   }
 
+  std::span<const int> tables() const override { return options_.definition.tables; }
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
   Status Leave() override { return client_->Leave(); }
   Status Withdraw() override { return client_->Withdraw(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -51,7 +52,12 @@ class Strategy {
   // state::RunFailure if the run must end, because this or another task found numbers that are not
   // finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
-  // Returns a copy of variables, slots and step. Call between steps.
+  // Returns the variables that are too large for a task, as indices in TrainingState, in ascending
+  // order. They are streamed in the snapshots that the strategy returns. In a snapshot that it is
+  // given (StrategyOptions::provide_state), they may be streamed.
+  virtual std::span<const int> tables() const { return {}; }
+  // Returns a copy of variables, slots and step. Call between steps. Tables of the copy can be read
+  // as long as the strategy exists and no task that holds them is lost.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Like TakeSnapshot, but may leave the copying to the thread that calls SnapshotCopy::Finish,
   // while training continues. Before a step overwrites a value that has not been copied, it copies

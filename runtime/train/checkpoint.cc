@@ -39,11 +39,33 @@ StatusOr<std::string> ReadText(const io::BundleReader& reader, const std::string
   return std::string(reinterpret_cast<const char*>(text.bytes().data()), text.num_bytes());
 }
 
+Status AddStreamed(const std::string& name, const state::Variable& variable,
+                   const state::StreamedValue& value, io::BundleWriter& writer) {
+  RETURN_IF_ERROR(writer.Begin(name, variable.dtype, variable.shape));
+  const auto bytes = static_cast<size_t>(variable.shape.num_elements()) * SizeOf(variable.dtype);
+  std::vector<std::byte> buffer(std::min(bytes, state::kPieceBytes));
+  for (size_t offset = 0; offset < bytes; offset += buffer.size()) {
+    const std::span<std::byte> piece =
+        std::span(buffer).first(std::min(buffer.size(), bytes - offset));
+    RETURN_IF_ERROR(Annotate(value.Read(static_cast<int64_t>(offset), piece), name));
+    RETURN_IF_ERROR(writer.Append(piece));
+  }
+  return OkStatus();
+}
+
 Status AddVariable(const state::Variable& variable, const std::vector<optimizer::Slot>& slots,
                    const state::VariableState& state, io::BundleWriter& writer) {
+  const auto slot_name = [&](size_t slot) {
+    return StrCat(variable.name, "/", slots[slot].suffix);
+  };
+  for (size_t i = 0; i < state.streamed.size(); ++i) {
+    const std::string name = i == 0 ? variable.name : slot_name(i - 1);
+    RETURN_IF_ERROR(AddStreamed(name, variable, *state.streamed[i], writer));
+  }
+  if (!state.streamed.empty()) return OkStatus();
   RETURN_IF_ERROR(writer.Add(variable.name, state.value));
   for (size_t i = 0; i < slots.size(); ++i) {
-    RETURN_IF_ERROR(writer.Add(StrCat(variable.name, "/", slots[i].suffix), state.slots[i]));
+    RETURN_IF_ERROR(writer.Add(slot_name(i), state.slots[i]));
   }
   return OkStatus();
 }
@@ -95,6 +117,18 @@ Status CheckCheckpoint(const std::string& prefix, const state::TrainingState& tr
   return OkStatus();
 }
 
+// A tensor that stays in the file of a checkpoint.
+class StreamedTensor : public state::StreamedValue {
+ public:
+  explicit StreamedTensor(io::StoredTensor tensor) : tensor_(std::move(tensor)) {}
+  Status Read(int64_t offset, std::span<std::byte> to) const override {
+    return tensor_.Read(offset, to);
+  }
+
+ private:
+  const io::StoredTensor tensor_;
+};
+
 // Reads the variables of a checkpoint.
 class VariableReader {
  public:
@@ -127,12 +161,33 @@ class VariableReader {
   }
 
   StatusOr<io::StoredTensor> Store(size_t v) const {
+    return StoreTensor(training_.variables[v].name, training_.variables[v]);
+  }
+
+  StatusOr<state::VariableState> Stream(size_t v) const {
     const state::Variable& variable = training_.variables[v];
-    RETURN_IF_ERROR(CheckIs(reader_, prefix_, variable.name, variable.dtype, variable.shape));
-    return reader_.Store(variable.name);
+    state::VariableState state;
+    ASSIGN_OR_RETURN(io::StoredTensor value, Store(v));
+    state.streamed.push_back(std::make_shared<StreamedTensor>(std::move(value)));
+    for (const optimizer::Slot& slot : state::SlotsOf(variable, training_.optimizer)) {
+      const std::string name = SlotName(reader_, record_, variable, slot, training_);
+      if (name.empty()) {
+        state.streamed.push_back(state::InitialSlot(variable, slot, state.streamed[0]));
+        continue;
+      }
+      ASSIGN_OR_RETURN(io::StoredTensor stored, StoreTensor(name, variable));
+      state.streamed.push_back(std::make_shared<StreamedTensor>(std::move(stored)));
+    }
+    return state;
   }
 
  private:
+  StatusOr<io::StoredTensor> StoreTensor(const std::string& name,
+                                         const state::Variable& variable) const {
+    RETURN_IF_ERROR(CheckIs(reader_, prefix_, name, variable.dtype, variable.shape));
+    return reader_.Store(name);
+  }
+
   StatusOr<Tensor> ReadTensor(const std::string& name, const state::Variable& variable,
                               const Tensor* into) const {
     RETURN_IF_ERROR(CheckIs(reader_, prefix_, name, variable.dtype, variable.shape));
@@ -152,6 +207,10 @@ class VariableReader {
 bool IsStored(const LoadOptions& options, size_t variable) {
   return options.stored != nullptr &&
          std::ranges::binary_search(options.stored->variables, static_cast<int>(variable));
+}
+
+bool IsStreamed(const LoadOptions& options, size_t variable) {
+  return std::ranges::binary_search(options.streamed, static_cast<int>(variable));
 }
 
 StatusOr<int64_t> ReadStep(const io::BundleReader& reader, const std::string& prefix) {
@@ -199,20 +258,23 @@ StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
       snapshot.variables.emplace_back();
       continue;
     }
-    ASSIGN_OR_RETURN(state::VariableState state, variables.Read(v));
+    ASSIGN_OR_RETURN(state::VariableState state,
+                     IsStreamed(options, v) ? variables.Stream(v) : variables.Read(v));
     snapshot.variables.push_back(std::move(state));
   }
   ASSIGN_OR_RETURN(snapshot.ledger, ReadText(*reader, prefix, kLedger, kMaxLedgerBytes));
   return snapshot;
 }
 
-Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training) {
+Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training,
+                             std::span<const int> streamed) {
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return OkStatus();
   const Status status = CheckCheckpoint(latest->prefix, training);
   // If the newest checkpoint is damaged, an older one may be intact, but only reading it
   // shows that.
-  if (absl::IsDataLoss(status)) return LoadLatestCheckpoint(folder, training).status();
+  if (absl::IsDataLoss(status))
+    return LoadLatestCheckpoint(folder, training, {.streamed = streamed}).status();
   return status;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ class ThreadPool;
 namespace tfjob::train {
 
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
-// oldest checkpoints beyond `keep` (0 keeps all).
+// oldest checkpoints beyond `keep` (0 keeps all). Streamed values are written piece by piece; if
+// one cannot be read, returns that error.
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now,
                       FileSystem& files = RealFileSystem());
@@ -47,6 +49,9 @@ struct LoadOptions {
     std::vector<io::StoredTensor> values;
   };
   Stored* stored = nullptr;
+  // Indices of variables in ascending order. The values and slots of these variables stay in the
+  // file and are streamed from there. Their checksums are verified first. `into` must be null.
+  std::span<const int> streamed = {};
 };
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
@@ -67,7 +72,8 @@ StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string&
 // Returns the error that LoadLatestCheckpoint would return, as far as it can be found without
 // reading the values of the newest checkpoint. If its index or the size of a data file shows
 // that it is damaged, loads older ones, as LoadLatestCheckpoint does. Returns OK if the folder
-// has no checkpoint.
-Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training);
+// has no checkpoint. `streamed` is as in LoadOptions.
+Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training,
+                             std::span<const int> streamed = {});
 
 }  // namespace tfjob::train

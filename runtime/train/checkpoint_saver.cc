@@ -141,6 +141,19 @@ std::optional<state::Snapshot> CheckpointSaver::InFlight() const {
   return newest->Finish();
 }
 
+bool CheckpointSaver::AwaitWrites(Duration patience, const StopSource& stop) {
+  const Duration deadline = clock_.Monotonic() + patience;
+  for (;;) {
+    {
+      MutexLock lock(shared_->mutex);
+      shared_->written.Clear();
+      if (!shared_->state && !shared_->next) return true;
+    }
+    const Duration left = deadline - clock_.Monotonic();
+    if (left <= Duration{0} || stop.WaitFor(left, shared_->written)) return false;
+  }
+}
+
 std::optional<int64_t> CheckpointSaver::saved_step() const {
   MutexLock lock(shared_->mutex);
   return shared_->schedule.saved_step();
@@ -169,6 +182,11 @@ Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* sto
       SaveActions actions = asked   ? schedule.OnStop(step, now)
                             : first ? schedule.OnEnd(step, now)
                                     : schedule.OnTime(now);
+      const bool saved = schedule.saved_step() == step;
+      if (!actions.result && !schedule.writing() && !saved && state::IsLost(last)) {
+        return Unavailable("the state of step ", step,
+                           " was lost before it was saved: the tasks that held it were lost");
+      }
       actions = shared_->Obey(std::move(actions), last);
       if (actions.result) {
         shared_->abandoned = schedule.writing();

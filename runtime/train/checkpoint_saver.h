@@ -58,13 +58,18 @@ class CheckpointSaver {
   // Returns the step of the newest checkpoint that is known to be whole.
   std::optional<int64_t> saved_step() const;
 
+  // Waits until no write is in progress, but no longer than `patience`, and only until `stop` is
+  // requested. Returns whether no write is in progress.
+  bool AwaitWrites(Duration patience, const StopSource& stop);
+
   // Saves the last state of a task that was asked to stop: waits for the write in progress, then
   // makes one attempt. Does nothing if a checkpoint of this step exists. Returns Unavailable, with
   // a message that names the step, if the state is not saved.
   Status SaveBeforeExit(state::Snapshot last);
   // Saves the last state of the run and marks the run as over. Keeps trying for the policy's
-  // `final_patience`, then returns Unavailable, like SaveBeforeExit. If `stop` is requested
-  // meanwhile, continues like SaveBeforeExit, and returns Cancelled if the state is saved.
+  // `final_patience`, then returns Unavailable, like SaveBeforeExit; also returns Unavailable as
+  // soon as the state is lost (state::IsLost). If `stop` is requested meanwhile, continues like
+  // SaveBeforeExit, and returns Cancelled if the state is saved.
   Status SaveLast(state::Snapshot last, const StopSource& stop);
 
  private:

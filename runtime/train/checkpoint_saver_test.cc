@@ -98,6 +98,47 @@ TEST_F(CheckpointSaverTest, WritesInTheBackgroundWhenDue) {
   EXPECT_FALSE(saver.Due(6));
 }
 
+// A value that cannot be read, because its server was lost.
+class Lost : public state::StreamedValue {
+ public:
+  Status Read(int64_t, std::span<std::byte>) const override {
+    lost_ = true;
+    return Unavailable("ps 1 was lost");
+  }
+  bool lost() const override { return lost_; }
+
+ private:
+  mutable std::atomic<bool> lost_ = false;
+};
+
+TEST_F(CheckpointSaverTest, AStateThatIsLostIsNotTriedAgain) {
+  const state::TrainingState training{.variables = {{"table", DType::kFloat32, Shape({4})}}};
+  SaverOptions options = Options({.retry = 1ms, .final_patience = 600s});
+  options.write = [&](const state::Snapshot& snapshot, Time now) {
+    return SaveCheckpoint(folder_, training, snapshot, 5, now, disk_);
+  };
+  state::Snapshot snapshot = EmptySnapshot(5);
+  snapshot.variables.emplace_back().streamed = {std::make_shared<Lost>()};
+  CheckpointSaver saver(std::move(options), clock_);
+  EXPECT_EQ(Message(saver.SaveLast(snapshot, stop_)),
+            "the state of step 5 was lost before it was saved: the tasks that held it were lost");
+  EXPECT_EQ(Newest(), -1);
+}
+
+TEST_F(CheckpointSaverTest, AwaitsTheWriteInProgress) {
+  CheckpointSaver saver(Options({}), RealClock());
+  EXPECT_TRUE(saver.AwaitWrites(1ms, stop_));
+  saver.Require();
+  ASSERT_TRUE(saver.Due(5));
+  disk_.Hang(true);
+  saver.Save(EmptySnapshot(5));
+  ASSERT_TRUE(disk_.AwaitHangingWrite());
+  EXPECT_FALSE(saver.AwaitWrites(1ms, stop_));
+  disk_.Hang(false);
+  EXPECT_TRUE(saver.AwaitWrites(60s, stop_));
+  EXPECT_EQ(saver.saved_step(), 5);
+}
+
 // The copy is finished by the thread that writes, or by a caller that needs the state earlier.
 TEST_F(CheckpointSaverTest, TheCopyIsFinishedBeforeItIsWritten) {
   Event write, finished;

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
@@ -72,6 +76,123 @@ TEST_F(TrainCheckpointTest, ReadsIntoGivenMemory) {
   EXPECT_EQ(into.variables[0].value.data<float>()[0], 12);
   EXPECT_EQ((*loaded)->variables[1].slots[1].bytes().data(),
             into.variables[1].slots[1].bytes().data());
+}
+
+// Streams values that take two and a half pieces. Bytes from `fails_at` on cannot be read.
+class Streamed : public state::StreamedValue {
+ public:
+  static constexpr int64_t kElements = 5 * static_cast<int64_t>(state::kPieceBytes) / 8;
+  explicit Streamed(Tensor values, int64_t fails_at = INT64_MAX)
+      : values_(std::move(values)), fails_at_(fails_at) {}
+  Status Read(int64_t offset, std::span<std::byte> to) const override {
+    if (to.size() > state::kPieceBytes) return Internal("too much at once");
+    if (offset + static_cast<int64_t>(to.size()) > fails_at_) return Unavailable("ps 1 is lost");
+    std::ranges::copy(values_.bytes().subspan(static_cast<size_t>(offset), to.size()), to.begin());
+    return OkStatus();
+  }
+
+ private:
+  const Tensor values_;
+  const int64_t fails_at_;
+};
+
+class StreamedCheckpointTest : public TrainCheckpointTest {
+ protected:
+  StreamedCheckpointTest() {
+    large_.variables = {{"table", DType::kFloat32, Shape({Streamed::kElements})},
+                        {"bias", DType::kFloat32, Shape({1})}};
+    large_.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdagrad);
+  }
+  static Tensor Values(float first) {
+    Tensor values(DType::kFloat32, {Streamed::kElements});
+    for (size_t i = 0; i < values.data<float>().size(); ++i)
+      values.data<float>()[i] = first + static_cast<float>(i % 1'000'003);
+    return values;
+  }
+  state::Snapshot Snapshot(int64_t step, bool streamed, int64_t fails_at = INT64_MAX) const {
+    state::Snapshot snapshot{.global_step = step};
+    state::VariableState& table = snapshot.variables.emplace_back();
+    if (streamed) {
+      table.streamed = {std::make_shared<Streamed>(Values(1)),
+                        std::make_shared<Streamed>(Values(2), fails_at)};
+    } else {
+      table.value = Values(1);
+      table.slots = {Values(2)};
+    }
+    snapshot.variables.push_back(state::VariableState::Initial(
+        large_.variables[1], large_.optimizer, Tensor::Of<float>({1}, {static_cast<float>(step)})));
+    return snapshot;
+  }
+  Status Save(const state::Snapshot& snapshot) const {
+    return SaveCheckpoint(folder_, large_, snapshot, 5, Time(1s));
+  }
+
+  const std::vector<int> table_ = {0};
+  state::TrainingState large_;
+};
+
+TEST_F(StreamedCheckpointTest, IsThatOfTheSameValuesInMemory) {
+  ASSERT_EQ(Save(Snapshot(3, true)), OkStatus());
+  const std::string prefix = io::CheckpointPrefix(folder_, 3);
+  const std::string data = *ReadFile(io::DataFileName(prefix, 0, 1));
+  const std::string index = *ReadFile(io::IndexFileName(prefix));
+  ASSERT_EQ(Save(Snapshot(3, false)), OkStatus());
+  EXPECT_TRUE(data == *ReadFile(io::DataFileName(prefix, 0, 1)));
+  EXPECT_EQ(index, *ReadFile(io::IndexFileName(prefix)));
+}
+
+TEST_F(StreamedCheckpointTest, StreamsWhatItLoads) {
+  ASSERT_EQ(Save(Snapshot(3, true)), OkStatus());
+  ASSERT_EQ(CheckLatestCheckpoint(folder_, large_, table_), OkStatus());
+  const auto loaded = LoadLatestCheckpoint(folder_, large_, {.streamed = table_});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const state::Snapshot& snapshot = **loaded;
+  EXPECT_EQ(state::CheckFits(snapshot, large_), OkStatus());
+  EXPECT_EQ(snapshot.variables[1].value.data<float>()[0], 3);
+  ASSERT_EQ(snapshot.variables[0].streamed.size(), 2u);
+  EXPECT_EQ(snapshot.variables[0].value.num_elements(), 0);
+  std::filesystem::remove_all(folder_);  // a later save may delete the checkpoint at any time
+  for (size_t part = 0; part < 2; ++part) {
+    const StatusOr<Tensor> whole =
+        state::ReadWhole(large_.variables[0], *snapshot.variables[0].streamed[part]);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_TRUE(std::ranges::equal(whole->bytes(), Values(part == 0 ? 1.f : 2.f).bytes()));
+  }
+}
+
+TEST_F(StreamedCheckpointTest, SlotsThatItLacksBegin) {
+  state::TrainingState sgd = large_;
+  sgd.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
+  state::Snapshot saved = Snapshot(3, true);
+  saved.variables[0].streamed.pop_back();
+  saved.variables[1].slots.clear();
+  ASSERT_EQ(SaveCheckpoint(folder_, sgd, saved, 5, Time(1s)), OkStatus());
+  const auto loaded = LoadLatestCheckpoint(folder_, large_, {.streamed = table_});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  float element = -1;
+  ASSERT_EQ((*loaded)->variables[0].streamed.at(1)->Read(
+                400, std::as_writable_bytes(std::span(&element, 1))),
+            OkStatus());
+  EXPECT_EQ(element, static_cast<float>(large_.optimizer.initial_accumulator_value));
+}
+
+TEST_F(StreamedCheckpointTest, OneThatCannotBeReadToItsEndLeavesTheOneBefore) {
+  ASSERT_EQ(Save(Snapshot(3, true)), OkStatus());
+  const std::vector<std::string> before = *ListDirectory(folder_);
+  EXPECT_EQ(Save(Snapshot(4, true, /*fails_at=*/2 << 20)),
+            Unavailable("table/Adagrad: ps 1 is lost"));
+  EXPECT_EQ(*ListDirectory(folder_), before);
+  EXPECT_EQ((*LoadLatestCheckpoint(folder_, large_, {.streamed = table_}))->global_step, 3);
+}
+
+TEST_F(StreamedCheckpointTest, ADamagedOneIsReplacedByAnOlderOne) {
+  ASSERT_EQ(Save(Snapshot(3, true)), OkStatus());
+  ASSERT_EQ(Save(Snapshot(4, true)), OkStatus());
+  const std::string data = io::DataFileName(io::CheckpointPrefix(folder_, 4), 0, 1);
+  std::string bytes = *ReadFile(data);
+  bytes[3 << 20] = static_cast<char>(bytes[3 << 20] ^ 1);  // a byte of the slot
+  ASSERT_TRUE(WriteFileAtomically(data, bytes).ok());
+  EXPECT_EQ((*LoadLatestCheckpoint(folder_, large_, {.streamed = table_}))->global_step, 3);
 }
 
 TEST_F(TrainCheckpointTest, SlotsThatItLacksAreNotThoseOfTheGivenMemory) {

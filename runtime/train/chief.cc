@@ -28,6 +28,9 @@ constexpr Duration kEvaluatorDeadline = 600s;
 // servers keep running.
 constexpr Duration kAfterWorkersEnd = 1s;
 
+// How long a restore waits for the checkpoint that is being written.
+constexpr Duration kWritePatience = 300s;
+
 // How often the chief asks whether the evaluator is done.
 constexpr Duration kEvaluatorPoll = 500ms;
 
@@ -95,7 +98,8 @@ std::unique_ptr<SummaryWriter> Chief::WriteSummariesTo(const std::string& folder
 Status Chief::Prepare() {
   const config::TrainingConfig& config = context_.config();
   if (!config.model_dir.empty()) {
-    RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.state()));
+    RETURN_IF_ERROR(
+        CheckLatestCheckpoint(config.model_dir, trainer_.state(), trainer_.strategy().tables()));
   }
   if (Evaluates()) {
     ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
@@ -184,12 +188,20 @@ Status Chief::SaveIfDue(int64_t step) {
 }
 
 std::optional<state::Snapshot> Chief::OnRestore() {
-  return saver_.InFlight();
+  std::optional<state::Snapshot> written = saver_.InFlight();
+  if (!written || !state::HasStreamedValues(*written)) return written;
+  // The tables of this state are on the servers, and at least one server is lost. The write
+  // succeeds only if the tables had been read before; its checkpoint is then the newest state.
+  written.reset();
+  if (!saver_.AwaitWrites(kWritePatience, context_.stop()))
+    kChiefLog.Warning("restores a checkpoint older than the one that is being written");
+  return std::nullopt;
 }
 
 StatusOr<state::Snapshot> Chief::StateOf(int64_t step) {
   std::optional<state::Snapshot> written = saver_.InFlight();
-  if (written && written->global_step == step) return *std::move(written);
+  if (written && written->global_step == step && !state::IsLost(*written))
+    return *std::move(written);
   return trainer_.strategy().TakeSnapshot();
 }
 
@@ -240,10 +252,17 @@ StatusOr<bool> Chief::SaveLast() {
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
     kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
+    last_ = {};  // the servers need not keep its tables
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
-  RETURN_IF_ERROR(saver_.SaveLast(last_, context_.stop()));
+  const Status saved = saver_.SaveLast(last_, context_.stop());
+  if (!saved.ok() && state::IsLost(last_) && !context_.stop().requested()) {
+    kChiefLog.Warning("takes the last state again", {{"because", saved}});
+    last_ = {};
+    return false;
+  }
+  RETURN_IF_ERROR(saved);
   context_.board().Update([this](progress::Progress& p) {
     p.run_end = progress::RunEnd{last_.global_step, RunFingerprint(context_.run())};
   });
@@ -282,11 +301,24 @@ void Chief::AwaitWorkers() {
                     {{"tasks", absl::StrJoin(others, ", ")}});
 }
 
+// If there is a checkpoint of the last step, reads the rows of tables from it, because asking the
+// servers for each row takes longer.
+StatusOr<strategy::MetricTotals> Chief::EvaluateLast() {
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty() || !state::HasStreamedValues(last_))
+    return evaluation_->Run(last_, context_.stop());
+  LoadOptions::Stored stored{.variables = evaluation_->tables(), .values = {}};
+  ASSIGN_OR_RETURN(const state::Snapshot saved,
+                   LoadCheckpoint(io::CheckpointPrefix(folder, last_.global_step), trainer_.state(),
+                                  {.into = nullptr, .pool = context_.pool(), .stored = &stored}));
+  return evaluation_->Run(saved, context_.stop(), stored.values);
+}
+
 Status Chief::EvaluateHere() {
   const std::string& folder = context_.config().model_dir;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
   RETURN_IF_ERROR(context_.BeforeEvaluation());
-  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation_->Run(last_, context_.stop()));
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, EvaluateLast());
   std::unique_ptr<SummaryWriter> summaries;
   if (!folder.empty()) summaries = WriteSummariesTo(folder + "/eval");
   PublishEvaluation(trainer_.definition(), last_.global_step, totals, context_.board(),

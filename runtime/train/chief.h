@@ -35,7 +35,8 @@ class Chief : public StepObserver {
 
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
   // saves the last checkpoint, and marks the run as ended. Returns false if the variables were
-  // rolled back to an older checkpoint in the meantime, so that more training is needed. Returns
+  // rolled back to an older checkpoint in the meantime, so that more training is needed, or if a
+  // server was lost before its tables were saved, so that the state must be taken again. Returns
   // Unavailable, with a message that names the step, if the checkpoint could not be saved within
   // final_save_secs, and Cancelled if the task was asked to stop.
   StatusOr<bool> SaveLast();
@@ -61,6 +62,7 @@ class Chief : public StepObserver {
   void Summarise(int64_t step);
   void AwaitWorkers();
   Status EvaluateHere();
+  StatusOr<strategy::MetricTotals> EvaluateLast();
   bool EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard);
   void AwaitEvaluator();
 

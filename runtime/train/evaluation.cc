@@ -35,11 +35,16 @@ Status ExpectEqualVariables(const model::Model& model,
 Status ReadRows(const state::Snapshot& snapshot, int table, const io::StoredTensor* stored,
                 std::span<const int64_t> indices, std::span<std::byte> rows) {
   if (stored != nullptr) return stored->ReadRows(indices, rows);
-  const Tensor& value = snapshot.variables[static_cast<size_t>(table)].value;
+  const state::VariableState& state = snapshot.variables[static_cast<size_t>(table)];
   const size_t row = rows.size() / indices.size();
   for (size_t i = 0; i < indices.size() && indices[i] >= 0; ++i) {
-    std::ranges::copy(value.bytes().subspan(static_cast<size_t>(indices[i]) * row, row),
-                      rows.subspan(i * row).begin());
+    const std::span<std::byte> to = rows.subspan(i * row, row);
+    if (!state.streamed.empty()) {
+      RETURN_IF_ERROR(state.streamed[0]->Read(indices[i] * static_cast<int64_t>(row), to));
+      continue;
+    }
+    std::ranges::copy(state.value.bytes().subspan(static_cast<size_t>(indices[i]) * row, row),
+                      to.begin());
   }
   return OkStatus();
 }

@@ -93,8 +93,9 @@ StatusOr<model::Model> ReadModel(const config::ModelConfig& config) {
 }
 
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
-                                     const strategy::ModelDefinition& definition) {
-  state::Snapshot snapshot = strategy::InitialState(definition);
+                                     const strategy::ModelDefinition& definition,
+                                     std::span<const int> streamed) {
+  state::Snapshot snapshot = strategy::InitialState(definition, streamed);
   if (config.model.weights.empty()) return snapshot;
   const auto read = [&]() -> StatusOr<std::vector<std::optional<Tensor>>> {
     ASSIGN_OR_RETURN(

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
@@ -38,9 +39,11 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
 
 // Returns the state from which a run without a checkpoint starts: the initial values, replaced with
 // the values of model.weights if that key is set, and the slots and the step of
-// model.optimizer_state. Error messages name the key, the file and the variable.
+// model.optimizer_state. Initial values of the variables that `streamed` lists are streamed (see
+// strategy::InitialState). Error messages name the key, the file and the variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
-                                     const strategy::ModelDefinition& definition);
+                                     const strategy::ModelDefinition& definition,
+                                     std::span<const int> streamed = {});
 
 // Returns the options of a training task's pipeline, which never ends. In each epoch, the task
 // reads its share of the examples or, if the number of tasks is unknown, all examples in its own

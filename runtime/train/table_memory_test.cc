@@ -1,5 +1,7 @@
-// Tests that a worker needs less memory than the table that it trains. The worker is a separate
-// process, so that its memory can be measured apart from that of the servers and the chief.
+// Tests that neither a worker nor the chief needs memory for the table that they train, save,
+// restore and evaluate. Each of them is a separate process, so that its memory can be measured
+// apart from that of the servers. The growth in the same job with a small table is subtracted,
+// because a process needs that memory in any case.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,11 +9,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <list>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <vector>
 
 #include "runtime/base/file.h"
+#include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/npz.h"
 #include "runtime/train/test_job.h"
 #include "tests/sanitized.h"
@@ -20,6 +26,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr int64_t kRows = 250'000, kColumns = 64;
+// The size of the table's values. Adagrad's accumulators take the same amount.
 constexpr int64_t kTableBytes = kRows * kColumns * int64_t{sizeof(float)};
 
 // Returns the most memory that this process has used so far, in bytes.
@@ -32,106 +39,167 @@ int64_t PeakMemory() {
   return -1;
 }
 
+// A process that waits for a text, calls a function with it, and sends the result back. It must be
+// started before this process has other threads.
+class Child {
+ public:
+  template <typename Work>
+  explicit Child(const Work& work) {
+    int down[2] = {}, up[2] = {};
+    EXPECT_EQ(pipe(down), 0);
+    EXPECT_EQ(pipe(up), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(down[1]);
+      std::string text;
+      char buffer[512];
+      ssize_t n = 0;
+      while (text.find('\0') == std::string::npos &&
+             (n = read(down[0], buffer, sizeof(buffer))) > 0)
+        text.append(buffer, static_cast<size_t>(n));
+      const int64_t result = n > 0 ? work(text) : 0;
+      _exit(write(up[1], &result, sizeof(result)) == sizeof(result) ? 0 : 1);
+    }
+    close(down[0]);
+    close(up[1]);
+    to_ = down[1];
+    from_ = up[0];
+  }
+  // If Begin was never called, closing the pipe ends the process.
+  ~Child() {
+    close(to_);
+    close(from_);
+    int status = -1;
+    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    EXPECT_EQ(status, 0);
+  }
+
+  void Begin(const std::string& text) const {
+    EXPECT_EQ(write(to_, text.c_str(), text.size() + 1), static_cast<ssize_t>(text.size() + 1));
+  }
+  int64_t Result() const {
+    int64_t result = -1;
+    EXPECT_EQ(read(from_, &result, sizeof(result)), static_cast<ssize_t>(sizeof(result)));
+    return result;
+  }
+
+ private:
+  int to_ = -1, from_ = -1;
+  pid_t pid_ = -1;
+};
+
 class TableMemory : public testing::Test, public TestCluster {
  protected:
+  struct Job {
+    std::string name;  // of its model_dir
+    int64_t rows = 0;
+    int64_t max_steps = 0;
+  };
+  struct Growth {
+    int64_t chief = 0, worker = 0;
+  };
+
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(folder_).ok());
-    Tensor ids(DType::kInt32, {64, 2}), labels(DType::kFloat32, {64});
-    for (int64_t i = 0; i < 128; ++i)
-      ids.data<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(i * 7919 % kRows);
-    std::ranges::fill(labels.data<float>(), 1.f);
-    const std::vector<std::pair<std::string, Tensor>> arrays = {{"x", ids}, {"y", labels}};
-    ASSERT_EQ(io::WriteNpz(folder_ + "/train.npz", arrays), OkStatus());
   }
 
-  config::TrainingConfig Config() const {
+  static void WriteExamples(const std::string& path, int64_t rows) {
+    Tensor ids(DType::kInt32, {64, 2}), labels(DType::kFloat32, {64});
+    for (int64_t i = 0; i < 128; ++i)
+      ids.data<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(i * 7919 % rows);
+    std::ranges::fill(labels.data<float>(), 1.f);
+    const std::vector<std::pair<std::string, Tensor>> arrays = {{"x", ids}, {"y", labels}};
+    ASSERT_EQ(io::WriteNpz(path, arrays), OkStatus());
+  }
+
+  config::TrainingConfig Config(const Job& job) const {
+    const std::string examples = StrCat("{format: npz, file: ", folder_, "/", job.rows, ".npz}\n");
     const std::string text =
-        StrCat("model: {layers: [{Embedding: {input_dim: ", kRows, ", output_dim: ", kColumns,
+        StrCat("model: {layers: [{Embedding: {input_dim: ", job.rows, ", output_dim: ", kColumns,
                "}}, Flatten, {Dense: {units: 1}}]}\n",
                "loss: mean_squared_error\noptimizer: {name: adagrad, learning_rate: 0.1}\n",
-               "data:\n  train: {format: npz, file: ", folder_, "/train.npz}\n",
-               "strategy: {mode: sync, shard_bytes: 4Mi, table_bytes: 1Mi}\n",
-               "max_steps: 3\nthreads: 1\nlog_step_count_steps: 0\n");
+               "data:\n  train: ", examples, "  eval: ", examples,
+               "strategy: {mode: sync, shard_bytes: 4Mi, table_bytes: 1Ki}\n",
+               "max_steps: ", job.max_steps, "\nthreads: 1\nlog_step_count_steps: 0\n",
+               "model_dir: ", folder_, "/", job.name, "\n");
     StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(text, "training.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
     return *std::move(config);
   }
 
-  // Runs the worker of a cluster. `addresses` are the addresses of kTasks, in that order. Returns
-  // by how many bytes this process's peak memory grew; -1 if the worker failed.
-  int64_t GrowthOfWorker(const std::vector<std::string>& addresses) const {
-    cluster::TfConfig config{.task = {"worker", 0}};
-    for (const char* type : {"chief", "worker", "ps"}) {
-      cluster::Job job{.name = type};
-      for (size_t i = 0; i < kTasks.size(); ++i) {
-        if (kTasks[i].type == type) job.addresses[kTasks[i].index] = addresses[i];
-      }
-      config.cluster.jobs.push_back(std::move(job));
+  // Runs a task of a cluster. `text` contains the addresses of kTasks, in that order. Returns by
+  // how many bytes this process's peak memory grew; -1 if the task failed.
+  int64_t GrowthOf(const Task& task, const Job& job, const std::string& text) const {
+    std::istringstream words(text);
+    cluster::TfConfig config{.task = task};
+    std::map<std::string, cluster::Job> jobs;
+    for (const Task& one : kTasks) {
+      jobs[one.type].name = one.type;
+      words >> jobs[one.type].addresses[one.index];
     }
+    for (auto& [name, one] : jobs) config.cluster.jobs.push_back(std::move(one));
     const int64_t before = PeakMemory();
-    return RunningTask(Config(), config).End().ok() ? PeakMemory() - before : -1;
+    const Status ended = RunningTask(Config(job), config).End();
+    if (!ended.ok()) std::cerr << task.type << ": " << ended << "\n";
+    return ended.ok() ? PeakMemory() - before : -1;
+  }
+
+  std::unique_ptr<Child> StartChild(const Task& task, const Job& job) const {
+    return std::make_unique<Child>(
+        [this, task, job](const std::string& text) { return GrowthOf(task, job, text); });
+  }
+
+  // Runs one job after the other, with the servers in this process, and each chief and each worker
+  // in a separate process.
+  std::vector<Growth> Run(const std::vector<Job>& jobs) {
+    std::vector<std::unique_ptr<Child>> chiefs, workers;
+    for (const Job& job : jobs) {
+      chiefs.push_back(StartChild(kTasks[0], job));
+      workers.push_back(StartChild(kTasks[1], job));
+    }
+    for (const Job& job : jobs) WriteExamples(StrCat(folder_, "/", job.rows, ".npz"), job.rows);
+    std::string addresses;
+    for (const Task& task : kTasks) addresses += AddressOf(task) + "\n";
+    std::vector<Growth> growths;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      std::list<RunningTask> servers;
+      for (const Task& task : kTasks) {
+        if (task.type == "ps") servers.emplace_back(Config(jobs[i]), Static(task, kTasks));
+      }
+      chiefs[i]->Begin(addresses);
+      workers[i]->Begin(addresses);
+      growths.push_back({chiefs[i]->Result(), workers[i]->Result()});
+      for (RunningTask& server : servers) EXPECT_EQ(server.End(), OkStatus());
+      EXPECT_GT(growths.back().chief, 0);
+      EXPECT_GT(growths.back().worker, 0);
+    }
+    return growths;
   }
 
   const std::vector<Task> kTasks = {{"chief", 0}, {"worker", 0}, {"ps", 0}, {"ps", 1}};
   const std::string folder_ = testing::TempDir() + "/table_memory_test";
 };
 
-// Two pipes, and the process at their other ends.
-struct Child {
-  int to = -1, from = -1;
-  pid_t pid = -1;
-};
-
-// Starts a process that reads a text from its pipe, calls work(text) and sends the result back.
-template <typename Work>
-Child Fork(const Work& work) {
-  int down[2] = {}, up[2] = {};
-  EXPECT_EQ(pipe(down), 0);
-  EXPECT_EQ(pipe(up), 0);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    close(down[1]);
-    std::string text;
-    char buffer[512];
-    for (ssize_t n = 0; (n = read(down[0], buffer, sizeof(buffer))) > 0;)
-      text.append(buffer, static_cast<size_t>(n));
-    const int64_t result = work(text);
-    _exit(write(up[1], &result, sizeof(result)) == sizeof(result) ? 0 : 1);
-  }
-  close(down[0]);
-  close(up[1]);
-  return {down[1], up[0], pid};
-}
-
-TEST_F(TableMemory, AWorkerNeedsLessThanItsTable) {
+TEST_F(TableMemory, NeitherChiefNorWorkerHoldsTheTable) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need memory of their own";
-  // Fork while this process has no other threads.
-  const Child worker = Fork([this](const std::string& text) {
-    std::istringstream words(text);
-    std::vector<std::string> addresses(kTasks.size());
-    for (std::string& address : addresses) words >> address;
-    return GrowthOfWorker(addresses);
-  });
-  std::string addresses;
-  for (const Task& task : kTasks) addresses += AddressOf(task) + "\n";
-  ASSERT_EQ(write(worker.to, addresses.data(), addresses.size()),
-            static_cast<ssize_t>(addresses.size()));
-  close(worker.to);
-  std::list<RunningTask> tasks;
-  for (const Task& task : kTasks) {
-    if (task.type != "worker") tasks.emplace_back(Config(), Static(task, kTasks));
+  const std::vector<Job> jobs = {{"small", 1000, 3},
+                                 {"small", 1000, 6},  // restores
+                                 {"large", kRows, 3},
+                                 {"large", kRows, 6}};
+  const std::vector<Growth> growths = Run(jobs);
+  ASSERT_EQ(growths.size(), jobs.size());
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t chief = growths[i + 2].chief - growths[i].chief;
+    const int64_t worker = growths[i + 2].worker - growths[i].worker;
+    EXPECT_LT(chief, kTableBytes / 2) << (i == 0 ? "saves" : "restores");
+    EXPECT_LT(worker, kTableBytes / 4);
+    RecordProperty(StrCat("chief_", i), StrCat(chief));
+    RecordProperty(StrCat("worker_", i), StrCat(worker));
   }
-  for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
-  int64_t growth = -1;
-  EXPECT_EQ(read(worker.from, &growth, sizeof(growth)), static_cast<ssize_t>(sizeof(growth)));
-  close(worker.from);
-  int status = -1;
-  EXPECT_EQ(waitpid(worker.pid, &status, 0), worker.pid);
-  EXPECT_EQ(status, 0);
-  EXPECT_GT(growth, 0);
-  EXPECT_LT(growth, kTableBytes / 2);
-  RecordProperty("growth", StrCat(growth));
+  const auto saved = io::LatestCheckpoint(folder_ + "/large");
+  ASSERT_TRUE(saved.ok() && saved->has_value()) << saved.status();
+  EXPECT_EQ((*saved)->step, 6);
 }
 
 }  // namespace

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
 #include "runtime/io/npz.h"
 #include "runtime/train/test_job.h"
+#include "tests/faults/faulty_files.h"
 
 namespace tfjob::train {
 namespace {
@@ -37,8 +40,8 @@ class TableJob : public testing::Test, public TestCluster {
     ASSERT_EQ(io::WriteNpz(StrCat(folder_, "/", name, ".npz"), arrays), OkStatus());
   }
 
-  config::TrainingConfig Config(const std::string& model_dir,
-                                const std::string& table_bytes) const {
+  config::TrainingConfig Config(const std::string& model_dir, const std::string& table_bytes,
+                                const std::string& more = "max_steps: 12\n") const {
     const std::string text = StrCat(
         "model: {layers: [{Embedding: {input_dim: ", kRows,
         ", output_dim: 8}}, Flatten, "
@@ -47,8 +50,7 @@ class TableJob : public testing::Test, public TestCluster {
         "data:\n  train: {format: npz, file: ",
         folder_, "/train.npz}\n", "  eval: {format: npz, file: ", folder_, "/eval.npz}\n",
         "strategy: {mode: sync, shard_bytes: 1Ki, table_bytes: ", table_bytes, "}\n",
-        "max_steps: 12\nthreads: 1\nlog_step_count_steps: 0\nmodel_dir: ", folder_, "/", model_dir,
-        "\n");
+        "threads: 1\nlog_step_count_steps: 0\nmodel_dir: ", folder_, "/", model_dir, "\n", more);
     StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(text, "training.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config::Validate(*config), OkStatus());
@@ -56,12 +58,13 @@ class TableJob : public testing::Test, public TestCluster {
   }
 
   // Runs the job to its end. Returns the loss that the last task has seen.
-  double Run(const config::TrainingConfig& config, const std::vector<Task>& all) {
+  double Run(const config::TrainingConfig& config, const std::vector<Task>& all,
+             int64_t last_step = 12) {
     for (const Task& task : all) AddressOf(task);
     std::list<RunningTask> tasks;
     for (const Task& task : all) tasks.emplace_back(config, Static(task, all));
     for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
-    EXPECT_EQ(tasks.back().Progress().step, 12);
+    EXPECT_EQ(tasks.back().Progress().step, last_step);
     return tasks.back().Progress().loss.value_or(-1);
   }
 
@@ -76,6 +79,69 @@ TEST_F(TableJob, TrainsAndIsEvaluatedAsWithTheWholeTable) {
   EXPECT_GT(whole, 0);
   EXPECT_EQ(Run(Config("rows", "1Ki"), evaluator), whole);
   EXPECT_EQ(Run(Config("chief", "1Ki"), chief), whole);
+}
+
+TEST_F(TableJob, ContinuesWithTheTableOfItsCheckpoint) {
+  const std::vector<Task> all = {{"ps", 0}, {"ps", 1}, {"worker", 0}, {"chief", 0}};
+  const double undisturbed = Run(Config("undisturbed", "1Ki"), all);
+  Run(Config("again", "1Ki", "max_steps: 5\n"), all, 5);
+  EXPECT_EQ(Run(Config("again", "1Ki"), all), undisturbed);
+  // A job that reads the table whole can continue from the same checkpoint.
+  Run(Config("other", "1Ki", "max_steps: 5\n"), all, 5);
+  EXPECT_EQ(Run(Config("other", "0"), all), undisturbed);
+}
+
+// Returns the step of the newest checkpoint; 0 if there is none.
+int64_t SavedStep(const std::string& folder) {
+  const auto latest = io::LatestCheckpoint(folder);
+  return latest.ok() && *latest ? (*latest)->step : 0;
+}
+
+// A save reads the table from its server. If the server is lost, the previous checkpoint stays the
+// newest, and the new server is filled from it.
+TEST_F(TableJob, ASaveThatLosesAServerLeavesTheCheckpointBefore) {
+  const std::vector<Task> all = {{"chief", 0}, {"ps", 0}};
+  for (const Task& task : all) AddressOf(task);
+  Mortal server(0, AddressOf({"ps", 0}));
+  server.Start(1);
+  faults::FaultyFiles disk;
+  TaskOptions options{
+      .config = Config("lost", "1Ki",
+                       "max_steps: 100000000\nsave_checkpoints_steps: 20\nsave_summary_steps: 0\n"),
+      .tf_config = Static({"chief", 0}, all),
+      .job = {"uid", 0},
+      .files = &disk};
+  RunningTask chief(std::move(options));
+  const std::string folder = folder_ + "/lost";
+  ASSERT_TRUE(chief.Await([&](const progress::Progress&) { return SavedStep(folder) > 0; }));
+  disk.Hang(true);
+  ASSERT_TRUE(disk.AwaitHangingWrite());
+  const int64_t saved = SavedStep(folder);
+  EXPECT_TRUE(chief.AwaitStep(saved + 30)) << "the disk does not stop training";
+  testing::internal::CaptureStderr();
+  server.Kill();
+  server.Start(2);
+  disk.Hang(false);
+  EXPECT_TRUE(chief.Await([&](const progress::Progress&) {
+    return SavedStep(folder) > saved + 20;
+  })) << "the job goes on, and saves again";
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string says = " go back to a saved state step=";
+  const size_t said = log.find(says);
+  ASSERT_NE(said, std::string::npos) << log;
+  // If all of the table had been read, the checkpoint that was being written counts.
+  EXPECT_GE(std::stoll(log.substr(said + says.size())), saved);
+  EXPECT_TRUE(absl::IsCancelled(chief.Stop()));
+  // The last checkpoint is whole, and no other file is left.
+  const auto latest = io::LatestCheckpoint(folder);
+  ASSERT_TRUE(latest.ok() && *latest);
+  const auto reader = io::BundleReader::Open((*latest)->prefix);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  for (const auto& [name, entry] : (*reader)->entries())
+    EXPECT_TRUE((*reader)->Read(name).ok()) << name;
+  const auto files = ListDirectory(folder);
+  ASSERT_TRUE(files.ok()) << files.status();
+  for (const std::string& file : *files) EXPECT_EQ(file.find(".tmp"), std::string::npos) << file;
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ Status Trainer::Prepare() {
   ASSIGN_OR_RETURN(const data::PipelineOptions options,
                    TrainingPipeline(config, *definition_, *dataset_, rank_, tasks_, together));
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
-  RETURN_IF_ERROR(LoadWeights());
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());
+  RETURN_IF_ERROR(LoadWeights());
   context_.board().Update([&](progress::Progress& p) { p.max_steps = total_steps_; });
   return OkStatus();
 }
@@ -66,7 +66,7 @@ Status Trainer::LoadWeights() {
     ASSIGN_OR_RETURN(const auto latest, io::LatestCheckpoint(config.model_dir));
     if (latest) return OkStatus();
   }
-  ASSIGN_OR_RETURN(start_, StartState(config, *definition_));
+  ASSIGN_OR_RETURN(start_, StartState(config, *definition_, strategy_->tables()));
   return OkStatus();
 }
 
@@ -112,9 +112,10 @@ StatusOr<std::optional<state::Snapshot>> Trainer::SavedState(const state::Snapsh
   }
   const std::string& folder = context_.config().model_dir;
   if (folder.empty()) return std::nullopt;
-  ASSIGN_OR_RETURN(
-      std::optional<state::Snapshot> saved,
-      LoadLatestCheckpoint(folder, definition_->state, {.into = into, .pool = context_.pool()}));
+  ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
+                   LoadLatestCheckpoint(
+                       folder, definition_->state,
+                       {.into = into, .pool = context_.pool(), .streamed = strategy_->tables()}));
   if (saved) {
     kTrainLog.Info("restored a checkpoint", {{"model_dir", folder}, {"step", saved->global_step}});
   }
@@ -136,8 +137,9 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
   const std::string& weights = context_.config().model.weights;
-  StatusOr<state::Snapshot> start = start_ ? StatusOr<state::Snapshot>(*std::move(start_))
-                                           : StartState(context_.config(), *definition_);
+  StatusOr<state::Snapshot> start =
+      start_ ? StatusOr<state::Snapshot>(*std::move(start_))
+             : StartState(context_.config(), *definition_, strategy_->tables());
   start_.reset();
   RETURN_IF_ERROR(start.status());
   if (!weights.empty()) kTrainLog.Info("loaded weights", {{"file", weights}});

@@ -54,15 +54,15 @@ void CheckStore(const ps::Definition& definition, int servers) {
     const auto index = static_cast<uint32_t>(shard);
     const uint64_t bytes = store.bytes_of(shard);
     const auto slots = static_cast<uint32_t>(store.slots_of(shard));
-    ENFORCE(!store.CheckFill(index, 0, bytes, 1).ok(), "no byte behind the value");
-    ENFORCE(!store.CheckFill(index, 0, kMost, 2).ok(), "no byte before the value");
-    ENFORCE(!store.CheckFill(index, slots + 1, 0, 0).ok(), "no further slot");
+    ENFORCE(!store.CheckRange(index, 0, bytes, 1).ok(), "no byte behind the value");
+    ENFORCE(!store.CheckRange(index, 0, kMost, 2).ok(), "no byte before the value");
+    ENFORCE(!store.CheckRange(index, slots + 1, 0, 0).ok(), "no further slot");
     for (uint32_t slot = 0; slot <= slots; ++slot) {
-      ENFORCE(store.CheckFill(index, slot, 0, bytes).ok(), "every part can be filled");
+      ENFORCE(store.CheckRange(index, slot, 0, bytes).ok(), "every part can be filled");
       std::ranges::fill(store.FillTarget(index, slot, 0, bytes), std::byte{0});
     }
   }
-  ENFORCE(!store.CheckFill(std::numeric_limits<uint32_t>::max(), 0, 0, 0).ok(), "no such shard");
+  ENFORCE(!store.CheckRange(std::numeric_limits<uint32_t>::max(), 0, 0, 0).ok(), "no such shard");
   ENFORCE(store.filled(), "all parts together are the state");
 }
 

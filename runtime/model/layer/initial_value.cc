@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/philox.h"
+#include "runtime/model/layer/initial_pieces.h"
 #include "runtime/model/layer/initializer.h"
 #include "runtime/model/layer/orthogonal.h"
 
@@ -126,6 +127,13 @@ void Fill(const Initializer& initializer, PhiloxStream& random, Tensor& tensor) 
   for (T& element : tensor.data<T>()) element = static_cast<T>(Draw(initializer, random));
 }
 
+PhiloxStream RandomFor(const Initializer& initializer, uint64_t seed, std::string_view variable) {
+  uint64_t key = PhiloxKey(seed, variable);
+  if (initializer.seed)
+    key = PhiloxKey(key + static_cast<uint64_t>(*initializer.seed), "initializer");
+  return PhiloxStream(key);
+}
+
 template <typename T>
 void SetOnes(const std::pair<int64_t, int64_t>& range, Tensor& tensor) {
   const std::span<T> values = tensor.data<T>();
@@ -150,10 +158,7 @@ Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& sh
                     std::string_view variable) {
   ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64,
           "trainable variables are floating point");
-  uint64_t key = PhiloxKey(seed, variable);
-  if (initializer.seed)
-    key = PhiloxKey(key + static_cast<uint64_t>(*initializer.seed), "initializer");
-  PhiloxStream random(key);
+  PhiloxStream random = RandomFor(initializer, seed, variable);
   const Initializer plain = Resolve(initializer, shape);
   Tensor tensor(dtype, shape);
   if (dtype == DType::kFloat32) {
@@ -164,6 +169,71 @@ Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& sh
     SetOnes<double>(initializer.ones, tensor);
   }
   return tensor;
+}
+
+// ---- piece by piece
+
+bool InitialPieces::CanMake(const Initializer& initializer) {
+  return initializer.kind != Initializer::Kind::kOrthogonal;
+}
+
+InitialPieces::InitialPieces(const Initializer& initializer, DType dtype, const Shape& shape,
+                             uint64_t seed, std::string_view variable)
+    : initializer_(Resolve(initializer, shape)),
+      ones_(initializer.ones),
+      dtype_(dtype),
+      columns_(shape.rank() == 0 ? 1 : shape.dim(-1)),
+      states_{RandomFor(initializer, seed, variable)} {
+  ENFORCE(CanMake(initializer), "an initial value that can be made piece by piece");
+}
+
+void InitialPieces::Read(int64_t offset, std::span<std::byte> to) const {
+  const auto size = static_cast<int64_t>(SizeOf(dtype_));
+  if (dtype_ == DType::kFloat64) {
+    Generate<double>(offset / size,
+                     {reinterpret_cast<double*>(to.data()), to.size() / sizeof(double)});
+  } else {
+    Generate<float>(offset / size,
+                    {reinterpret_cast<float*>(to.data()), to.size() / sizeof(float)});
+  }
+}
+
+template <typename T>
+void InitialPieces::Generate(int64_t first, std::span<T> to) const {
+  const int64_t end = first + static_cast<int64_t>(to.size());
+  if (initializer_.kind == Initializer::Kind::kIdentity) {
+    for (int64_t i = first; i < end; ++i) {
+      const bool diagonal = i / columns_ == i % columns_;
+      to[static_cast<size_t>(i - first)] = static_cast<T>(diagonal ? initializer_.gain : 0);
+    }
+  } else {
+    PhiloxStream random = RandomAt(first);
+    for (int64_t i = first; i < end; ++i) {
+      if (i % kEvery == 0) Remember(i, random);
+      to[static_cast<size_t>(i - first)] = static_cast<T>(Draw(initializer_, random));
+    }
+    if (end % kEvery == 0) Remember(end, random);
+  }
+  for (int64_t i = std::max(first, ones_.first); i < std::min(end, ones_.second); ++i)
+    to[static_cast<size_t>(i - first)] = T{1};
+}
+
+PhiloxStream InitialPieces::RandomAt(int64_t first) const {
+  const auto state = static_cast<size_t>(first / kEvery);
+  MutexLock lock(mutex_);
+  while (states_.size() <= state) {
+    PhiloxStream next = states_.back();
+    for (int64_t i = 0; i < kEvery; ++i) Draw(initializer_, next);
+    states_.push_back(next);
+  }
+  PhiloxStream random = states_[state];
+  for (int64_t i = 0; i < first % kEvery; ++i) Draw(initializer_, random);
+  return random;
+}
+
+void InitialPieces::Remember(int64_t next, const PhiloxStream& random) const {
+  MutexLock lock(mutex_);
+  if (next == static_cast<int64_t>(states_.size()) * kEvery) states_.push_back(random);
 }
 
 }  // namespace tfjob::model

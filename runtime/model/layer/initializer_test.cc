@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "runtime/model/initial_pieces.h"
 
 namespace tfjob::model {
 namespace {
@@ -106,6 +110,37 @@ TEST(Initializer, IdentityIsTheScaledUnitMatrix) {
       InitialValue(Read(R"({"Identity": {"gain": 2}})"), DType::kFloat32, {2, 3}, 7, "v");
   EXPECT_EQ(std::vector<float>(value.data<float>().begin(), value.data<float>().end()),
             (std::vector<float>{2, 0, 0, 0, 2, 0}));
+}
+
+// Reads the pieces in several orders, and with sizes that do not divide the value.
+TEST(Initializer, PiecesMakeTheWholeValue) {
+  const Shape shape({211, 700});
+  for (const char* json : {"\"zeros\"", R"({"Constant": {"value": 2.5}})", "\"random_uniform\"",
+                           "\"random_normal\"", R"({"TruncatedNormal": {"seed": 3}})",
+                           "\"glorot_uniform\"", "\"he_normal\"", R"({"Identity": {"gain": 2}})"}) {
+    Initializer initializer = Read(json);
+    initializer.ones = {699, 705};
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      if (dtype == DType::kFloat64 && initializer.kind != Initializer::Kind::kRandomUniform)
+        continue;
+      const Tensor whole = InitialValue(initializer, dtype, shape, 7, "v");
+      const size_t size = SizeOf(dtype), total = whole.num_bytes();
+      for (const bool backward : {false, true}) {
+        const InitialPieces pieces(initializer, dtype, shape, 7, "v");
+        std::vector<std::byte> made(total);
+        const size_t most = size * (backward ? 30'011 : size_t{1} << 15);
+        std::vector<size_t> offsets;
+        for (size_t offset = 0; offset < total; offset += most) offsets.push_back(offset);
+        if (backward) std::ranges::reverse(offsets);
+        for (const size_t offset : offsets) {
+          pieces.Read(static_cast<int64_t>(offset),
+                      std::span(made).subspan(offset, std::min(most, total - offset)));
+        }
+        EXPECT_TRUE(std::ranges::equal(made, whole.bytes())) << json << " " << Name(dtype);
+      }
+    }
+  }
+  EXPECT_FALSE(InitialPieces::CanMake(Read("\"orthogonal\"")));
 }
 
 TEST(Initializer, MatricesNeedTheirAxes) {

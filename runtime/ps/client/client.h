@@ -162,9 +162,16 @@ class ParameterClient {
   // to exactly one step. In asynchronous mode, each shard, with its slots and ledger, is copied at
   // one moment, but that moment may differ from shard to shard. Call only between steps or in
   // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
-  // rolled back during the call, the next EndStep reports it. Servers that were asked to end
-  // (PeerEvent::Kind::kServerEnding) end after the copy. Until their successors are up, no step is
-  // applied, so the copy is the last state.
+  // rolled back during the call, the next EndStep reports it.
+  //
+  // Tables (Definition::tables) are streamed: until the snapshot is destroyed, the servers keep the
+  // tables as of the copy, and any thread may read them while training goes on. Reading returns
+  // Unavailable if a server or the connection to it was lost while it read, or if this client was
+  // destroyed, and NotFound if the server was lost earlier.
+  //
+  // Servers that were asked to end (PeerEvent::Kind::kServerEnding) end after the copy or, if there
+  // are tables, once the snapshot is destroyed. Until their successors are up, no step is applied,
+  // so the copy is the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;

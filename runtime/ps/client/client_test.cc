@@ -5,65 +5,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
 
-#include "runtime/ps/client/scripted_server.h"
-#include "runtime/ps/test_tasks.h"
-#include "runtime/ps/wire.h"
-#include "runtime/rpc/pipe_connector.h"
+#include "runtime/ps/client/test_client.h"
 
 namespace tfjob::ps {
 namespace {
-
-// Defines two variables, of 24 and 4 bytes, each with one shard.
-Definition Small() {
-  Definition definition;
-  definition.state.variables = {{.name = "w", .shape = {2, 3}}, {.name = "b", .shape = {1}}};
-  return definition;
-}
-
-Answer Values(rpc::FrameHeader header, float value) {
-  header.type = wire::kValues;
-  header.flags |= wire::kLast;
-  return {header, {{.index = 0, .bytes = Floats(6, value)}, {.index = 1, .bytes = Floats(1, 8)}}};
-}
-
-class ClientTest : public testing::Test {
- protected:
-  ClientTest() {
-    server_.body = StrCat(R"({"fingerprint":")", Fingerprint(Small()), R"(","servers":1})");
-    connector_.Listen("here", kParameterService, Task("ps", 0), server_);
-    server_.script[wire::kPull] = {{Values({.step = 3}, 5)}};
-    options_ = {.servers = {"here"},
-                .identity = Task("worker", 1),
-                .definition = Small(),
-                .on_event = events_.sink(),
-                .patience = 8s,  // shorter than the lease
-                .refusal_patience = Duration(0),
-                .connector = &connector_};
-  }
-  ~ClientTest() override {
-    client_.reset();
-    connector_.Close("here");
-  }
-
-  StatusOr<StepResult> Join() {
-    client_ = *ParameterClient::Create(options_);
-    return client_->WaitReady(values_);
-  }
-  StatusOr<StepResult> Step() { return client_->Exchange(gradients_, values_); }
-
-  rpc::PipeConnector connector_;
-  ScriptedServer server_;
-  Events events_;
-  ClientOptions options_;
-  std::unique_ptr<ParameterClient> client_;
-  float w_[6] = {}, b_[1] = {};
-  const float d_w_[6] = {1, 2, 3, 4, 5, 6}, d_b_[1] = {7};
-  std::vector<std::span<std::byte>> values_ = {std::as_writable_bytes(std::span(w_)),
-                                               std::as_writable_bytes(std::span(b_))};
-  std::vector<std::span<const std::byte>> gradients_ = {std::as_bytes(std::span(d_w_)),
-                                                        std::as_bytes(std::span(d_b_))};
-};
 
 TEST_F(ClientTest, RefusesInvalidOptions) {
   const std::pair<const char*, void (*)(ClientOptions&)> cases[] = {
@@ -350,73 +299,6 @@ TEST_F(ClientTest, ListsATaskThatARestartedServerDoesNotKnowYet) {
   EXPECT_EQ(peers[1].health, state::PeerHealth::kUnknown);
 }
 
-// Only rows of `w` are read.
-class TableClientTest : public ClientTest {
- protected:
-  TableClientTest() {
-    options_.definition.row_gradients = options_.definition.tables = {0};
-    server_.body =
-        StrCat(R"({"fingerprint":")", Fingerprint(options_.definition), R"(","servers":1})");
-    values_[0] = {};
-  }
-  StatusOr<bool> Pull() {
-    const std::vector<int64_t> wanted = {1};
-    return client_->PullRows(std::vector<std::span<const int64_t>>{wanted, {}},
-                             std::vector<std::span<std::byte>>{row_, {}});
-  }
-  Answer Vector() const {
-    return {{.type = wire::kValues, .flags = wire::kLast, .step = 3},
-            {{.index = 1, .bytes = Floats(1, 8)}}};
-  }
-  float values_of_row_[3] = {};
-  std::span<std::byte> row_ = std::as_writable_bytes(std::span(values_of_row_));
-};
-
-TEST_F(TableClientTest, RepeatsARequestWhoseRowsAreWrong) {
-  struct Case {
-    Bytes part;
-    const char* expected;
-  };
-  const Case cases[] = {
-      {{.index = 0, .bytes = Floats(6, 0)}, "shard 0: only 1 of its rows were asked for"},
-      {{.index = 0, .offset = 12, .bytes = Floats(1, 0)}, "shard 0: only 1 of its rows were asked"},
-      {{.index = 0, .offset = 32, .bytes = Floats(1, 0)}, "shard 0 has no bytes 32 to 36"},
-      {{.index = 1, .bytes = Floats(1, 0)}, "shard 1: only 0 of its rows were asked for"},
-      {{.index = 0, .bytes = Floats(2, 0)}, "4 bytes of its values did not arrive"},
-  };
-  for (const Case& wrong : cases) {
-    server_.script[wire::kPull] = {{Vector()}};
-    ASSERT_TRUE(Join().ok());
-    rpc::FrameHeader header{.type = wire::kValues, .flags = wire::kLast | wire::kAgain};
-    server_.script[wire::kPullRows] = {{{header, {wrong.part}}},
-                                       {{header, {{.index = 0, .bytes = Floats(3, 4)}}}}};
-    ASSERT_EQ(Pull().value(), true);
-    EXPECT_EQ(values_of_row_[2], 4);
-    EXPECT_TRUE(events_.Said(wrong.expected)) << wrong.expected;
-  }
-}
-
-TEST_F(TableClientTest, TakesNoValuesOfTheWholeTable) {
-  server_.script[wire::kPull] = {{Values({.step = 3}, 5)}, {Vector()}};
-  ASSERT_TRUE(Join().ok());
-  EXPECT_TRUE(events_.Said("bytes of shard 0, of which only rows are read"));
-}
-
-class ChiefTest : public ClientTest {
- protected:
-  ChiefTest() {
-    options_.identity = Task("chief", 0);
-    options_.chief = true;
-    options_.definition.state.optimizer.momentum = 0.5;
-    options_.provide_state = [this] { return snapshot_; };
-    snapshot_ = InitialState(options_.definition, 2);
-    snapshot_.global_step = 30;
-    snapshot_.ledger = "0 worker 0 1 7\n";
-    server_.state.flags = 0;
-  }
-  state::Snapshot snapshot_;
-};
-
 TEST_F(ChiefTest, FillsAnEmptyServerWithValuesSlotsAndLedger) {
   ASSERT_TRUE(Join().ok());
   EXPECT_EQ(server_.heard,
@@ -442,6 +324,44 @@ TEST_F(ChiefTest, DoesNotFillAServerWithAStateThatDoesNotFit) {
   snapshot_.variables[0].value = Tensor(DType::kFloat32, {3});
   EXPECT_EQ(Join().status(), InvalidArgument("w: expected float32[2,3], got float32[3]"));
   EXPECT_EQ(server_.heard, (std::vector<std::string>{"query"}));
+}
+
+// A value that is read piece by piece; fails if it has no elements.
+class Numbers : public state::StreamedValue {
+ public:
+  explicit Numbers(std::vector<float> elements) : elements_(std::move(elements)) {}
+  Status Read(int64_t offset, std::span<std::byte> to) const override {
+    if (elements_.empty()) return DataLoss("no numbers");
+    std::ranges::copy(
+        std::as_bytes(std::span(elements_)).subspan(static_cast<size_t>(offset), to.size()),
+        to.begin());
+    return OkStatus();
+  }
+
+ private:
+  const std::vector<float> elements_;
+};
+
+TEST_F(ChiefTest, FillsAnEmptyServerWithStreamedValues) {
+  snapshot_.variables[0] = {};
+  snapshot_.variables[0].streamed = {
+      std::make_shared<Numbers>(std::vector<float>{1, 2, 3, 4, 5, 6}),
+      state::StreamedConstant(DType::kFloat32, 0.25)};
+  ASSERT_TRUE(Join().ok());
+  EXPECT_EQ(server_.heard,
+            (std::vector<std::string>{"query", "define step=0", "fill step=0 0.0@0+24",
+                                      "fill step=0 0.1@0+24 1.0@0+4 1.1@0+4", "filled step=30",
+                                      "pull step=0"}));
+}
+
+TEST_F(ChiefTest, FillsNothingWithValuesThatCannotBeRead) {
+  options_.patience = 300ms;
+  snapshot_.variables[0] = {};
+  snapshot_.variables[0].streamed = {std::make_shared<Numbers>(std::vector<float>()),
+                                     std::make_shared<Numbers>(std::vector<float>())};
+  EXPECT_FALSE(Join().ok());
+  EXPECT_EQ(std::ranges::count(server_.heard, "filled step=30"), 0);
+  EXPECT_TRUE(events_.Said("the chief could not fill ps 0 (here), and tries again: no numbers"));
 }
 
 TEST_F(ChiefTest, CopiesTheStateAgainIfBytesAreMissing) {

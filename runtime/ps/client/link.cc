@@ -100,6 +100,7 @@ void Link::OnEnd(const Status& why) {
     why_ = why;
     expected = expected || context_.finished || !context_.failure.ok();
     when = Awaiting();
+    EndPiece(piece_read_.number, Unavailable(name_, ": ", Message(why)));
     context_.changed.NotifyAll();
   }
   if (!expected) {
@@ -182,7 +183,8 @@ state::PeerState Link::Describe() {
 // ---- requests
 
 bool Link::TakesInPlace(const rpc::FrameHeader& header) const {
-  return header.type == wire::kValues || header.type == wire::kShard;
+  return header.type == wire::kValues || header.type == wire::kShard ||
+         header.type == wire::kCopied;
 }
 
 void Link::OnFrame(rpc::IncomingFrame& frame) {
@@ -192,13 +194,20 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
     case wire::kShard:
     case wire::kSnapshotEnd:
       return OnCopy(frame);
+    case wire::kCopied:
+      return OnCopied(frame);
     case wire::kState:
       return OnState(frame);
     case wire::kRegistered:
       return Settle(frame.header, OkStatus(), "");
     case wire::kReply: {
-      std::string body = frame.ReadString(frame.remaining());
-      return Settle(frame.header, rpc::StatusFromWire(frame.header.value, body), "");
+      const std::string body = frame.ReadString(frame.remaining());
+      const Status status = rpc::StatusFromWire(frame.header.value, body);
+      if (!status.ok()) {
+        MutexLock lock(context_.mutex);
+        EndPiece(frame.header.sequence, Annotate(status, name_));
+      }
+      return Settle(frame.header, status, "");
     }
     case wire::kRefused:
       return OnRefused(frame);

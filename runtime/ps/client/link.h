@@ -13,6 +13,8 @@
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/client/members.h"
 #include "runtime/ps/placement.h"
+#include "runtime/ps/wire.h"
+#include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/peer_watch.h"
 
@@ -54,6 +56,7 @@ struct LinkContext {
   bool finished ABSL_GUARDED_BY(mutex) = false;     // the chief ended the job
   Status failure ABSL_GUARDED_BY(mutex);            // the run's failure; OK if none is known
   bool interrupted ABSL_GUARDED_BY(mutex) = false;  // waits for answers must end
+  bool closing ABSL_GUARDED_BY(mutex) = false;      // the client is being destroyed
   bool holding ABSL_GUARDED_BY(mutex) = false;      // ps 0 suspends commits during a copy
   Members members ABSL_GUARDED_BY(mutex);
   std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);  // the tasks that were asked to end
@@ -74,7 +77,8 @@ struct RemoteState {
 };
 
 // One thread at a time may use a link: the one that calls the ParameterClient, or one that it has
-// started for this link. Any thread may call Mark, Wake, Poll, RenewHold and Describe.
+// started for this link. Any thread may call Mark, Wake, Poll, RenewHold, ReadCopy, DropCopy and
+// Describe.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -114,11 +118,16 @@ class Link : public rpc::ConnectionHandler {
   // being transferred.
   Status Fill(const state::Snapshot& snapshot, int64_t epoch);
   // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
-  // their shapes.
-  Status BeginCopy(state::Snapshot& snapshot);
+  // their shapes. Returns the number of the copy.
+  StatusOr<uint64_t> BeginCopy(state::Snapshot& snapshot);
   // Waits for the end of the copy, for as long as bytes are being transferred. The answer contains
   // the server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
+  // Reads a piece of a table of the copy with this number, which the server keeps until DropCopy or
+  // the end of the connection. Returns Unavailable if the connection ends, and the server's error
+  // if it no longer has the copy.
+  Status ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std::byte> to);
+  void DropCopy(uint64_t copy);
   // Describes how far a fill or copy has progressed: "12 of 40 MB".
   std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
@@ -186,6 +195,20 @@ class Link : public rpc::ConnectionHandler {
     size_t slot = 0;
     size_t offset = 0;
     bool ended = false;
+    // If the slot is streamed: its bytes [piece_begin, piece_end), which the filling thread has
+    // read, and whether that thread should read the next piece.
+    rpc::OwnedLease piece;
+    size_t piece_begin = 0, piece_end = 0;
+    bool wanted = false;
+  };
+  // A piece of a table that is being read.
+  struct PieceRead {
+    uint64_t number = 0;  // the request's number; 0 if no piece is being read
+    wire::CopyPiece piece;
+    std::span<std::byte> to;
+    bool arriving = false;  // the reader writes into `to`
+    bool done = false;
+    Status status;
   };
   // The update of a shard. If it consists of `count` rows, the bytes are the rows' indices and
   // values.
@@ -213,6 +236,9 @@ class Link : public rpc::ConnectionHandler {
   bool NextPush(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool NextFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  bool HasBytesToFill() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Releases the lock while it reads.
+  Status ReadPieceToFill() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Update UpdateOf(int shard) const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
@@ -233,7 +259,11 @@ class Link : public rpc::ConnectionHandler {
   void EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status);
   void OnRefused(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
-  void EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot);
+  void EndCopy(rpc::IncomingFrame& frame);
+  void OnCopied(rpc::IncomingFrame& frame);
+  // Ends the read of the piece that the request with this number asked for, unless it has ended.
+  // Requires context.mutex.
+  void EndPiece(uint64_t number, const Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Returns the memory for the bytes of a segment, or DataLoss if this server was not asked for
   // these values.
   StatusOr<std::span<std::byte>> TargetOf(const Step& step, const rpc::SegmentInfo& segment) const;
@@ -245,7 +275,8 @@ class Link : public rpc::ConnectionHandler {
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   StatusOr<Answer> AwaitTransfer(uint64_t number);
-  uint64_t StateBytes(const state::Snapshot& snapshot) const;
+  uint64_t BytesToFill(const state::Snapshot& snapshot) const;
+  uint64_t BytesToCopy() const;
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
   // Describes what this task is waiting for the server to do, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -304,6 +335,10 @@ class Link : public rpc::ConnectionHandler {
   uint64_t to_move_ ABSL_GUARDED_BY(context_.mutex) = 0;
   state::Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  Mutex piece_mutex_;  // held by the thread that reads a piece; locked before context_.mutex
+  PieceRead piece_read_ ABSL_GUARDED_BY(context_.mutex);
+  const std::shared_ptr<rpc::BufferPool> fill_buffers_ =
+      rpc::BufferPool::Create(2 * state::kPieceBytes);
 };
 
 }  // namespace tfjob::ps

@@ -1,5 +1,7 @@
-// Implements how a link fills a server with state and copies the state from it.
+// Implements how a link fills a server with state, copies the state from it, and reads the tables
+// of a copy.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/ps/client/link.h"
 #include "runtime/ps/wire.h"
@@ -44,12 +46,14 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
     pending_ = {.number = number};
     fill_ = {.snapshot = &snapshot, .request = number, .epoch = epoch, .ledger = std::move(ledger)};
     moved_ = 0;
-    to_move_ = StateBytes(snapshot);
+    to_move_ = BytesToFill(snapshot);
     live_->Wake();
   }
   StatusOr<Answer> answer = AwaitTransfer(number);
   // The connection may still be reading the caller's snapshot; closing it stops that.
   if (!answer.ok()) Disconnect();
+  MutexLock lock(context_.mutex);
+  fill_ = {};
   return answer.status();
 }
 
@@ -69,10 +73,45 @@ bool Link::NextFill(rpc::OutgoingFrame& frame) {
   size_t total = 0;
   while (fill_.shard < shards_.size() && total < rpc::kFrameTargetBytes &&
          frame.segments.size() < rpc::kFrameTargetSegments) {
+    if (!HasBytesToFill()) {
+      fill_.wanted = true;
+      context_.changed.NotifyAll();
+      break;
+    }
     total += AppendFill(frame);
   }
   moved_ += total;
-  return true;
+  return !frame.segments.empty();
+}
+
+bool Link::HasBytesToFill() {
+  const Shard& shard = context_.shards[static_cast<size_t>(shards_[fill_.shard])];
+  if (fill_.snapshot->variables[static_cast<size_t>(shard.variable)].streamed.empty()) return true;
+  return fill_.piece_begin <= fill_.offset && fill_.offset < fill_.piece_end;
+}
+
+Status Link::ReadPieceToFill() {
+  fill_.wanted = false;
+  // The writer may ask again while a piece is being read, so this request may be out of date. Bytes
+  // that it has must not be replaced: it may move to another slot meanwhile. A writer without bytes
+  // does not move.
+  if (fill_.shard == shards_.size() || HasBytesToFill()) return OkStatus();
+  const Shard& shard = context_.shards[static_cast<size_t>(shards_[fill_.shard])];
+  const state::StreamedValue& value =
+      *fill_.snapshot->variables[static_cast<size_t>(shard.variable)].streamed[fill_.slot];
+  const size_t begin = fill_.offset;
+  const size_t bytes = std::min(static_cast<size_t>(shard.size) - begin, state::kPieceBytes);
+  context_.mutex.Unlock();
+  // The connection may still be reading the previous piece, so this piece gets memory of its own.
+  rpc::OwnedLease piece(fill_buffers_->Take(bytes));
+  const Status status = value.Read(shard.offset + static_cast<int64_t>(begin), piece->bytes(bytes));
+  context_.mutex.Lock();
+  RETURN_IF_ERROR(status);
+  fill_.piece = std::move(piece);
+  fill_.piece_begin = begin;
+  fill_.piece_end = begin + bytes;
+  if (live_ != nullptr) live_->Wake();
+  return OkStatus();
 }
 
 size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
@@ -80,19 +119,32 @@ size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
   const Shard& shard = context_.shards[static_cast<size_t>(index)];
   const state::VariableState& state =
       fill_.snapshot->variables[static_cast<size_t>(shard.variable)];
-  const std::span<const std::byte> part = PartOf(state, shard, fill_.slot);
-  const size_t bytes = std::min(part.size() - fill_.offset, rpc::kFrameTargetBytes);
-  Lend();
-  frame.segments.push_back({.index = static_cast<uint32_t>(index),
-                            .flags = static_cast<uint32_t>(fill_.slot),
-                            .offset = fill_.offset,
-                            .bytes = part.subspan(fill_.offset, bytes),
-                            .release = Released,
-                            .argument = this});
+  const bool streamed = !state.streamed.empty();
+  const size_t parts = streamed ? state.streamed.size() : 1 + state.slots.size();
+  const auto size = static_cast<size_t>(shard.size);
+  rpc::Segment segment{.index = static_cast<uint32_t>(index),
+                       .flags = static_cast<uint32_t>(fill_.slot),
+                       .offset = fill_.offset,
+                       .bytes = {}};
+  if (streamed) {
+    segment.bytes = fill_.piece->bytes(fill_.piece_end - fill_.piece_begin)
+                        .subspan(fill_.offset - fill_.piece_begin);
+    segment.release = rpc::BufferPool::Lease::Release;
+    segment.argument = fill_.piece->Hold();
+  } else {
+    segment.bytes =
+        PartOf(state, shard, fill_.slot)
+            .subspan(fill_.offset, std::min(size - fill_.offset, rpc::kFrameTargetBytes));
+    Lend();
+    segment.release = Released;
+    segment.argument = this;
+  }
+  const size_t bytes = segment.bytes.size();
+  frame.segments.push_back(segment);
   fill_.offset += bytes;
-  if (fill_.offset < part.size()) return bytes;
-  fill_.offset = 0;
-  if (++fill_.slot <= state.slots.size()) return bytes;
+  if (fill_.offset < size) return bytes;
+  fill_.offset = fill_.piece_begin = fill_.piece_end = 0;
+  if (++fill_.slot < parts) return bytes;
   fill_.slot = 0;
   ++fill_.shard;
   return bytes;
@@ -100,12 +152,27 @@ size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
 
 // ---- waiting
 
-uint64_t Link::StateBytes(const state::Snapshot& snapshot) const {
+uint64_t Link::BytesToFill(const state::Snapshot& snapshot) const {
   uint64_t bytes = 0;
   for (int index : shards_) {
     const Shard& shard = context_.shards[static_cast<size_t>(index)];
     const state::VariableState& state = snapshot.variables[static_cast<size_t>(shard.variable)];
-    bytes += static_cast<uint64_t>(shard.size) * (1 + state.slots.size());
+    const size_t parts = state.streamed.empty() ? 1 + state.slots.size() : state.streamed.size();
+    bytes += static_cast<uint64_t>(shard.size) * parts;
+  }
+  return bytes;
+}
+
+uint64_t Link::BytesToCopy() const {
+  const Definition& definition = context_.options.definition;
+  uint64_t bytes = 0;
+  for (int index : shards_) {
+    const Shard& shard = context_.shards[static_cast<size_t>(index)];
+    if (IsTable(definition, shard.variable)) continue;
+    const state::Variable& variable =
+        definition.state.variables[static_cast<size_t>(shard.variable)];
+    const size_t slots = state::SlotsOf(variable, definition.state.optimizer).size();
+    bytes += static_cast<uint64_t>(shard.size) * (1 + slots);
   }
   return bytes;
 }
@@ -118,6 +185,11 @@ StatusOr<Link::Answer> Link::AwaitTransfer(uint64_t number) {
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (context_.interrupted) return Cancelled(name_, ": the transfer was ended");
+    if (fill_.wanted) {
+      RETURN_IF_ERROR(ReadPieceToFill());
+      deadline = SteadyNow() + stall;  // the time that the read took does not count
+      continue;
+    }
     if (context_.changed.WaitUntil(context_.mutex, deadline) || SteadyNow() < deadline) continue;
     if (moved_ == seen && !(pending_.number == number && pending_.done)) {
       return DeadlineExceeded(name_, ": no byte of its state moved for ", FormatDuration(stall),
@@ -138,16 +210,16 @@ std::string Link::DescribeTransfer() {
 
 // ---- copying
 
-Status Link::BeginCopy(state::Snapshot& snapshot) {
+StatusOr<uint64_t> Link::BeginCopy(state::Snapshot& snapshot) {
   MutexLock lock(context_.mutex);
   if (live_ == nullptr) return Unavailable(name_, ": not connected");
   copy_ = &snapshot;
   moved_ = 0;
-  to_move_ = StateBytes(snapshot);
+  to_move_ = BytesToCopy();
   copy_request_ = next_request_++;
   pending_ = {.number = copy_request_};
   live_->Send({.type = wire::kSnapshot, .sequence = copy_request_});
-  return OkStatus();
+  return copy_request_;
 }
 
 StatusOr<Link::Answer> Link::AwaitCopy() {
@@ -190,10 +262,14 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
     if (snapshot != nullptr && frame.header.type == wire::kShard) moved_ += frame.remaining();
   }
   if (snapshot == nullptr) return;
-  if (frame.header.type == wire::kSnapshotEnd) return EndCopy(frame, *snapshot);
+  if (frame.header.type == wire::kSnapshotEnd) return EndCopy(frame);
   for (const rpc::SegmentInfo& segment : frame.segments) {
     StatusOr<const Shard*> shard = ShardOf(segment);
     if (!shard.ok()) return connection_->Cancel(shard.status());
+    if (IsTable(context_.options.definition, (*shard)->variable)) {
+      return connection_->Cancel(DataLoss(name_, ": bytes of shard ", segment.index,
+                                          " of a table, which were not asked for"));
+    }
     state::VariableState& state = snapshot->variables[static_cast<size_t>((*shard)->variable)];
     if (segment.flags > state.slots.size()) {
       return connection_->Cancel(
@@ -206,8 +282,8 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
   }
 }
 
-void Link::EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot) {
-  const uint64_t expected = StateBytes(snapshot);
+void Link::EndCopy(rpc::IncomingFrame& frame) {
+  const uint64_t expected = BytesToCopy();
   uint64_t copied = 0;
   {
     MutexLock lock(context_.mutex);
@@ -219,6 +295,76 @@ void Link::EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }
   Settle(frame.header, status, frame.ReadString(frame.remaining()));
+}
+
+// ---- reading tables that the server keeps
+
+Status Link::ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std::byte> to) {
+  MutexLock only(piece_mutex_);
+  const auto deadline = SteadyNow() + context_.options.stall_after;
+  MutexLock lock(context_.mutex);
+  if (live_ == nullptr) return Unavailable(name_, ": not connected");
+  const uint64_t number = next_request_++;
+  piece_read_ = {.number = number, .piece = piece, .to = to, .status = {}};
+  live_->Send({.type = wire::kReadCopy, .sequence = number, .value = static_cast<int64_t>(copy)},
+              std::string(reinterpret_cast<const char*>(&piece), sizeof(piece)));
+  bool in_time = true;
+  while (!piece_read_.done && !context_.closing && in_time)
+    in_time = context_.changed.WaitUntil(context_.mutex, deadline);
+  // The caller may reuse `to` as soon as this function returns, and only the end of the stream
+  // stops a reader that waits for the rest of a frame.
+  if (piece_read_.arriving && live_ != nullptr) {
+    live_->Cancel(context_.closing ? Cancelled("disconnected")
+                                   : Unavailable("the rest of a piece of a table did not arrive"));
+  }
+  while (piece_read_.arriving) context_.changed.Wait(context_.mutex);
+  const PieceRead read = std::exchange(piece_read_, {});
+  if (read.done) return read.status;
+  if (context_.closing) return Unavailable(name_, ": the task ends");
+  return DeadlineExceeded(name_, ": no piece of a table within ",
+                          FormatDuration(context_.options.stall_after));
+}
+
+void Link::DropCopy(uint64_t copy) {
+  MutexLock lock(context_.mutex);
+  if (live_ != nullptr) {
+    live_->Send({.type = wire::kDropCopy, .value = static_cast<int64_t>(copy)});
+  }
+}
+
+void Link::OnCopied(rpc::IncomingFrame& frame) {
+  std::span<std::byte> to;
+  {
+    MutexLock lock(context_.mutex);
+    // Ignores a piece that is no longer awaited.
+    if (piece_read_.number == 0 || piece_read_.number != frame.header.sequence || piece_read_.done)
+      return;
+    const wire::CopyPiece& piece = piece_read_.piece;
+    const bool expected = frame.segments.size() == 1 && frame.segments[0].index == piece.shard &&
+                          frame.segments[0].flags == piece.slot &&
+                          frame.segments[0].offset == piece.offset &&
+                          frame.segments[0].length == piece_read_.to.size();
+    if (!expected) {
+      return connection_->Cancel(DataLoss(name_, ": other bytes than those of shard ", piece.shard,
+                                          " from byte ", piece.offset, ", which were asked for"));
+    }
+    to = piece_read_.to;
+    piece_read_.arriving = true;
+  }
+  // Bytes are received without the lock. Meanwhile, ReadCopy does not return.
+  const Status status = frame.Receive(to);
+  MutexLock lock(context_.mutex);
+  piece_read_.arriving = false;
+  // If the stream is broken, OnEnd ends the read with the reason.
+  if (status.ok()) EndPiece(piece_read_.number, OkStatus());
+  context_.changed.NotifyAll();
+}
+
+void Link::EndPiece(uint64_t number, const Status& status) {
+  if (number == 0 || piece_read_.number != number || piece_read_.done) return;
+  piece_read_.done = true;
+  piece_read_.status = status;
+  context_.changed.NotifyAll();
 }
 
 }  // namespace tfjob::ps

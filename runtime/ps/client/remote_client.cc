@@ -33,6 +33,9 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
     links_.push_back(std::make_unique<Link>(context_, i));
     context_.links.push_back(links_.back().get());
   }
+  std::vector<Link*> links;
+  for (const auto& link : links_) links.push_back(link.get());
+  gate_ = std::make_shared<LinkGate>(context_, std::move(links));
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
   // Every fourth tick of the watch (once a second by default), the chief asks ps 0 for the list of
@@ -48,6 +51,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
 }
 
 RemoteClient::~RemoteClient() {
+  gate_->Close();
   // Disconnects the links first, since that removes their tickets from the watch.
   for (auto& link : links_) link->Disconnect();
   watch_.reset();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ps/client/copied_tables.h"
 #include "runtime/ps/client/link.h"
 
 namespace tfjob::ps {
@@ -95,11 +96,13 @@ class RemoteClient : public ParameterClient {
   // Fills the given servers under one new epoch, which is higher than any earlier epoch of the job.
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
-  Status TryCopy(state::Snapshot& snapshot);
+  // `tables` is null if the definition has none.
+  Status TryCopy(state::Snapshot& snapshot, CopiedTables* tables);
   std::vector<size_t> EndingServers();
   Status SayLeave(rpc::FrameHeader header, Duration timeout);
   void SetHolding(bool holding);
-  Status Copy(state::Snapshot& snapshot);
+  Status Copy(state::Snapshot& snapshot, CopiedTables* tables);
+  state::Snapshot EmptySnapshot() const;
   Status TellAll(uint16_t type, const std::string& body);
   Status TellEnd(size_t server, uint16_t type, const std::string& body);
   StatusOr<StepResult> Result();
@@ -114,6 +117,7 @@ class RemoteClient : public ParameterClient {
   const uint64_t fingerprint_;
   std::vector<std::vector<int>> shards_of_;  // indexed by variable
   std::vector<std::unique_ptr<Link>> links_;
+  std::shared_ptr<LinkGate> gate_;  // gives copies, which may outlive this client, the links
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
   std::vector<bool> known_;          // indexed by server: whether its state is known

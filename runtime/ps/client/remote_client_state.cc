@@ -55,6 +55,10 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   Say(state::PeerEvent::Kind::kRestoring, names, StrCat("the chief fills ", names));
   ASSIGN_OR_RETURN(state::Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
+  if (!status.ok()) {
+    Say(state::PeerEvent::Kind::kWaiting, names,
+        StrCat("the chief could not fill ", names, ", and tries again: ", Message(status)));
+  }
   // Other errors are ignored: if a server was lost meanwhile, the next round of repair handles it.
   const bool final = absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
   return final ? status : OkStatus();
@@ -97,15 +101,23 @@ Status RemoteClient::Restore(const state::Snapshot& snapshot) {
   return OkStatus();
 }
 
-StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
+// Returns a snapshot that has memory for all variables except tables.
+state::Snapshot RemoteClient::EmptySnapshot() const {
   const Definition& definition = context_.options.definition;
   state::Snapshot snapshot;
   for (const state::Variable& variable : definition.state.variables) {
     state::VariableState& copy = snapshot.variables.emplace_back();
+    if (IsTable(definition, static_cast<int>(snapshot.variables.size()) - 1)) continue;
     copy.value = Tensor(variable.dtype, variable.shape);
     const size_t slots = state::SlotsOf(variable, definition.state.optimizer).size();
     while (copy.slots.size() < slots) copy.slots.emplace_back(variable.dtype, variable.shape);
   }
+  return snapshot;
+}
+
+StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
+  const Definition& definition = context_.options.definition;
+  state::Snapshot snapshot = EmptySnapshot();
   BeginWait();
   bool repaired = false;
   for (;;) {
@@ -114,8 +126,19 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       if (!context_.failure.ok()) return context_.failure;
     }
     snapshot.ledger.clear();
-    Status status = TryCopy(snapshot);
-    if (status.ok()) return snapshot;
+    std::shared_ptr<CopiedTables> tables;
+    if (!definition.tables.empty()) tables = std::make_shared<CopiedTables>(gate_, links_.size());
+    Status status = TryCopy(snapshot, tables.get());
+    if (status.ok()) {
+      for (const int v : definition.tables) {
+        const state::Variable& variable = definition.state.variables[static_cast<size_t>(v)];
+        snapshot.variables[static_cast<size_t>(v)].streamed =
+            ValuesOf(tables, v, state::SlotsOf(variable, definition.state.optimizer).size());
+      }
+      return snapshot;
+    }
+    // Repair may fill the servers again. They may not have memory for a copy that nobody reads.
+    tables.reset();
     if (Now() >= deadline_) return status;
     {
       // Resets the links, so that Repair queries every server before the next attempt. In a
@@ -138,7 +161,7 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
   }
 }
 
-Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
+Status RemoteClient::TryCopy(state::Snapshot& snapshot, CopiedTables* tables) {
   // Servers that begin to shut down during the copy are left to the next copy.
   const std::vector<size_t> ending = EndingServers();
   Status status;
@@ -147,7 +170,7 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
     // ended early, so the copy may mix several steps and is not returned.
     RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
     SetHolding(true);
-    status = Copy(snapshot);
+    status = Copy(snapshot, tables);
     // If a server is shutting down, the hold outlasts the copy: a later step would be lost with
     // that server. The hold ends when the servers are filled again.
     const bool keep = status.ok() && !ending.empty();
@@ -157,7 +180,7 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
         links_[0]->Request({.type = wire::kRelease, .flags = flags}, "", kRequestTimeout).status();
     if (status.ok()) status = released;
   } else {
-    status = Copy(snapshot);
+    status = Copy(snapshot, tables);
   }
   if (!status.ok()) {
     // A copy freezes an asynchronous server that is shutting down, until the session of the copy
@@ -182,7 +205,7 @@ void RemoteClient::SetHolding(bool holding) {
   context_.holding = holding;
 }
 
-Status RemoteClient::Copy(state::Snapshot& snapshot) {
+Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
   // A copy that cannot be completed would only keep the servers that are shutting down from
   // applying updates.
   {
@@ -196,7 +219,9 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
   Status status;
   size_t begun = 0;
   for (; begun < links_.size() && status.ok(); ++begun) {
-    status = links_[begun]->BeginCopy(snapshot);
+    const StatusOr<uint64_t> number = links_[begun]->BeginCopy(snapshot);
+    status = number.status();
+    if (number.ok() && tables != nullptr) tables->SetNumber(begun, *number);
   }
   // Awaits every copy that has begun, because a copy in progress writes into the snapshot.
   if (!status.ok()) --begun;

@@ -68,9 +68,12 @@ class ScriptedServer : public rpc::StreamHandler {
  private:
   std::vector<Answer> Hear(rpc::IncomingFrame& frame) {
     static const std::map<uint16_t, std::string> kNames = {
-        {wire::kDefine, "define"},      {wire::kFill, "fill"},   {wire::kFilled, "filled"},
-        {wire::kPull, "pull"},          {wire::kPush, "push"},   {wire::kSnapshot, "snapshot"},
-        {wire::kPullRows, "pull rows"}, {wire::kLeave, "leave"}, {wire::kFinish, "finish"}};
+        {wire::kDefine, "define"},      {wire::kFill, "fill"},
+        {wire::kFilled, "filled"},      {wire::kPull, "pull"},
+        {wire::kPush, "push"},          {wire::kSnapshot, "snapshot"},
+        {wire::kPullRows, "pull rows"}, {wire::kLeave, "leave"},
+        {wire::kFinish, "finish"},      {wire::kReadCopy, "read copy"},
+        {wire::kDropCopy, "drop copy"}};
     const uint16_t type = frame.header.type;
     if (type == wire::kPush) push_ = frame.header.sequence;
     if (type == wire::kPull && pulled != nullptr) *pulled = true;
@@ -83,7 +86,7 @@ class ScriptedServer : public rpc::StreamHandler {
     }
     heard.push_back(line);
     text = frame.ReadString(frame.remaining());
-    if (type == wire::kFill) return {};
+    if (type == wire::kFill || type == wire::kDropCopy) return {};
     if (type == wire::kPush && (received_ += text.size()) < contribution) return {};
     received_ = 0;
     std::deque<std::vector<Answer>>& answers = script[type];

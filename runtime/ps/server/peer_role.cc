@@ -18,6 +18,8 @@ bool MaySend(PeerRole role, uint16_t type) {
     case wire::kFill:
     case wire::kFilled:
     case wire::kSnapshot:
+    case wire::kReadCopy:
+    case wire::kDropCopy:
     case wire::kHold:
     case wire::kRelease:
     case wire::kRenew:

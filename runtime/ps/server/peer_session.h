@@ -3,15 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/mutex.h"
 #include "runtime/kernels/stream.h"
 #include "runtime/ps/server/peer_role.h"
 #include "runtime/ps/server/store.h"
+#include "runtime/ps/server/table_copy.h"
+#include "runtime/ps/wire.h"
 #include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/connection.h"
 
@@ -107,11 +112,18 @@ class PeerSession : public rpc::ConnectionHandler {
   struct CopyRequest {
     std::shared_ptr<Store> store;  // null: no copy is requested
     uint64_t sequence = 0;
+    std::string ledger;  // the ledger of the tables' shards, which are kept
+  };
+  // A request for a piece of a table that this session keeps.
+  struct PieceRequest {
+    uint64_t copy = 0;  // the sequence of the kSnapshot frame
+    uint64_t sequence = 0;
+    wire::CopyPiece piece;
   };
   // A copy of the state, sent shard by shard; used only by the writing thread.
   struct Copy {
     CopyRequest of;
-    size_t next = 0;  // the shard after the one being sent
+    size_t next = 0;  // the shard after the one being sent, as an index in whole_shards()
     std::string ledger;
     // The shard being sent, with its slots, as of one moment. Null if the next shard must be
     // copied.
@@ -138,6 +150,16 @@ class PeerSession : public rpc::ConnectionHandler {
   void Fill(rpc::IncomingFrame& frame);
   void EndFill(rpc::IncomingFrame& frame);
   void BeginCopy(uint64_t sequence);
+  // Keeps the tables until DropCopy or the end of the session. Returns their ledger.
+  StatusOr<std::string> KeepTables(const std::shared_ptr<Store>& store, uint64_t sequence);
+  void ReadCopy(const rpc::FrameHeader& header, std::string_view body);
+  Status AddPiece(const rpc::FrameHeader& header, std::string_view body);
+  Status ReadPiece(const PieceRequest& request, std::span<std::byte> to)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropCopy(uint64_t number);
+  // Drops the copies of earlier states, and also those of the present state if this server has no
+  // memory for two states. Called before the state is replaced.
+  void DropOldCopies();
   void Pull(const rpc::FrameHeader& header);
 
   void OnPush(rpc::IncomingFrame& frame);
@@ -169,6 +191,8 @@ class PeerSession : public rpc::ConnectionHandler {
   Chunk NextChunk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void CopyChunk(Store& store, const Chunk& chunk, std::span<std::byte> to);
   bool NextCopy(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool NextPiece(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<PieceRequest> TakePiece() ABSL_LOCKS_EXCLUDED(mutex_);
   bool NextCopiedShard();
   void AppendCopy(rpc::OutgoingFrame& frame);
 
@@ -188,6 +212,9 @@ class PeerSession : public rpc::ConnectionHandler {
   Mutex mutex_;
   Reply reply_ ABSL_GUARDED_BY(mutex_);
   CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
+  // The tables that are kept, by the sequence of the kSnapshot frame, and the pieces to send.
+  std::map<uint64_t, std::shared_ptr<const TableCopy>> kept_ ABSL_GUARDED_BY(mutex_);
+  std::deque<PieceRequest> pieces_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished must be sent
   // See Resume.
   std::optional<uint64_t> put_off_ ABSL_GUARDED_BY(mutex_);

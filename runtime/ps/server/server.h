@@ -35,7 +35,8 @@ struct ServerOptions {
   // Returns whether the job may contain this task. A task that the job may not contain is refused.
   // If null, every name is accepted.
   std::function<bool(const std::string& type, int32_t index)> may_have;
-  // A definition that needs more memory than this for values and slots is rejected.
+  // A definition that needs more memory than this for values and slots is rejected. Copies of
+  // tables that are being saved may take the rest, except for an eighth of this limit.
   int64_t max_bytes = AvailableMemory();
   // Limit on unread response bytes per peer; the server disconnects a peer that exceeds it.
   size_t max_queued_bytes = size_t{16} << 20;

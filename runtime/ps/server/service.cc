@@ -203,6 +203,8 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
   }
   RETURN_IF_ERROR(BeginEpoch(epoch, assignment.servers[0]));
   auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
+  // An eighth is left for connections and contributions.
+  store->LimitKept(std::max<int64_t>(0, options_.max_bytes - options_.max_bytes / 8 - bytes));
   MutexLock lock(mutex_);
   if (epoch != epoch_) return EpochIsOver(epoch);
   filling_ = store;

@@ -44,6 +44,7 @@ class Service : public ParameterServer {
 
   // For sessions.
   int index() const { return options_.identity.task_index; }
+  int64_t max_bytes() const { return options_.max_bytes; }
   RefusalLog& refusals() { return refusals_; }
   // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
   // returns FailedPrecondition if the store belongs to another epoch.
@@ -91,6 +92,9 @@ class Service : public ParameterServer {
   // when it has copied the state of all servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
+  // Called when a session keeps `more` further copies of the tables, or fewer if negative. A server
+  // that was asked to end waits until the chief no longer needs them.
+  void OnTablesKept(int more);
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session that copies ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
@@ -188,6 +192,7 @@ class Service : public ParameterServer {
   SteadyTime last_words_until_ ABSL_GUARDED_BY(mutex_) = SteadyTime::max();
   bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since ending_ was set
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // the chief has the copies of all servers
+  int tables_kept_ ABSL_GUARDED_BY(mutex_) = 0;  // see OnTablesKept
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
   // Tasks that were connected, but are not any more.

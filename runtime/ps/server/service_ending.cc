@@ -30,7 +30,8 @@ void Service::End(Duration budget) {
 }
 
 bool Service::NeededLocked() const {
-  if (finished_ || stopped_ || chief_has_failed_ || store_ == nullptr || taken_) return false;
+  if (finished_ || stopped_ || chief_has_failed_ || store_ == nullptr) return false;
+  if (taken_) return tables_kept_ > 0;
   for (const auto& [task, session] : sessions_) {
     if (task.type != "ps" && !endings_.contains(task)) return true;
   }
@@ -48,6 +49,12 @@ void Service::OnCopyBegins(const PeerSession& session) {
 void Service::OnTaken() {
   MutexLock lock(mutex_);
   taken_ = copied_;
+  changed_.NotifyAll();
+}
+
+void Service::OnTablesKept(int more) {
+  MutexLock lock(mutex_);
+  tables_kept_ += more;
   changed_.NotifyAll();
 }
 

@@ -87,13 +87,6 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
 constexpr int kCounter = -1;
 constexpr int kPosition = -3;
 
-void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
-  for (const protocol::Name& name : ledger.entries()) {
-    text += StrCat(shard, " ", name.worker.type, " ", name.worker.index, " ", name.incarnation, " ",
-                   name.sequence, "\n");
-  }
-}
-
 // Returns the distance in bytes between the beginnings of two consecutive parts of a shard (its
 // value, a slot).
 constexpr size_t StrideOf(size_t bytes) {
@@ -194,6 +187,7 @@ void Store::Project(Entry& entry) {
 void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                         kernels::Stream& stream) {
   if (update.empty()) return;
+  KeepBeforeWrite(entry);
   if (entry.update != state::Update::kGradient) {
     Blend(entry.dtype, entry.Part(0), update, entry.update == state::Update::kAssignAdd, scale);
     return;
@@ -208,6 +202,7 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
 
 void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
                             int64_t step, double scale, kernels::Stream& stream) {
+  KeepBeforeWrite(entry);
   std::span<std::byte> slots[optimizer::kMaxSlots];
   const auto count = static_cast<size_t>(entry.slots);
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
@@ -336,6 +331,13 @@ void Store::CopyRows(int shard, std::span<const int64_t> indices, std::span<std:
   }
 }
 
+void Store::AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
+  for (const protocol::Name& name : ledger.entries()) {
+    text += StrCat(shard, " ", name.worker.type, " ", name.worker.index, " ", name.incarnation, " ",
+                   name.sequence, "\n");
+  }
+}
+
 void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
@@ -346,7 +348,7 @@ void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
   AppendEntries(shard, entry.ledger, ledger);
 }
 
-Status Store::CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {
+Status Store::CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {
   if (!Owns(shard)) return InvalidArgument("shard ", shard, " is not on this server");
   const Entry& entry = At(static_cast<int>(shard));
   if (slot >= entry.received.size() || length > entry.bytes || offset > entry.bytes - length) {

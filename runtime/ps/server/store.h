@@ -21,6 +21,15 @@
 
 namespace tfjob::ps {
 
+// The state of a shard at the moment when it was kept (Store::BeginKeeping).
+struct KeptShard {
+  // A copy of the shard's memory at that moment; null if the shard has not changed since. Guarded
+  // by the shard's lock.
+  std::shared_ptr<const Buffer> state;
+  // The shard has changed, but there was no memory for a copy. Guarded in the same way.
+  bool lost = false;
+};
+
 // Thread-safe. Every shard has its own lock, so an update, a read and a copy of one shard exclude
 // each other. A shard is identified by its index in Place(definition, servers).
 class Store {
@@ -112,10 +121,23 @@ class Store {
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
-  // For filling the store, before it is used in any other way. CheckFill returns InvalidArgument if
-  // the bytes do not fit. FillTarget returns where to write them, and counts them as received if
-  // they are the next bytes of the value or slot.
-  Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
+  // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
+  // CopyKept copies bytes of what was kept. The first update after BeginKeeping copies the shard,
+  // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
+  // and the store must outlive it. LimitKept limits the memory of all these copies together. If a
+  // copy would exceed the limit, it is not made, and CopyKept returns ResourceExhausted.
+  // Call LimitKept before the store is used in any other way.
+  void LimitKept(int64_t bytes) { most_kept_bytes_ = bytes; }
+  void BeginKeeping(int shard, KeptShard& kept, std::string& ledger);
+  void EndKeeping(int shard, KeptShard& kept);
+  Status CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
+                  std::span<std::byte> to);
+
+  // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
+  Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
+  // For filling the store, before it is used in any other way, with bytes that CheckRange accepts.
+  // FillTarget returns where to write them, and counts them as received if they are the next bytes
+  // of the value or slot.
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived, in order within each value or
   // slot.
@@ -162,12 +184,19 @@ class Store {
     std::vector<size_t> received;  // bytes received of each part, while the store is being filled
     Mutex mutex;
     std::unique_ptr<Buffer> state;  // guarded by `mutex` once the store is in use
+    // The copies that share `state` until it changes.
+    std::vector<KeptShard*> keepers ABSL_GUARDED_BY(mutex);
     protocol::Ledger ledger ABSL_GUARDED_BY(mutex);
   };
 
   Entry& At(int shard) const;
   void DerivePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter_mutex_);
   static void Project(Entry& entry);
+  static void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text);
+  // Must be called before each change of the state, with the entry's lock held.
+  void KeepBeforeWrite(Entry& entry) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Returns null if the copy would exceed the limit.
+  std::shared_ptr<const Buffer> CopyWithinLimit(const Buffer& state);
   void ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                    kernels::Stream& stream);
   void ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows, int64_t step,
@@ -182,6 +211,8 @@ class Store {
   std::vector<std::unique_ptr<Entry>> entries_;
   int64_t unfilled_ = 0;
   std::atomic<int64_t> step_ = 0;
+  int64_t most_kept_bytes_ = INT64_MAX;
+  std::atomic<int64_t> kept_bytes_ = 0;  // the size of the copies of kept shards
 
   Mutex counter_mutex_;
   protocol::Ledger counter_ledger_ ABSL_GUARDED_BY(counter_mutex_);

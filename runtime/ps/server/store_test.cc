@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/ps/server/table_copy.h"
+
 namespace tfjob::ps {
 namespace {
 
@@ -206,11 +208,11 @@ TEST_F(StoreTest, DerivesPositionsFromTheStepOfAnOlderLedger) {
 }
 
 TEST_F(StoreTest, RefusesFillsThatDoNotFit) {
-  EXPECT_TRUE(store_.CheckFill(0, 0, 4, 8).ok());
-  EXPECT_FALSE(store_.CheckFill(0, 0, 8, 8).ok());
-  EXPECT_FALSE(store_.CheckFill(0, 0, ~uint64_t{0}, 8).ok());
-  EXPECT_FALSE(store_.CheckFill(0, 1, 0, 4).ok());  // SGD has no slots
-  EXPECT_FALSE(store_.CheckFill(6, 0, 0, 0).ok());
+  EXPECT_TRUE(store_.CheckRange(0, 0, 4, 8).ok());
+  EXPECT_FALSE(store_.CheckRange(0, 0, 8, 8).ok());
+  EXPECT_FALSE(store_.CheckRange(0, 0, ~uint64_t{0}, 8).ok());
+  EXPECT_FALSE(store_.CheckRange(0, 1, 0, 4).ok());  // SGD has no slots
+  EXPECT_FALSE(store_.CheckRange(6, 0, 0, 0).ok());
   const Store empty(Kinds(), 0, 1, 1);
   EXPECT_FALSE(empty.filled());
 }
@@ -240,6 +242,114 @@ TEST_F(StoreTest, KnowsItsSizeBeforeItIsMade) {
   // Every value takes a multiple of 64 bytes; the two variables with gradients have two slots each.
   EXPECT_EQ(Store::BytesFor(definition, 0, 1), 64 * (3 + 3 + 1 + 1 + 1));
   EXPECT_EQ(Store::BytesFor(definition, 0, 2) + Store::BytesFor(definition, 1, 2), 64 * 9);
+}
+
+// ---- keeping the state of a table
+
+class KeptTableTest : public testing::Test {
+ protected:
+  KeptTableTest() {
+    definition_.state.variables = {{.name = "table", .shape = {4, 2}}, {.name = "b", .shape = {2}}};
+    definition_.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdagrad);
+    definition_.state.optimizer.learning_rate = 1;
+    definition_.max_shard_bytes = 16;  // two shards of two rows
+    definition_.row_gradients = definition_.tables = {0};
+    store_ = std::make_shared<Store>(definition_, 0, 1, 1);
+    for (const int shard : store_->shards()) {
+      for (int slot = 0; slot <= store_->slots_of(shard); ++slot) {
+        const std::span<std::byte> to = store_->FillTarget(
+            static_cast<uint32_t>(shard), static_cast<uint32_t>(slot), 0, store_->bytes_of(shard));
+        std::ranges::fill(to, std::byte{0});
+      }
+    }
+  }
+  // Adds a gradient of 1 to the first row of a shard of the table.
+  void Train(int shard, uint64_t sequence) {
+    std::vector<std::byte> update(sizeof(int64_t) + 2 * sizeof(float));
+    const int64_t row = 2 * shard;
+    const float ones[] = {1, 1};
+    std::memcpy(update.data(), &row, sizeof(row));
+    std::memcpy(update.data() + sizeof(row), ones, sizeof(ones));
+    ASSERT_TRUE(store_->ApplyRows(shard, Of(0, sequence), update, 1, 0, stream_));
+  }
+  static std::vector<float> Read(const TableCopy& copy, uint32_t shard, uint32_t slot) {
+    std::vector<float> values(4);
+    EXPECT_EQ(copy.Read(shard, slot, 0, std::as_writable_bytes(std::span(values))), OkStatus());
+    return values;
+  }
+
+  Definition definition_;
+  std::shared_ptr<Store> store_;
+  kernels::Stream stream_;
+  std::string ledger_;
+};
+
+TEST_F(KeptTableTest, HasTheStateOfItsMoment) {
+  // `once` is the accumulator, which adds squares, after one update.
+  const std::vector<float> zeros(4), once = {1, 1, 0, 0};
+  const TableCopy before(store_, ledger_);
+  EXPECT_EQ(ledger_, "");
+  Train(0, 1);
+  std::string ledger;
+  const TableCopy between(store_, ledger);
+  EXPECT_EQ(ledger, "0 worker 0 1 1\n");
+  Train(0, 2);
+  Train(1, 2);
+  const TableCopy after(store_, ledger_);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    EXPECT_EQ(Read(before, 0, 0), zeros);
+    EXPECT_EQ(Read(before, 0, 1), zeros);
+    EXPECT_EQ(Read(before, 1, 1), zeros);
+    EXPECT_EQ(Read(between, 0, 1), once);
+    EXPECT_NEAR(Read(between, 0, 0)[0], -1, 1e-6);
+    EXPECT_EQ(Read(between, 1, 1), zeros);
+    EXPECT_EQ(Read(after, 0, 1), (std::vector<float>{2, 2, 0, 0}));
+    EXPECT_EQ(Read(after, 1, 1), once);
+  }
+  // A piece may begin anywhere.
+  float element = -1;
+  EXPECT_EQ(before.Read(0, 1, 8, std::as_writable_bytes(std::span(&element, 1))), OkStatus());
+  EXPECT_EQ(element, 0);
+}
+
+TEST_F(KeptTableTest, MayBeDroppedAtAnyTime) {
+  auto first = std::make_unique<TableCopy>(store_, ledger_);
+  const TableCopy second(store_, ledger_);
+  first.reset();
+  Train(0, 1);
+  EXPECT_EQ(Read(second, 0, 1), std::vector<float>(4));
+  first = std::make_unique<TableCopy>(store_, ledger_);
+  Train(0, 2);
+  first.reset();
+  Train(0, 3);
+  EXPECT_EQ(Read(second, 0, 1), std::vector<float>(4));
+}
+
+TEST_F(KeptTableTest, IsLostWithoutMemoryForItsCopy) {
+  store_->LimitKept(200);  // the copy of one shard takes 128 bytes
+  auto first = std::make_unique<TableCopy>(store_, ledger_);
+  Train(0, 1);
+  Train(1, 1);
+  EXPECT_EQ(Read(*first, 0, 1), std::vector<float>(4));
+  std::vector<float> values(4);
+  EXPECT_EQ(first->Read(1, 0, 0, std::as_writable_bytes(std::span(values))).code(),
+            StatusCode::kResourceExhausted);
+  // The memory of a copy that was dropped is available again.
+  first.reset();
+  const TableCopy second(store_, ledger_);
+  Train(1, 2);
+  EXPECT_EQ(Read(second, 1, 1), (std::vector<float>{1, 1, 0, 0}));
+  EXPECT_EQ(Read(second, 0, 1), (std::vector<float>{1, 1, 0, 0})) << "it has not changed";
+}
+
+TEST_F(KeptTableTest, HasTheBytesOfTablesOnly) {
+  const TableCopy copy(store_, ledger_);
+  EXPECT_EQ(copy.Check(0, 1, 8, 8), OkStatus());
+  EXPECT_FALSE(copy.Check(0, 2, 0, 4).ok()) << "Adagrad has one slot";
+  EXPECT_FALSE(copy.Check(0, 0, 8, 9).ok());
+  EXPECT_FALSE(copy.Check(0, 0, ~uint64_t{0}, 2).ok());
+  EXPECT_FALSE(copy.Check(2, 0, 0, 4).ok()) << "of no table";
+  EXPECT_FALSE(copy.Check(7, 0, 0, 4).ok());
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+// Generates initial values of variables that are too large to be held in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/philox.h"
+#include "runtime/model/layer/initializer.h"
+
+namespace tfjob::model {
+
+// Generates, piece by piece, the value that InitialValue would return whole. Thread-safe.
+class InitialPieces {
+ public:
+  // Returns false for Orthogonal, whose elements depend on the whole matrix.
+  static bool CanMake(const Initializer& initializer);
+  // Requires that CanMake returns true; otherwise, has the requirements of InitialValue.
+  InitialPieces(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
+                std::string_view variable);
+
+  // Fills `to` with the bytes of the value from byte `offset` on. `offset` and the size of `to`
+  // must be multiples of the size of an element.
+  void Read(int64_t offset, std::span<std::byte> to) const;
+
+ private:
+  template <typename T>
+  void Generate(int64_t first, std::span<T> to) const;
+  // Returns the random numbers for the elements from `first` on.
+  PhiloxStream RandomAt(int64_t first) const;
+  // Notes the state of the random numbers before the element `next`. A read that continues at this
+  // element then need not draw all earlier numbers again.
+  void Remember(int64_t next, const PhiloxStream& random) const;
+
+  const Initializer initializer_;  // not of a kind that scales the variance
+  const std::pair<int64_t, int64_t> ones_;
+  const DType dtype_;
+  const int64_t columns_;
+  // How many random numbers an element takes may depend on the numbers, so the state before an
+  // element is known only once all earlier numbers were drawn. states_ has the states before every
+  // kEvery-th element, as far as they are known.
+  static constexpr int64_t kEvery = int64_t{1} << 16;
+  mutable Mutex mutex_;
+  mutable std::vector<PhiloxStream> states_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::model

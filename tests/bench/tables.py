@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""tables: trains a table with Adagrad on parameter servers, saves it, and restores it in a second
+run that trains on. Reports the peak memory of each kind of task; fails if the chief or a worker
+needs more than --at-most-mb. The tasks are processes on this machine."""
+import argparse
+import json
+import os
+import pathlib
+import random
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import zipfile
+
+from report import print_report
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGET = "//runtime/cmd:tfjob-trainer"
+COLUMNS = 64
+EXAMPLES, LENGTH = 4096, 8
+CONFIG = """\
+model: {{layers: [{{Embedding: {{input_dim: {rows}, output_dim: {columns}}}}}, Flatten, {{Dense: {{units: 1}}}}]}}
+loss: mean_squared_error
+optimizer: {{name: adagrad, learning_rate: 0.1}}
+data: {{train: {{format: npz, file: {folder}/train.npz}}}}
+batch_size: 64
+threads: 1
+strategy: {{mode: {mode}}}
+save_checkpoints_steps: {save_every}
+max_steps: {steps}
+model_dir: {folder}/model
+"""
+
+
+def npy(dtype, shape, values):
+    """Returns an array as a file in NumPy's format."""
+    header = str({"descr": "<" + dtype, "fortran_order": False, "shape": shape})
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    letter = {"i4": "i", "f4": "f"}[dtype]
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+            + struct.pack(f"<{len(values)}{letter}", *values))
+
+
+def write_examples(path, rows):
+    draw = random.Random(1)
+    with zipfile.ZipFile(path, "w") as archive:
+        ids = [draw.randrange(rows) for _ in range(EXAMPLES * LENGTH)]
+        archive.writestr("x.npy", npy("i4", (EXAMPLES, LENGTH), ids))
+        archive.writestr("y.npy", npy("f4", (EXAMPLES,), [draw.random() for _ in range(EXAMPLES)]))
+
+
+def free_addresses(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return addresses
+
+
+def run(trainer, config, options, log):
+    """Runs a job to its end. Returns the seconds, the CPU seconds, and the peak memory in MB per kind of task:
+    of the chief, and of the worker and the server that need most."""
+    counts = {"chief": 1, "worker": options.workers, "ps": options.servers}
+    addresses = free_addresses(sum(counts.values()))
+    cluster = {kind: [addresses.pop() for _ in range(count)] for kind, count in counts.items()}
+    began = time.perf_counter()
+    processes = {}
+    for kind, count in counts.items():
+        for index in range(count):
+            tf_config = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+            process = subprocess.Popen([trainer, f"--config={config}"], stdout=log, stderr=log,
+                                       env={**os.environ, "TF_CONFIG": tf_config})
+            processes[process.pid] = kind
+    peaks, cpu, failed = dict.fromkeys(counts, 0.0), 0.0, []
+    while processes:
+        pid, status, usage = os.wait4(-1, 0)
+        kind = processes.pop(pid)
+        peaks[kind] = max(peaks[kind], usage.ru_maxrss / 1024)
+        cpu += usage.ru_utime + usage.ru_stime
+        if status != 0:
+            failed.append(f"{kind}: {os.waitstatus_to_exitcode(status)}")
+    if failed:
+        log.seek(0)
+        raise SystemExit(f"tasks failed ({', '.join(failed)}):\n{log.read()[-5000:]}")
+    return time.perf_counter() - began, cpu, peaks
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gib", type=float, default=2, help="size of the table's values")
+    parser.add_argument("--servers", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=100, help="of each run")
+    parser.add_argument("--mode", choices=["sync", "async"], default="sync")
+    parser.add_argument("--at-most-mb", type=float, default=512)
+    parser.add_argument("--trainer", help="a program that is built; by default, builds the release configuration")
+    options = parser.parse_args()
+    trainer = options.trainer
+    if not trainer:
+        subprocess.run(["deploy/dev/bazel.py", "build", "--config=release", TARGET], cwd=ROOT, check=True,
+                       stdout=subprocess.DEVNULL)
+        trainer = ROOT / "bazel-bin/runtime/cmd/tfjob-trainer"
+    rows = int(options.gib * 2**30) // (COLUMNS * 4)
+    worst = 0.0
+    with tempfile.TemporaryDirectory() as folder, open(pathlib.Path(folder, "log"), "w+") as log:
+        write_examples(pathlib.Path(folder, "train.npz"), rows)
+        for number, phase in enumerate(["train and save", "restore, train and save"], 1):
+            config = pathlib.Path(folder, "training.yaml")
+            config.write_text(CONFIG.format(rows=rows, columns=COLUMNS, folder=folder, mode=options.mode,
+                                            save_every=max(1, options.steps // 2), steps=number * options.steps))
+            wall, cpu, peaks = run(trainer, config, options, log)
+            worst = max(worst, peaks["chief"], peaks["worker"])
+            print_report("tables", wall, cpu, max(peaks.values()), phase=phase, gib=options.gib, mode=options.mode,
+                         servers=options.servers, workers=options.workers, chief_mb=peaks["chief"],
+                         worker_mb=peaks["worker"], ps_mb=peaks["ps"])
+    if worst > options.at_most_mb:
+        raise SystemExit(f"the chief or a worker needed {worst:.0f} MB; at most {options.at_most_mb:.0f} are allowed")
+
+
+if __name__ == "__main__":
+    main()
