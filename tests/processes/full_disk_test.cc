@@ -23,7 +23,7 @@
 namespace tfjob::processes {
 namespace {
 
-constexpr cluster::Task kChief{"chief", 0};
+const cluster::Task kChief{"chief", 0};
 constexpr char kFull[] = "No space left on device";
 
 // Gives this process its own mount namespace, which its children inherit and which ends with them.
