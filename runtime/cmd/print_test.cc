@@ -117,6 +117,24 @@ TEST(PrintStage, ShowsTheTransportOfEachStrategy) {
   contains(Collectives("mirrored", WorkerOfAGroup()), "strategy.name");  // an error
 }
 
+TEST(PrintStage, ShowsWhichGradientsTravelByRows) {
+  config::TrainingConfig config = SmallConfig();
+  const Status set = config::Override(
+      config, "model",
+      "{layers: [{InputLayer: {batch_shape: [null, 2]}}, {Embedding: {input_dim: 1000, "
+      "output_dim: 16}}, GlobalAveragePooling1D, {Dense: {units: 1}}]}");
+  ASSERT_TRUE(set.ok()) << set;
+  const StatusOr<std::string> text = PrintStage("collectives", config, WorkerOfAGroup());
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_NE(text->find("\nrows of embedding/embeddings, [1000, 16] of float32: each rank sends "
+                       "those that it has, at most 8 of 72 bytes with the index, to each other "
+                       "rank; if all ranks together have more than 2000, the ranks reduce the "
+                       "whole gradient, 64000 bytes\nall buckets: predicted "),
+            std::string::npos)
+      << *text;
+  EXPECT_EQ(text->find("contribution: embedding"), std::string::npos) << *text;
+}
+
 TEST(PrintStage, SaysWhatCannotBeRead) {
   config::TrainingConfig config = SmallConfig();
   config.data.train = {.format = config::DataFormat::kCsv, .file = "/nowhere/data.csv"};

@@ -42,28 +42,40 @@ void SplitLast(BucketPlan& plan) {
 
 }  // namespace
 
-StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition) {
+StatusOr<BucketPlan> PlanStep(const ModelDefinition& definition, int64_t bytes_per_pack) {
   ASSIGN_OR_RETURN(const model::BuiltGraph training,
                    BuildGraph(definition, model::Mode::kTrain, definition.build.batch_size,
                               /*with_updates=*/false));
   std::vector<BucketItem> items;
+  std::vector<TableItem> tables;
   for (const model::Contribution& contribution : training.contributions) {
     const auto spec =
         std::ranges::find(definition.variables, contribution.variable, &model::VariableSpec::name);
-    if (contribution.change == model::Change::kGradientRows) {
-      return Internal("the gradient of ", spec->name, " is not dense: set build.gradient_rows");
-    }
+    const auto variable = static_cast<int>(spec - definition.variables.begin());
     if (spec->dtype != DType::kFloat32 && spec->dtype != DType::kFloat64) {
       return Unimplemented("the variable ", spec->name, " has type ", Name(spec->dtype),
                            ", and only float32 and float64 can be averaged over several tasks; "
                            "use strategy.name: parameter_server or one_device");
     }
-    items.push_back({.variable = static_cast<int>(spec - definition.variables.begin()),
+    if (contribution.change == model::Change::kGradientRows) {
+      const graph::Fetch* const indices = training.graph.FindFetch(contribution.indices);
+      const int64_t ids = training.graph.type(indices->output).shape.num_elements();
+      tables.push_back({.variable = variable,
+                        .name = spec->name,
+                        .dtype = spec->dtype,
+                        .rows = spec->shape.dim(0),
+                        .cols = spec->shape.dim(1),
+                        .batch_rows = std::min(ids, spec->shape.dim(0))});
+      continue;
+    }
+    items.push_back({.variable = variable,
                      .gradient = contribution.change == model::Change::kGradient,
                      .dtype = spec->dtype,
                      .elements = spec->shape.num_elements()});
   }
-  return items;
+  BucketPlan plan = PlanBuckets(std::move(items), bytes_per_pack);
+  plan.tables = std::move(tables);
+  return plan;
 }
 
 BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack) {
@@ -89,6 +101,8 @@ std::string Describe(const BucketPlan& plan) {
     text += StrCat(text.empty() ? "" : ", ", bucket.count, " in ", bucket.bytes, " bytes of ",
                    Name(bucket.dtype));
   }
+  for (const TableItem& table : plan.tables)
+    text += StrCat(text.empty() ? "" : ", ", table.name, " by rows");
   return text;
 }
 

@@ -1,6 +1,7 @@
 // Decides which contributions of a step travel together: large buckets use the network well,
 // whereas small ones can travel while the backward pass still runs. The plan depends only on the
-// model, so it is the same on all ranks, whatever their batch sizes and schedules.
+// model, so it is the same on all ranks, whatever their batch sizes and schedules. Gradients of
+// tables travel by rows (gradient_rows.h), after all buckets.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +35,23 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
+// The gradient of a table, of which a step contributes some rows (model::Change::kGradientRows).
+struct TableItem {
+  int variable = -1;              // index in ModelDefinition::variables
+  std::string name;               // of the variable
+  DType dtype = DType::kFloat32;  // float32 or float64
+  int64_t rows = 0, cols = 0;     // of the table
+  // The most rows that a batch of ModelDefinition::build.batch_size contributes.
+  int64_t batch_rows = 0;
+
+  bool operator==(const TableItem&) const = default;
+};
+
 struct BucketPlan {
   std::vector<BucketItem> items;  // in the order in which the backward pass finishes them
   std::vector<Bucket> buckets;
-  size_t bytes = 0;  // size of all buckets together
+  size_t bytes = 0;               // size of all buckets together
+  std::vector<TableItem> tables;  // in the same order
 };
 
 inline constexpr size_t kBucketAlignment = 64;
@@ -47,10 +61,10 @@ inline constexpr int64_t kSmallBucketBytes = 1 << 20;
 inline constexpr int64_t kDefaultBucketBytes = 4 << 20;
 inline constexpr int64_t kMostBucketBytes = 25 << 20;
 
-// Returns the contributions of a training step, in the order of BuiltGraph::contributions. Returns
-// Unimplemented, with a message that names the variable, if a contribution is not dense or cannot
-// be averaged.
-StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition);
+// Plans a training step of the definition. The items and tables are in the order of
+// BuiltGraph::contributions. Returns Unimplemented, with a message that names the variable, if a
+// contribution cannot be averaged.
+StatusOr<BucketPlan> PlanStep(const ModelDefinition& definition, int64_t bytes_per_pack);
 
 // Packs the items in their order. All items of a bucket have the same dtype. A bucket contains at
 // most `bytes_per_pack` bytes, or a single larger item; the first and the last bucket contain at
@@ -59,7 +73,7 @@ StatusOr<std::vector<BucketItem>> ItemsOf(const ModelDefinition& definition);
 BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack);
 
 // Returns the plan as one line, which must be the same on all ranks: "3 in 1216 bytes of float32, 1
-// in 64 bytes of float64".
+// in 64 bytes of float64, embedding/embeddings by rows".
 std::string Describe(const BucketPlan& plan);
 
 }  // namespace tfjob::strategy

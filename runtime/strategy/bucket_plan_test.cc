@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/strategy/test_tables.h"
+
 namespace tfjob::strategy {
 namespace {
 
@@ -61,6 +63,22 @@ TEST(BucketPlan, SeparatesTypes) {
 
 TEST(BucketPlan, OfNothingIsEmpty) {
   EXPECT_TRUE(PlanBuckets({}, 0).buckets.empty());
+}
+
+TEST(BucketPlan, ListsTheTablesWhoseGradientsTravelByRows) {
+  const optimizer::Optimizer optimizer = Optimizers()[0];
+  const BucketPlan plan = *PlanStep(Pooled(optimizer, /*rows=*/true), 0);
+  const TableItem table{.variable = 0,
+                        .name = "embedding/embeddings",
+                        .dtype = DType::kFloat32,
+                        .rows = kRows,
+                        .cols = 5,
+                        .batch_rows = kBatch * kLength};
+  EXPECT_EQ(plan.tables, std::vector<TableItem>{table});
+  EXPECT_EQ(Describe(plan), "2 in 128 bytes of float32, embedding/embeddings by rows");
+  const BucketPlan dense = *PlanStep(Pooled(optimizer, /*rows=*/false), 0);
+  EXPECT_TRUE(dense.tables.empty());
+  EXPECT_EQ(Describe(dense), "3 in 960 bytes of float32");
 }
 
 }  // namespace

@@ -45,6 +45,22 @@ std::string BucketText(const ModelDefinition& definition, const BucketPlan& plan
                 "\n");
 }
 
+// Returns lines about the tables, such as "rows of embedding/embeddings, [1000, 64] of float32: …".
+std::string TablesText(const BucketPlan& plan) {
+  std::string text;
+  for (const TableItem& table : plan.tables) {
+    const auto row = table.cols * static_cast<int64_t>(SizeOf(table.dtype));
+    text += StrCat("rows of ", table.name, ", [", table.rows, ", ", table.cols, "] of ",
+                   Name(table.dtype), ": each rank sends those that it has, at most ",
+                   table.batch_rows, " of ", row + static_cast<int64_t>(sizeof(int64_t)),
+                   " bytes with the index, to each other rank; if all ranks together have more "
+                   "than ",
+                   2 * table.rows, ", the ranks reduce the whole gradient, ", table.rows * row,
+                   " bytes\n");
+  }
+  return text;
+}
+
 collectives::Call CallOf(const Bucket& bucket) {
   return {.operation = collectives::Operation::kAllReduce,
           .bytes = static_cast<int64_t>(bucket.bytes),
@@ -89,6 +105,7 @@ class GroupText {
         text += LinkText(steps, static_cast<int>(peer), NameOf(peer));
       }
     }
+    text += TablesText(plan);
     if (HasPlans()) text += StrCat("all buckets: predicted ", Microseconds(predicted), "\n");
     return text;
   }
@@ -141,7 +158,7 @@ std::string DeviceText(const config::StrategyConfig& config, const ModelDefiniti
              ": the devices of this task\ntransport: threads; sums are computed in place, each ",
              "rank reduces a slice, and no bytes travel on links\n");
   for (size_t i = 0; i < plan.buckets.size(); ++i) text += BucketText(definition, plan, i);
-  return text;
+  return text + TablesText(plan);
 }
 
 }  // namespace
@@ -160,14 +177,12 @@ StatusOr<std::string> DescribeExchange(const ModelDefinition& definition,
   if (kind == StrategyKind::kOneDevice) {
     return start + "no gradients are exchanged: this task trains alone with one device\n";
   }
-  ModelDefinition dense = definition;
-  dense.build.clipping = {};
-  dense.build.gradient_rows = false;
-  ASSIGN_OR_RETURN(std::vector<BucketItem> items, ItemsOf(dense));
-  const BucketPlan plan = PlanBuckets(std::move(items), config.bytes_per_pack);
+  ModelDefinition unclipped = definition;
+  unclipped.build.clipping = {};
+  ASSIGN_OR_RETURN(const BucketPlan plan, PlanStep(unclipped, config.bytes_per_pack));
   const std::string text = kind == StrategyKind::kMultiWorkerMirrored
-                               ? GroupText(config, tf_config).Print(dense, plan)
-                               : DeviceText(config, dense, plan);
+                               ? GroupText(config, tf_config).Print(unclipped, plan)
+                               : DeviceText(config, unclipped, plan);
   return StrCat(start, text,
                 "each step also exchanges a few numbers, such as the totals of loss and metrics\n");
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/strategy/scale.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -13,18 +14,17 @@ namespace {
 // The memory also serves to broadcast variables, which may be larger than all gradients.
 constexpr size_t kLeastMemoryBytes = 1 << 20;
 
-template <typename T>
-void Scale(std::span<const std::byte> from, double weight, std::span<std::byte> to) {
-  const auto factor = static_cast<T>(weight);
-  const auto* source = reinterpret_cast<const T*>(from.data());
-  auto* target = reinterpret_cast<T*>(to.data());
-  for (size_t i = 0; i < to.size() / sizeof(T); ++i) target[i] = source[i] * factor;
-}
-
 }  // namespace
 
 GradientBuckets::GradientBuckets(BucketPlan plan, size_t variables, size_t totals)
-    : plan_(std::move(plan)), totals_(totals), item_of_variable_(variables, -1) {
+    : plan_(std::move(plan)),
+      totals_(totals),
+      rows_(plan_.tables),
+      item_of_variable_(variables, -1),
+      table_of_variable_(variables, -1) {
+  const bool has_tables = !plan_.tables.empty();
+  rows_bucket_ = has_tables ? plan_.buckets.size() : plan_.buckets.size() + 1;
+  if (has_tables) plan_.buckets.push_back({.begin = plan_.bytes, .first = plan_.items.size()});
   plan_.buckets.push_back({.dtype = DType::kFloat64,
                            .begin = plan_.bytes,
                            .bytes = totals * sizeof(double),
@@ -32,6 +32,8 @@ GradientBuckets::GradientBuckets(BucketPlan plan, size_t variables, size_t total
   plan_.bytes += totals * sizeof(double);
   for (size_t i = 0; i < plan_.items.size(); ++i)
     item_of_variable_[static_cast<size_t>(plan_.items[i].variable)] = static_cast<int>(i);
+  for (size_t t = 0; t < plan_.tables.size(); ++t)
+    table_of_variable_[static_cast<size_t>(plan_.tables[t].variable)] = static_cast<int>(t);
   for (size_t b = 0; b < plan_.buckets.size(); ++b)
     bucket_of_item_.insert(bucket_of_item_.end(), plan_.buckets[b].count, b);
   missing_.resize(plan_.buckets.size());
@@ -56,6 +58,7 @@ Status GradientBuckets::Connect(collectives::Communicator& communicator) {
 }
 
 void GradientBuckets::Disconnect() {
+  rows_.Disconnect();
   communicator_ = nullptr;
   memory_.reset();
 }
@@ -63,9 +66,11 @@ void GradientBuckets::Disconnect() {
 void GradientBuckets::Begin(Weights weights) {
   ENFORCE(communicator_ != nullptr, "a connection");
   weights_ = weights;
+  rows_.Begin();
   MutexLock lock(mutex_);
   for (size_t b = 0; b < missing_.size(); ++b) missing_[b] = plan_.buckets[b].count;
   missing_.back() = 1;  // the totals
+  if (rows_bucket_ < missing_.size()) missing_[rows_bucket_] = plan_.tables.size();
   result_ = OkStatus();
   next_ = 0;
 }
@@ -79,13 +84,7 @@ void GradientBuckets::Pack(const BucketItem& item, std::span<const std::byte> va
   const std::span<std::byte> to = BytesOf(item);
   ENFORCE(value.size() == to.size(), "a contribution of the variable's size");
   const double weight = item.gradient ? weights_.gradient : weights_.assign;
-  if (weight == 1) {
-    std::memcpy(to.data(), value.data(), to.size());
-  } else if (item.dtype == DType::kFloat64) {
-    Scale<double>(value, weight, to);
-  } else {
-    Scale<float>(value, weight, to);
-  }
+  Scale(item.dtype, value, weight, to);
 }
 
 void GradientBuckets::Complete(size_t bucket) {
@@ -93,11 +92,17 @@ void GradientBuckets::Complete(size_t bucket) {
   if (--missing_[bucket] == 0 && bucket == next_) work_.NotifyOne();
 }
 
-void GradientBuckets::Add(int v, std::span<const std::byte> value) {
+void GradientBuckets::Add(int v, std::span<const std::byte> value,
+                          std::span<const int64_t> indices) {
   const int item = item_of_variable_[static_cast<size_t>(v)];
-  if (item < 0) return;
-  Pack(plan_.items[static_cast<size_t>(item)], value);
-  Complete(bucket_of_item_[static_cast<size_t>(item)]);
+  const int table = table_of_variable_[static_cast<size_t>(v)];
+  if (table >= 0) {
+    rows_.Set(static_cast<size_t>(table), indices, value, weights_.gradient);
+    Complete(rows_bucket_);
+  } else if (item >= 0) {
+    Pack(plan_.items[static_cast<size_t>(item)], value);
+    Complete(bucket_of_item_[static_cast<size_t>(item)]);
+  }
 }
 
 void GradientBuckets::AddZeros() {
@@ -106,6 +111,7 @@ void GradientBuckets::AddZeros() {
     std::memset(bytes.data(), 0, bytes.size());
     Complete(bucket_of_item_[i]);
   }
+  for (size_t t = 0; t < plan_.tables.size(); ++t) Complete(rows_bucket_);
 }
 
 Status GradientBuckets::Finish(std::span<double> totals) {
@@ -129,9 +135,20 @@ void GradientBuckets::Abandon(const Status& why) {
 }
 
 std::span<const std::byte> GradientBuckets::Reduced(int v) const {
+  const int table = table_of_variable_[static_cast<size_t>(v)];
+  if (table >= 0) return rows_.Sum(static_cast<size_t>(table)).values;
   const int item = item_of_variable_[static_cast<size_t>(v)];
   if (item < 0) return {};
   return BytesOf(plan_.items[static_cast<size_t>(item)]);
+}
+
+int64_t GradientBuckets::ReducedRowCount(int v) const {
+  const int table = table_of_variable_[static_cast<size_t>(v)];
+  return std::ssize(rows_.Sum(static_cast<size_t>(table)).indices);
+}
+
+GradientRows::Rows GradientBuckets::ReducedRows(int v, int64_t rows) {
+  return rows_.Padded(static_cast<size_t>(table_of_variable_[static_cast<size_t>(v)]), rows);
 }
 
 std::span<std::byte> GradientBuckets::memory() {
@@ -149,16 +166,20 @@ void GradientBuckets::Work() {
   }
 }
 
+Status GradientBuckets::Reduce(size_t index) {
+  if (index == rows_bucket_) return rows_.Exchange(*communicator_);
+  const Bucket& bucket = plan_.buckets[index];
+  const std::span<std::byte> values = memory_->bytes().subspan(bucket.begin, bucket.bytes);
+  if (values.empty()) return OkStatus();
+  return communicator_->AllReduce(values, bucket.dtype, collectives::Reduction::kSum);
+}
+
 // Releases the lock while it reduces.
 void GradientBuckets::ReduceNext() {
   const size_t current = next_;
-  const Bucket& bucket = plan_.buckets[current];
-  const std::span<std::byte> values = memory_->bytes().subspan(bucket.begin, bucket.bytes);
   reducing_ = true;
   mutex_.Unlock();
-  Status status =
-      values.empty() ? OkStatus()
-                     : communicator_->AllReduce(values, bucket.dtype, collectives::Reduction::kSum);
+  Status status = Reduce(current);
   mutex_.Lock();
   reducing_ = false;
   result_ = std::move(status);

@@ -1,12 +1,12 @@
 // Reduces the contributions of a step over the ranks of a communicator, while the backward pass is
 // still computing others. Contributions are packed into buckets in the communicator's memory,
 // scaled by the weight of this rank, so that the sum over all ranks is the mean. A thread reduces
-// the buckets one after another, each as soon as it is complete. The totals of loss and metrics
-// follow last.
+// the buckets one after another, each as soon as it is complete. The rows of tables follow, then
+// the totals of loss and metrics.
 //
 //   RETURN_IF_ERROR(buckets.Connect(communicator));            // once per generation
 //   buckets.Begin({.gradient = 0.25, .assign = 0.5});          // each step
-//   program->Run(…, [&](int v) { buckets.Add(v, program->Contribution(v)); });
+//   program->Run(…, [&](int v) { buckets.Add(v, program->Contribution(v), program->Indices(v)); });
 //   RETURN_IF_ERROR(buckets.Finish(totals));
 //   … buckets.Reduced(v) …
 #pragma once
@@ -22,10 +22,12 @@
 #include "runtime/base/status.h"
 #include "runtime/collectives/communicator.h"
 #include "runtime/strategy/bucket_plan.h"
+#include "runtime/strategy/gradient_rows.h"
 
 namespace tfjob::strategy {
 
-// Used by one thread, and by a thread that the object itself starts. A step allocates nothing.
+// Used by one thread, and by a thread that the object itself starts. Without tables, a step
+// allocates nothing.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.
@@ -49,7 +51,8 @@ class GradientBuckets {
   // Begins a step. Requires a connection.
   void Begin(Weights weights);
   // Adds this rank's contribution to variable v. Does nothing if the plan has no contribution to v.
-  void Add(int v, std::span<const std::byte> value);
+  // `indices` are those of the rows of a table; see ModelProgram::Indices.
+  void Add(int v, std::span<const std::byte> value, std::span<const int64_t> indices = {});
   // Adds zeros for all contributions. Call it instead of Add if this rank has no examples.
   void AddZeros();
   // Waits until all ranks' contributions are reduced. Replaces `totals` with its sum over all
@@ -59,8 +62,17 @@ class GradientBuckets {
   void Abandon(const Status& why);
 
   // Returns the reduced contribution to variable v in the last step, or an empty span if there is
-  // none. Valid until the next Begin, Connect or Disconnect.
+  // none. Of a table, these are the rows that any rank has contributed. Valid until the next Begin,
+  // Connect or Disconnect.
   std::span<const std::byte> Reduced(int v) const;
+  // Returns whether the contribution to variable v consists of rows of a table. The next two
+  // functions are for such variables.
+  bool ByRows(int v) const { return table_of_variable_[static_cast<size_t>(v)] >= 0; }
+  // Returns the number of rows that Reduced returns.
+  int64_t ReducedRowCount(int v) const;
+  // Returns these rows and their indices, followed by rows of zeros with the index -1 up to `rows`
+  // rows. Invalidates what Reduced has returned for v.
+  GradientRows::Rows ReducedRows(int v, int64_t rows);
   // Returns memory that the communicator exchanges without copying. May be used between steps.
   std::span<std::byte> memory();
 
@@ -70,10 +82,15 @@ class GradientBuckets {
   std::span<std::byte> BytesOf(const BucketItem& item) const;
   void Work();
   void ReduceNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Reduce(size_t bucket);
 
-  BucketPlan plan_;  // has one more bucket, without items, for the totals
+  // Has more buckets, without items: one for the rows of all tables, if there are tables, and one
+  // for the totals.
+  BucketPlan plan_;
   const size_t totals_;
-  std::vector<int> item_of_variable_;  // -1 if none
+  size_t rows_bucket_;  // the number of buckets if there are no tables
+  GradientRows rows_;
+  std::vector<int> item_of_variable_, table_of_variable_;  // -1 if none
   std::vector<size_t> bucket_of_item_;
   std::unique_ptr<collectives::Communicator::Memory> memory_;
   collectives::Communicator* communicator_ = nullptr;

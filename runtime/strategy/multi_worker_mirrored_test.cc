@@ -15,11 +15,20 @@
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/strategy/test_group.h"
 #include "runtime/strategy/test_rows.h"
+#include "runtime/strategy/test_tables.h"
 
 namespace tfjob::strategy {
 namespace {
 
 constexpr int64_t kGlobalBatch = 8;
+
+// A model with its data.
+struct Work {
+  ModelDefinition definition;
+  // Returns a rank's part of the global batch with this number. The batch `bad` has a NaN on the
+  // last rank.
+  data::Batch (*batch_of)(int64_t batch, int rank, int ranks, int64_t bad) = nullptr;
+};
 
 ModelDefinition Define() {
   ModelDefinition definition;
@@ -38,8 +47,6 @@ ModelDefinition Define() {
 
 constexpr int64_t kNone = -1;
 
-// Returns a rank's part of the global batch with this number. The batch `bad` has a NaN on the last
-// rank.
 data::Batch BatchOf(int64_t batch, int rank, int ranks, int64_t bad = kNone) {
   const auto [begin, size] = collectives::SliceOf(kGlobalBatch, rank, ranks);
   Tensor x(DType::kFloat32, {size, 2}), y(DType::kFloat32, {size});
@@ -53,8 +60,28 @@ data::Batch BatchOf(int64_t batch, int rank, int ranks, int64_t bad = kNone) {
   return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
 }
 
+Work DenseLayers() {
+  return {.definition = Define(), .batch_of = BatchOf};
+}
+
+// A lazy optimizer, which must know exactly the rows that any rank has.
+Work WithTable() {
+  optimizer::Optimizer lazy = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  lazy.lazy = true;
+  Work work{.definition = Pooled(lazy, true)};
+  work.definition.build.clipping = {.kind = optimizer::ClipKind::kGlobalNorm, .limit = 0.02};
+  work.batch_of = [](int64_t batch, int rank, int ranks, int64_t bad) {
+    const auto [begin, size] = collectives::SliceOf(kBatch, rank, ranks);
+    data::Batch part = PartOf(TableBatch(batch), begin, size);
+    if (batch == bad && rank == ranks - 1) part.tensors[1].value.data<float>()[0] = NAN;
+    return part;
+  };
+  return work;
+}
+
 struct Task {
   int rank = 0;
+  Work work = DenseLayers();
   std::unique_ptr<Strategy> strategy;
   std::vector<state::PeerEvent> events;
   bool provided = false;
@@ -62,7 +89,7 @@ struct Task {
 
 void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0) {
   task.rank = rank;
-  ModelDefinition definition = Define();
+  ModelDefinition definition = task.work.definition;
   definition.build.batch_size = kGlobalBatch / ranks;
   task.strategy = *MakeMultiWorkerMirrored(
       {.common = {.definition = definition,
@@ -91,8 +118,8 @@ StatusOr<state::Snapshot> TrainOn(Task& task, StepOutcome first, int ranks, int6
   MetricTotals totals;
   int64_t skipped = 0;
   while (outcome.global_step < last) {
-    ASSIGN_OR_RETURN(outcome,
-                     task.strategy->Step(BatchOf(outcome.drawn, task.rank, ranks, bad), totals));
+    const data::Batch batch = task.work.batch_of(outcome.drawn, task.rank, ranks, bad);
+    ASSIGN_OR_RETURN(outcome, task.strategy->Step(batch, totals));
     skipped += outcome.skipped ? 1 : 0;
   }
   EXPECT_EQ(outcome.drawn, last + (bad == kNone ? 0 : 1));
@@ -115,10 +142,10 @@ void OnThreads(int ranks, const std::function<void(int)>& work) {
 // Returns the final state of each task after `steps` steps; empty for a worker that the leader did
 // not wait for.
 std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
-                                         int64_t bad = kNone) {
+                                         int64_t bad = kNone, const Work& work = DenseLayers()) {
   std::vector<std::vector<float>> states(static_cast<size_t>(ranks));
   OnThreads(ranks, [&](int rank) {
-    Task task;
+    Task task{.work = work};
     Create(job, ranks, rank, task, steps);
     const auto state = TrainTo(task, ranks, steps, bad);
     // The leader has ended the job, and this task lacked the last step.
@@ -143,15 +170,13 @@ TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
 
 // The step in which the fault occurs is applied by some tasks, or by none. The second batch is
 // skipped, so a task may be at the same step as another one, but at another position in the data.
-TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
+// A barrier follows the last step. If only the worker lacks the totals of the last step, which are
+// exchanged by the operation `last_totals`, the leader has the last state and ends the job.
+void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);
-  const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps, kBad)[0];
-  // Sharing the state takes 15 operations, and each of the 4 batches takes 3: announcements,
-  // gradients, totals. A barrier follows the last step. If only the worker lacks the totals of the
-  // last step, the leader has the last state and ends the job.
-  constexpr int64_t kLastTotals = 27;
-  for (int64_t operation = 1; operation <= kLastTotals + 1; ++operation) {
+  const std::vector<float> expected = TrainAll(undisturbed, 2, kSteps, kBad, work)[0];
+  for (int64_t operation = 1; operation <= last_totals + 1; ++operation) {
     for (int on = 0; on < 2; ++on) {
       bool occurred = false;
       TestJob job(2, [&](int64_t generation) -> Meeting::Fault {
@@ -162,14 +187,26 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
           return fails;
         };
       });
-      const auto states = TrainAll(job, 2, kSteps, kBad);
+      const auto states = TrainAll(job, 2, kSteps, kBad, work);
       EXPECT_TRUE(occurred) << operation;
       EXPECT_EQ(states[0], expected) << "operation " << operation << ", rank " << on;
-      const bool ended = operation == kLastTotals && on == 1;
+      const bool ended = operation == last_totals && on == 1;
       EXPECT_EQ(states[1], ended ? std::vector<float>() : expected)
           << "operation " << operation << ", rank " << on;
     }
   }
+}
+
+// Sharing the state takes 15 operations, and each of the 4 batches takes 3: announcements,
+// gradients, totals.
+TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoStep) {
+  ExpectThatNoFaultLosesAStep(DenseLayers(), 27);
+}
+
+// Sharing the state takes 12 operations, and each of the 4 batches takes 6: announcements, dense
+// gradients, the number of rows, the sizes, the rows, and the totals.
+TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoRowsOfATable) {
+  ExpectThatNoFaultLosesAStep(WithTable(), 36);
 }
 
 // The leader lacks a step that the worker has applied. It loses the worker while it takes over the

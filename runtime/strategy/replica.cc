@@ -14,11 +14,9 @@ namespace {
 // How much of a variable is broadcast at once.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
-// Changes the options so that gradients are dense, and are clipped only after they have been
-// reduced.
-StrategyOptions WithDenseGradients(StrategyOptions options) {
+// Changes the options so that gradients are clipped only after they have been reduced.
+StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
-  options.definition.build.gradient_rows = false;
   options.definition.build.replica = options.replica;
   // A rank may have no examples at all. The graph is then used only to find the contributions.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
@@ -49,7 +47,7 @@ size_t CountSums(const ModelDefinition& definition) {
 
 Replica::Replica(StrategyOptions options, Replica* owner)
     : clipping_(options.definition.build.clipping),
-      options_(WithDenseGradients(std::move(options))),
+      options_(WithUnclippedGradients(std::move(options))),
       own_store_(options_.device.row_stride, options_.device.runtime),
       store_(owner == nullptr ? own_store_ : owner->store_),
       check_(options_.on_non_finite, "", options_.definition.state.variables, options_.device.pool),
@@ -82,21 +80,6 @@ Status Replica::CheckModel() const {
         "loss.reduction: sum is not supported when gradients are averaged over tasks or devices; "
         "use mean, and multiply optimizer.learning_rate by the number of examples per step");
   }
-  if (!options_.definition.state.optimizer.lazy) return OkStatus();
-  ModelDefinition by_rows = options_.definition;
-  by_rows.build.gradient_rows = true;
-  ASSIGN_OR_RETURN(const model::BuiltGraph training,
-                   BuildGraph(by_rows, model::Mode::kTrain, by_rows.build.batch_size,
-                              /*with_updates=*/false));
-  for (const model::Contribution& contribution : training.contributions) {
-    if (contribution.change != model::Change::kGradientRows) continue;
-    return Unimplemented(
-        "optimizer.lazy is not supported when gradients are averaged over tasks or devices: the "
-        "gradient of ",
-        contribution.variable,
-        " is then dense; remove the key, or use "
-        "strategy.name: parameter_server or one_device");
-  }
   return OkStatus();
 }
 
@@ -114,15 +97,15 @@ StatusOr<uint64_t> Replica::GraphDigest() const {
 Status Replica::PrepareVariables() {
   const ModelDefinition& definition = options_.definition;
   RETURN_IF_ERROR(CreateVariables(definition, store_));
-  ASSIGN_OR_RETURN(updates_, Updates::Compile(definition, clipping_, store_, options_.device));
+  ASSIGN_OR_RETURN(updates_,
+                   UpdatesByRows::Compile(definition, clipping_, store_, options_.device));
   ASSIGN_OR_RETURN(state_, LocalState::Find(definition.state, store_));
   return OkStatus();
 }
 
 Status Replica::Prepare(int64_t bytes_per_pack) {
   const ModelDefinition& definition = options_.definition;
-  ASSIGN_OR_RETURN(std::vector<BucketItem> items, ItemsOf(definition));
-  const BucketPlan plan = PlanBuckets(std::move(items), bytes_per_pack);
+  ASSIGN_OR_RETURN(const BucketPlan plan, PlanStep(definition, bytes_per_pack));
   ASSIGN_OR_RETURN(const uint64_t digest, GraphDigest());
   agreement_ = StrCat("program: ", kVersion, "\nmodel: ", digest,
                       "\noptimizer: ", PrintJson(optimizer::ToJson(definition.state.optimizer)),
@@ -155,8 +138,9 @@ Status Replica::Compute(const data::Batch& batch, int64_t step, const Shares& sh
   Status status = program.status();
   if (status.ok()) {
     program_ = *program;
-    status = (*program)->Run(batch, step, options_.definition.seed,
-                             [&](int v) { buckets_->Add(v, program_->Contribution(v)); });
+    status = (*program)->Run(batch, step, options_.definition.seed, [&](int v) {
+      buckets_->Add(v, program_->Contribution(v), program_->Indices(v));
+    });
   }
   if (!status.ok()) buckets_->Abandon(status);
   return status;
@@ -180,9 +164,14 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
     check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
   if (!fine) return false;
+  ASSIGN_OR_RETURN(Updates * updates,
+                   updates_->For([this](int v) { return buckets_->ReducedRowCount(v); }));
   has_state_ = false;
-  RETURN_IF_ERROR(
-      updates_->Run(step, [this](int v) { return Updates::Input{.value = buckets_->Reduced(v)}; }));
+  RETURN_IF_ERROR(updates->Run(step, [&](int v) {
+    if (!buckets_->ByRows(v)) return Updates::Input{.value = buckets_->Reduced(v)};
+    const GradientRows::Rows rows = buckets_->ReducedRows(v, updates->rows_of(v));
+    return Updates::Input{.value = rows.values, .indices = rows.indices};
+  }));
   has_state_ = true;
   std::ranges::copy(words_, last_words_.begin());
   AddTotals(words_, totals);
@@ -205,7 +194,7 @@ Status Replica::CheckState() const {
 
 StatusOr<state::SnapshotCopy> Replica::BeginSnapshot(int64_t step, std::string ledger) {
   RETURN_IF_ERROR(CheckState());
-  return state_->BeginCopy(step, std::move(ledger), updates_->program().written());
+  return state_->BeginCopy(step, std::move(ledger), updates_->written());
 }
 
 Status Replica::Load(const state::Snapshot& snapshot) {

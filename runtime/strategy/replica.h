@@ -104,7 +104,7 @@ class Replica {
   NumberCheck check_;
   ProgramCache programs_;
   std::string agreement_;
-  std::unique_ptr<Updates> updates_;
+  std::unique_ptr<UpdatesByRows> updates_;  // null if the replica has no variables
   std::optional<LocalState> state_;
   std::unique_ptr<GradientBuckets> buckets_;
   const ModelProgram* program_ = nullptr;  // for the step in progress; null if it has no examples

@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <thread>
 
 #include "runtime/model/keras.h"
 #include "runtime/state/run_failure.h"
@@ -50,28 +48,8 @@ StrategyOptions Options(const ModelDefinition& definition, int rank = 0) {
           }};
 }
 
-double Norm(const std::vector<float>& a, const std::vector<float>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
-  return std::sqrt(sum);
-}
-
 // The sizes of the parts of one global batch, by rank.
 using Parts = std::vector<int64_t>;
-
-// Runs `work` on one thread per rank.
-void OnEveryRank(size_t ranks, const std::function<void(int, collectives::Communicator&)>& work) {
-  auto meeting = std::make_shared<Meeting>(static_cast<int>(ranks));
-  std::vector<std::thread> threads;
-  for (size_t r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] {
-      const int rank = static_cast<int>(r);
-      MeetingCommunicator communicator(meeting, rank);
-      work(rank, communicator);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 Status Step(Replica& replica, const Parts& parts, int rank, int64_t step, MetricTotals& totals) {
   int64_t first = step * 1000, examples = 0, with = 0;

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,6 +105,31 @@ class MeetingCommunicator : public collectives::Communicator {
         if (to.data() != from.data()) std::ranges::copy(from, to.begin());
     });
   }
+  Status AllGather(std::span<std::byte> values, size_t element_bytes) override {
+    const auto count = static_cast<int64_t>(values.size() / element_bytes);
+    std::vector<size_t> sizes;
+    for (int rank = 0; rank < size(); ++rank) {
+      const int64_t elements = collectives::SliceOf(count, rank, size()).count;
+      sizes.push_back(static_cast<size_t>(elements) * element_bytes);
+    }
+    return Gather(values, sizes);
+  }
+  // Takes two operations: the exchange of the sizes and that of the bytes.
+  Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
+                           std::vector<std::byte>& all, std::vector<size_t>& sizes) override {
+    sizes.assign(static_cast<size_t>(size()), 0);
+    sizes[static_cast<size_t>(rank_)] = own.size();
+    RETURN_IF_ERROR(AllGather(std::as_writable_bytes(std::span(sizes)), sizeof(size_t)));
+    const auto begin = std::accumulate(sizes.begin(), sizes.begin() + rank_, size_t{0});
+    const auto total = std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+    if (total > most_bytes) {
+      Abort(ResourceExhausted("more than ", most_bytes, " bytes"));
+      return ResourceExhausted("more than ", most_bytes, " bytes");
+    }
+    all.resize(total);
+    std::ranges::copy(own, all.begin() + static_cast<ptrdiff_t>(begin));
+    return Gather(all, sizes);
+  }
   Status Barrier() override {
     return meeting_->Meet(rank_, {}, [](std::span<const std::span<std::byte>>) {});
   }
@@ -112,23 +139,44 @@ class MeetingCommunicator : public collectives::Communicator {
   Status ReduceScatter(std::span<std::byte>, DType, collectives::Reduction) override {
     return Unused();
   }
-  Status AllGather(std::span<std::byte>, size_t) override { return Unused(); }
-  Status AllGatherVariable(std::span<const std::byte>, size_t, std::vector<std::byte>&,
-                           std::vector<size_t>&) override {
-    return Unused();
-  }
   Status Reduce(std::span<std::byte>, DType, collectives::Reduction, int) override {
     return Unused();
   }
   Status AllToAll(std::span<std::byte>, size_t) override { return Unused(); }
 
  private:
+  // Exchanges parts of these sizes, one per rank.
+  Status Gather(std::span<std::byte> values, const std::vector<size_t>& sizes) {
+    return meeting_->Meet(rank_, values, [&](std::span<const std::span<std::byte>> all) {
+      size_t begin = 0;
+      for (size_t from = 0; from < all.size(); begin += sizes[from], ++from) {
+        const auto part = all[from].subspan(begin, sizes[from]);
+        for (const std::span<std::byte> to : all)
+          if (to.data() != all[from].data())
+            std::ranges::copy(part, to.begin() + static_cast<ptrdiff_t>(begin));
+      }
+    });
+  }
   static Status Unused() { return Unimplemented("no strategy uses this operation"); }
 
   const std::shared_ptr<Meeting> meeting_;
   const int rank_;
   const Status allocation_;
 };
+
+// Runs work(rank, communicator) on one thread per rank. `C` is a MeetingCommunicator.
+template <typename C = MeetingCommunicator, typename Work>
+void OnEveryRank(size_t ranks, const Work& work) {
+  auto meeting = std::make_shared<Meeting>(static_cast<int>(ranks));
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, rank = static_cast<int>(r)] {
+      C communicator(meeting, rank);
+      work(rank, communicator);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
 
 // The tasks of a job, each of which is a thread. All of them belong to every generation, except
 // those that have left or are lost; these belong to no generation until they join again.

@@ -1,4 +1,4 @@
-// Provides data, and the values of snapshots, for tests that compare strategies.
+// Provides data, the values of snapshots, and their distance, for tests that compare strategies.
 #pragma once
 
 #include <cmath>
@@ -24,6 +24,13 @@ inline data::Batch Rows(int64_t first, int64_t size) {
     y.data<float>()[row] = static_cast<float>(std::sin(3 * at));
   }
   return {.tensors = {{"features", std::move(x)}, {model::kLabels, std::move(y)}}, .position = {}};
+}
+
+// Returns the norm of the difference.
+inline double Norm(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
+  return std::sqrt(sum);
 }
 
 enum class Slots { kWithout, kWith };

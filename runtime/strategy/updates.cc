@@ -1,6 +1,7 @@
 #include "runtime/strategy/updates.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tfjob::strategy {
 
@@ -40,6 +41,50 @@ Status Updates::Run(int64_t step, absl::FunctionRef<Input(int)> input_of) {
     feeds_[static_cast<size_t>(indices_of_variable_[v])] = exec::Feed::Of(input.indices);
   }
   return program_->Run(feeds_);
+}
+
+int64_t Updates::rows_of(int v) const {
+  const int indices = indices_of_variable_[static_cast<size_t>(v)];
+  if (indices < 0) return 0;
+  return program_->feeds()[static_cast<size_t>(indices)].type.shape.num_elements();
+}
+
+StatusOr<std::unique_ptr<UpdatesByRows>> UpdatesByRows::Compile(const ModelDefinition& definition,
+                                                                const optimizer::Clipping& clipping,
+                                                                variables::VariableStore& store,
+                                                                const exec::Device& device) {
+  std::unique_ptr<UpdatesByRows> updates(new UpdatesByRows(definition, clipping, store, device));
+  ASSIGN_OR_RETURN(updates->first_, updates->ForExamples(1));
+  return updates;
+}
+
+StatusOr<Updates*> UpdatesByRows::For(absl::FunctionRef<int64_t(int)> rows) {
+  uint64_t examples = 1;
+  for (size_t v = 0; v < definition_.variables.size(); ++v) {
+    const int64_t of_example = first_->rows_of(static_cast<int>(v));
+    if (of_example == 0) continue;
+    const int64_t count = rows(static_cast<int>(v));
+    examples = std::max(examples, static_cast<uint64_t>((count + of_example - 1) / of_example));
+  }
+  ASSIGN_OR_RETURN(Updates * updates, ForExamples(static_cast<int64_t>(std::bit_ceil(examples))));
+  for (size_t v = 0; v < definition_.variables.size(); ++v) {
+    const int64_t room = updates->rows_of(static_cast<int>(v));
+    if (room == 0 || rows(static_cast<int>(v)) <= room) continue;
+    return Internal("the gradient of ", definition_.variables[v].name, " has ",
+                    rows(static_cast<int>(v)), " rows: expected at most ", room, " of ", examples,
+                    " examples");
+  }
+  return updates;
+}
+
+StatusOr<Updates*> UpdatesByRows::ForExamples(int64_t examples) {
+  std::unique_ptr<Updates>& updates = updates_[examples];
+  if (updates == nullptr) {
+    ModelDefinition definition = definition_;
+    definition.build.batch_size = examples;
+    ASSIGN_OR_RETURN(updates, Updates::Compile(definition, clipping_, store_, device_));
+  }
+  return updates.get();
 }
 
 }  // namespace tfjob::strategy

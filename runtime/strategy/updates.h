@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,6 +34,9 @@ class Updates {
                                                     const exec::Device& device);
 
   const exec::Program& program() const { return *program_; }
+  // The number of rows that Run expects of the gradient of variable v, including those with the
+  // index -1; 0 if the variable has no gradient by rows.
+  int64_t rows_of(int v) const;
 
   // Applies the contributions. `input_of(v)` returns the contribution to variable v. `step` is the
   // number of updates before this one.
@@ -46,6 +50,41 @@ class Updates {
   std::vector<int> feed_of_variable_;     // -1 if the variable does not change
   std::vector<int> indices_of_variable_;  // -1 if the variable has no gradient by rows
   int64_t step_ = 0;
+};
+
+// Holds updates for gradients by rows that were added up over several ranks. Such gradients have a
+// different number of rows in each step, whereas the shapes of a program are fixed. The number of
+// rows that a program expects is a function of the rows of the step alone, so all ranks use the
+// same program for a step, even if they have taken different steps before. (The norm of a gradient
+// may depend on how many zeros follow it.)
+class UpdatesByRows {
+ public:
+  // Compiles the updates for a small number of rows, and thereby creates the slots. The arguments
+  // are those of Updates::Compile, and must outlive the object.
+  static StatusOr<std::unique_ptr<UpdatesByRows>> Compile(const ModelDefinition& definition,
+                                                          const optimizer::Clipping& clipping,
+                                                          variables::VariableStore& store,
+                                                          const exec::Device& device);
+
+  // Returns the updates for gradients of which variable v has rows(v) rows. Compiles them if they
+  // have not been used before. rows(v) is only called for variables with gradients by rows.
+  StatusOr<Updates*> For(absl::FunctionRef<int64_t(int)> rows);
+  // Returns the variables that updates write, in the order of the writes.
+  const std::vector<variables::Variable*>& written() const { return first_->program().written(); }
+
+ private:
+  UpdatesByRows(const ModelDefinition& definition, const optimizer::Clipping& clipping,
+                variables::VariableStore& store, const exec::Device& device)
+      : definition_(definition), clipping_(clipping), store_(store), device_(device) {}
+  StatusOr<Updates*> ForExamples(int64_t examples);
+
+  const ModelDefinition& definition_;
+  const optimizer::Clipping& clipping_;
+  variables::VariableStore& store_;
+  const exec::Device& device_;
+  // By the number of examples that would contribute as many rows: a power of two.
+  std::map<int64_t, std::unique_ptr<Updates>> updates_;
+  Updates* first_ = nullptr;  // for one example
 };
 
 }  // namespace tfjob::strategy

@@ -3,15 +3,11 @@
 // ranks and TCP, also measures all-reduce by a bare loop over one more socket (bare_loop.h), which
 // shows the limit of this transport. The operation and the bare loop take turns, so that both see
 // the same load on the machine.
-#include <netinet/in.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,11 +16,10 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/thread.h"
-#include "runtime/collectives/shared/shared_communicator.h"
 #include "runtime/collectives/shared/shared_operations.h"
 #include "runtime/collectives/shared/thread_communicator.h"
-#include "runtime/collectives/socket/socket_communicator.h"
 #include "tests/bench/bare_loop.h"
+#include "tests/bench/ranks.h"
 #include "tests/bench/report.h"
 
 namespace tfjob::bench {
@@ -76,70 +71,10 @@ struct Options {
 };
 
 // The figures that a rank reports for one size.
-struct Result {
-  double seconds = 0;  // per operation
-  double cpu_seconds = 0;
-};
 struct Results {
   Result ours, bare;
   int64_t spun = 0;  // waits of our operations that ended while the rank was spinning
 };
-
-double CpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);  // a rank works on one thread
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-double Now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
-struct Pair {
-  UniqueFd near, far;
-};
-
-Pair ConnectOverLoopback() {
-  UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  ENFORCE(bind(listener.get(), generic, length) == 0 && listen(listener.get(), 1) == 0, "listen");
-  getsockname(listener.get(), generic, &length);
-  Pair pair;
-  pair.near = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ENFORCE(connect(pair.near.get(), generic, length) == 0, "connect");
-  pair.far = UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  for (const UniqueFd* end : {&pair.near, &pair.far}) wire::PrepareSocket(end->get());
-  return pair;
-}
-
-Pair ConnectByUnixSocket() {
-  int ends[2];
-  ENFORCE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0,
-          "socketpair");
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-void Must(const Status& status) {
-  ENFORCE(status.ok(), status.ToString());
-}
-
-// Measures `rounds` calls, between two barriers.
-template <typename Run>
-Result Turn(Communicator& communicator, int rounds, const Run& run) {
-  Must(communicator.Barrier());
-  const double start = Now(), cpu = CpuSeconds();
-  for (int i = 0; i < rounds; ++i) run();
-  const double cpu_seconds = CpuSeconds() - cpu;
-  return {(Now() - start) / rounds, cpu_seconds};
-}
 
 // Sums 1, 2, … over the ranks once, and checks every element. Afterwards, all values are 0.
 template <typename Run>
@@ -152,13 +87,6 @@ void CheckSum(const Communicator& communicator, std::span<std::byte> bytes, cons
   const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
   ENFORCE(std::ranges::count(values, sum) == std::ssize(values), "the sum is wrong");
   std::ranges::fill(values, 0.f);
-}
-
-Result Median(std::vector<Result> turns) {
-  std::ranges::sort(turns, {}, &Result::seconds);
-  Result result{turns[turns.size() / 2].seconds, 0};
-  for (const Result& turn : turns) result.cpu_seconds += turn.cpu_seconds;
-  return result;
 }
 
 int RoundsFor(const Options& options, int64_t bytes) {
@@ -208,7 +136,7 @@ class Ranks {
     if (options.transport == "threads") {
       communicators_ = collectives::MakeThreadCommunicators(options.ranks);
     } else {
-      Connect(ranks);
+      sockets_ = ConnectRanks(ranks, options.transport);
     }
     if (HasBareLoop()) bare_ = ConnectOverLoopback();
     for (int rank = 0; rank < options.ranks; ++rank) Start(rank);
@@ -242,18 +170,6 @@ class Ranks {
   }
 
  private:
-  void Connect(size_t ranks) {
-    sockets_.resize(ranks);
-    for (auto& row : sockets_) row.resize(ranks);
-    for (size_t a = 0; a < ranks; ++a) {
-      for (size_t b = a + 1; b < ranks; ++b) {
-        Pair pair = options_.transport == "tcp" ? ConnectOverLoopback() : ConnectByUnixSocket();
-        sockets_[a][b] = std::move(pair.near);
-        sockets_[b][a] = std::move(pair.far);
-      }
-    }
-  }
-
   void Start(int rank) {
     int ends[2];
     ENFORCE(pipe(ends) == 0, "pipe");
@@ -268,26 +184,12 @@ class Ranks {
     const pid_t process = fork();
     ENFORCE(process >= 0, "fork");
     if (process == 0) {
-      Work(*MakeCommunicator(rank), ends[1]);
+      Work(*MakeCommunicator(rank, std::move(sockets_), options_.transport), ends[1]);
       _exit(0);
     }
     close(ends[1]);
     pipes_.emplace_back(ends[0]);
     processes_.push_back(process);
-  }
-
-  // Makes the communicator of a process.
-  std::unique_ptr<Communicator> MakeCommunicator(int rank) {
-    std::vector<UniqueFd> own = std::move(sockets_[static_cast<size_t>(rank)]);
-    // If this process kept the sockets of the other ranks, the connections of a rank that has died
-    // would stay open.
-    sockets_.clear();
-    auto made =
-        options_.transport == "tcp"
-            ? collectives::MakeSocketCommunicator({.rank = rank, .sockets = std::move(own)})
-            : collectives::MakeSharedCommunicator({.rank = rank, .sockets = std::move(own)});
-    ENFORCE(made.ok(), made.status().ToString());
-    return std::move(made).value();
   }
 
   void Work(Communicator& communicator, int report) {
@@ -302,7 +204,7 @@ class Ranks {
   }
 
   const Options& options_;
-  std::vector<std::vector<UniqueFd>> sockets_;
+  Sockets sockets_;
   Pair bare_;
   std::vector<UniqueFd> pipes_;
   std::vector<pid_t> processes_;

@@ -1,0 +1,60 @@
+// Adds up matrices of which each rank has only some rows, such as the gradient of a table. A rank
+// counts as zero in the rows that it lacks, so the sum is that of reduction.h, bit for bit: the
+// pairwise tree over all ranks, in rank order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+
+namespace tfjob::collectives {
+
+// Some rows of a matrix.
+struct MatrixRows {
+  std::span<const int64_t> indices;   // strictly ascending
+  std::span<const std::byte> values;  // one row for each index, aligned to its elements
+};
+
+// Returns OK if the indices are strictly ascending and those of rows of a matrix with `rows` rows.
+// Otherwise, the message begins with the index: "index 7, at position 1, …".
+Status CheckRowIndices(std::span<const int64_t> indices, int64_t rows);
+
+// Owned by one thread. Reuses its memory.
+class RowSum {
+ public:
+  // Finds the rows that at least one rank has. `ranks` are in rank order; there is at least one.
+  void Find(std::span<const MatrixRows> ranks);
+  // The number of rows that Find has found.
+  size_t rows() const { return indices_.size(); }
+  // Their indices, ascending.
+  std::span<const int64_t> indices() const { return indices_; }
+
+  // Sets `sum` to the sums of these rows, one after another. `ranks` are those of the last Find.
+  // `dtype` is float32 or float64.
+  void Add(DType dtype, std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
+
+ private:
+  // A row of one rank.
+  struct Entry {
+    int64_t index;
+    int rank;
+    size_t position;  // among the rank's rows
+  };
+
+  void Merge(size_t first, size_t last);
+  template <typename T>
+  class Tree;
+  template <typename T>
+  void AddAs(std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
+
+  std::vector<Entry> entries_;   // in the order of indices, then of ranks
+  std::vector<size_t> of_rank_;  // where the entries of a rank begin before they are merged
+  std::vector<int64_t> indices_;
+  std::vector<size_t> begins_;  // for each index, its first entry; then the number of entries
+};
+
+}  // namespace tfjob::collectives

@@ -1,0 +1,94 @@
+// Adds up the gradients of tables over the ranks of a communicator. The gradient of a table is zero
+// in all rows that a batch does not read, so each rank sends only the indices and the values of its
+// other rows. The sum has the bits of the sum of the whole gradients (collectives/row_sum.h).
+//
+//   AllGather          how many rows of each table each rank has
+//   AllGatherVariable  for each table the indices, followed by the values
+//   AllReduce          the whole gradient of a table, instead of the values above, if this moves
+//                      fewer bytes (TravelsByRows)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/collectives/row_sum.h"
+#include "runtime/strategy/bucket_plan.h"
+
+namespace tfjob::strategy {
+
+// Returns how the gradient of a table with this number of rows travels, if the ranks have `counts`
+// rows of it. If n ranks have c rows together, (n - 1) · c rows are sent to all ranks, whereas an
+// all-reduce sends 2 · (n - 1) times the table. The indices travel in both cases.
+bool TravelsByRows(int64_t rows, std::span<const int64_t> counts);
+
+// Used by one thread at a time.
+class GradientRows {
+ public:
+  // Some rows of the sum, in the order of the table.
+  struct Rows {
+    std::span<const int64_t> indices;
+    std::span<const std::byte> values;
+  };
+
+  explicit GradientRows(std::vector<TableItem> tables);
+
+  // Begins a step. This rank has no rows yet.
+  void Begin();
+  // Adds this rank's rows of a table, multiplied by `weight`. `indices` are strictly ascending and
+  // may be followed by -1.
+  void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
+           double weight);
+  // Adds up the rows of all ranks, all of which must call it. Returns the communicator's error. If
+  // a rank has sent rows that the table cannot have, aborts the communicator with an error that
+  // names the rank and the table.
+  Status Exchange(collectives::Communicator& communicator);
+  // Releases memory of the communicator. Call it before the communicator is destroyed.
+  void Disconnect();
+
+  // Returns the sum of a table's rows in the last exchange, which has all rows that a rank has.
+  Rows Sum(size_t table) const;
+  // The same, followed by indices -1 and rows of zeros up to `rows` rows.
+  Rows Padded(size_t table, int64_t rows);
+
+  // Returns how many bytes this rank has passed to AllGatherVariable in the last exchange.
+  size_t sent_bytes() const { return sent_bytes_; }
+
+ private:
+  struct Table {
+    TableItem item;
+    std::vector<std::byte> own;  // of this rank: indices, then values
+    int64_t count = 0;           // of this rank's rows
+    bool by_rows = true;
+    std::vector<collectives::MatrixRows> of_ranks;
+    collectives::RowSum sum;
+    Tensor indices, values;  // of the sum; there may be more rows than the sum has
+    std::unique_ptr<collectives::Communicator::Memory> dense;  // the whole gradient; may be null
+  };
+
+  static size_t RowBytes(const Table& table);
+  static size_t IndexBytes(int64_t count) { return static_cast<size_t>(count) * sizeof(int64_t); }
+  static size_t ValueBytes(const Table& table, int64_t count);
+  static void Reserve(Table& table, int64_t rows);
+  int64_t CountOf(int rank, size_t table) const;
+  Status ExchangeCounts(collectives::Communicator& communicator);
+  std::span<const std::byte> Payload();
+  size_t PayloadBytes(int rank) const;
+  Status Locate(int ranks);
+  Status Run(collectives::Communicator& communicator);
+  static Status AddDense(collectives::Communicator& communicator, Table& table);
+
+  std::vector<Table> tables_;
+  std::vector<int64_t> counts_;  // of all tables of rank 0, then of rank 1, …
+  std::vector<std::byte>
+      payload_;                 // of this rank, if it does not consist of a single table's `own`
+  std::vector<std::byte> all_;  // of all ranks
+  std::vector<size_t> sizes_;
+  size_t sent_bytes_ = 0;
+};
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,59 @@
+// For benchmarks of collective operations: connects ranks on this machine, and measures what they
+// do.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/check.h"
+#include "runtime/base/status.h"
+#include "runtime/collectives/communicator.h"
+#include "runtime/wire/dial.h"
+
+namespace tfjob::bench {
+
+inline void Must(const Status& status) {
+  ENFORCE(status.ok(), status.ToString());
+}
+
+// Two connected sockets.
+struct Pair {
+  wire::UniqueFd near, far;
+};
+Pair ConnectOverLoopback();
+
+// The sockets of all ranks: [a][b] is the socket of rank a to rank b.
+using Sockets = std::vector<std::vector<wire::UniqueFd>>;
+// Connects all ranks with each other for the transport "tcp" or "shm".
+Sockets ConnectRanks(size_t ranks, const std::string& transport);
+// Makes the communicator of a process. All ranks must call it, each in its own process. Closes the
+// sockets of the other ranks: if this process kept them, the connections of a rank that has died
+// would stay open.
+std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank, Sockets sockets,
+                                                            const std::string& transport);
+
+// The figures that a rank reports.
+struct Result {
+  double seconds = 0;  // per operation
+  double cpu_seconds = 0;
+};
+
+double Now();
+double ThreadCpuSeconds();
+
+// Measures `rounds` calls, between two barriers.
+template <typename Run>
+Result Turn(collectives::Communicator& communicator, int rounds, const Run& run) {
+  Must(communicator.Barrier());
+  const double start = Now(), cpu = ThreadCpuSeconds();
+  for (int i = 0; i < rounds; ++i) run();
+  const double cpu_seconds = ThreadCpuSeconds() - cpu;
+  return {(Now() - start) / rounds, cpu_seconds};
+}
+
+// Returns the median of the times, and the sum of the CPU times.
+Result Median(std::vector<Result> turns);
+
+}  // namespace tfjob::bench
