@@ -203,6 +203,23 @@ TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
   }
 }
 
+// The first fill breaks off, so no state is in service when the second one begins.
+TEST_F(HostileTableTest, ARepeatedFillKeepsTheCopiesOfTheLastState) {
+  Start({.max_bytes = 256});  // a state takes 128 bytes
+  RawPeer& chief = Connect("chief", 0);
+  const std::vector<Bytes> state = {{.bytes = Floats(8, 5)}, {.index = 1, .bytes = Floats(2, 9)}};
+  ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 1), StatusCode::kOk);
+  ASSERT_EQ(Fill(chief, state, 1), StatusCode::kOk);
+  ASSERT_EQ(chief.Send({.type = wire::kSnapshot, .sequence = 1}, {}), OkStatus());
+  ASSERT_EQ(chief.Next().header.type, wire::kShard);
+  ASSERT_EQ(chief.Next().header.type, wire::kSnapshotEnd);
+  ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 2), StatusCode::kOk);
+  ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 3), StatusCode::kOk);
+  const Received piece = chief.Ask({.type = wire::kReadCopy, .sequence = 2, .value = 1},
+                                   {{.bytes = PieceText({.length = 8})}});
+  EXPECT_EQ(piece.text, Floats(2, 5));
+}
+
 TEST_F(HostileTableTest, OnlyTheChiefReadsCopies) {
   RawPeer& worker = WorkerOf(SmallTable(Mode::kAsynchronous));
   EXPECT_EQ(worker.CodeOf({.type = wire::kReadCopy, .sequence = 1, .value = 1}),

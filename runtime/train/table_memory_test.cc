@@ -94,6 +94,7 @@ class TableMemory : public testing::Test, public TestCluster {
     std::string name;  // of its model_dir
     int64_t rows = 0;
     int64_t max_steps = 0;
+    int32_t attempt = 0;
   };
   struct Growth {
     int64_t chief = 0, worker = 0;
@@ -140,7 +141,7 @@ class TableMemory : public testing::Test, public TestCluster {
     }
     for (auto& [name, one] : jobs) config.cluster.jobs.push_back(std::move(one));
     const int64_t before = PeakMemory();
-    const Status ended = RunningTask(Config(job), config).End();
+    const Status ended = RunningTask(Config(job), config, job.attempt).End();
     if (!ended.ok()) std::cerr << task.type << ": " << ended << "\n";
     return ended.ok() ? PeakMemory() - before : -1;
   }
@@ -165,7 +166,8 @@ class TableMemory : public testing::Test, public TestCluster {
     for (size_t i = 0; i < jobs.size(); ++i) {
       std::list<RunningTask> servers;
       for (const Task& task : kTasks) {
-        if (task.type == "ps") servers.emplace_back(Config(jobs[i]), Static(task, kTasks));
+        if (task.type != "ps") continue;
+        servers.emplace_back(Config(jobs[i]), Static(task, kTasks), jobs[i].attempt);
       }
       chiefs[i]->Begin(addresses);
       workers[i]->Begin(addresses);
@@ -184,9 +186,9 @@ class TableMemory : public testing::Test, public TestCluster {
 TEST_F(TableMemory, NeitherChiefNorWorkerHoldsTheTable) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need memory of their own";
   const std::vector<Job> jobs = {{"small", 1000, 3},
-                                 {"small", 1000, 6},  // restores
+                                 {"small", 1000, 6, /*attempt=*/1},  // restores
                                  {"large", kRows, 3},
-                                 {"large", kRows, 6}};
+                                 {"large", kRows, 6, /*attempt=*/1}};
   const std::vector<Growth> growths = Run(jobs);
   ASSERT_EQ(growths.size(), jobs.size());
   for (size_t i = 0; i < 2; ++i) {

@@ -57,18 +57,21 @@ class TableJob : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs the job to its end. Returns the loss that the last task has seen.
+  // Runs the job to its end, as another attempt than all runs before. Returns the loss that the last
+  // task has seen.
   double Run(const config::TrainingConfig& config, const std::vector<Task>& all,
              int64_t last_step = 12) {
     for (const Task& task : all) AddressOf(task);
     std::list<RunningTask> tasks;
-    for (const Task& task : all) tasks.emplace_back(config, Static(task, all));
+    for (const Task& task : all) tasks.emplace_back(config, Static(task, all), attempt_);
+    ++attempt_;
     for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
     EXPECT_EQ(tasks.back().Progress().step, last_step);
     return tasks.back().Progress().loss.value_or(-1);
   }
 
   const std::string folder_ = testing::TempDir() + "/table_job_test";
+  int32_t attempt_ = 0;
 };
 
 TEST_F(TableJob, TrainsAndIsEvaluatedAsWithTheWholeTable) {

@@ -61,8 +61,9 @@ def free_addresses(count):
     return addresses
 
 
-def run(trainer, config, options, log):
-    """Runs a job to its end. Returns the seconds, the CPU seconds, and the peak memory in MB per kind of task:
+def run(trainer, config, attempt, options, log):
+    """Runs a job to its end. The attempt must differ from that of an earlier run with the same model_dir, which
+    has left a mark that it is over. Returns the seconds, the CPU seconds, and the peak memory in MB per kind of task:
     of the chief, and of the worker and the server that need most."""
     counts = {"chief": 1, "worker": options.workers, "ps": options.servers}
     addresses = free_addresses(sum(counts.values()))
@@ -73,7 +74,7 @@ def run(trainer, config, options, log):
         for index in range(count):
             tf_config = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
             process = subprocess.Popen([trainer, f"--config={config}"], stdout=log, stderr=log,
-                                       env={**os.environ, "TF_CONFIG": tf_config})
+                                       env={**os.environ, "TF_CONFIG": tf_config, "TFJOB_ATTEMPT": str(attempt)})
             processes[process.pid] = kind
     peaks, cpu, failed = dict.fromkeys(counts, 0.0), 0.0, []
     while processes:
@@ -112,7 +113,9 @@ def main():
             config = pathlib.Path(folder, "training.yaml")
             config.write_text(CONFIG.format(rows=rows, columns=COLUMNS, folder=folder, mode=options.mode,
                                             save_every=max(1, options.steps // 2), steps=number * options.steps))
-            wall, cpu, peaks = run(trainer, config, options, log)
+            wall, cpu, peaks = run(trainer, config, number, options, log)
+            if not pathlib.Path(folder, "model", f"model.ckpt-{number * options.steps}.index").exists():
+                raise SystemExit(f"the run '{phase}' has not saved step {number * options.steps}")
             worst = max(worst, peaks["chief"], peaks["worker"])
             print_report("tables", wall, cpu, max(peaks.values()), phase=phase, gib=options.gib, mode=options.mode,
                          servers=options.servers, workers=options.workers, chief_mb=peaks["chief"],

@@ -1,5 +1,6 @@
 // Implements how a session sends a copy of the state to the chief: tables piece by piece, as the
 // chief asks for them, and all other variables at once.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -66,18 +67,18 @@ void PeerSession::DropCopy(uint64_t number) {
 }
 
 void PeerSession::DropOldCopies() {
-  const StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
-  bool room = false;
-  if (store.ok()) {
-    const int64_t bytes =
-        Store::BytesFor((*store)->definition(), service_.index(), (*store)->servers());
-    room = bytes <= service_.max_bytes() / 2;
-  }
   std::vector<std::shared_ptr<const TableCopy>> dropped;  // freed after the lock is released
   {
     MutexLock lock(mutex_);
+    if (kept_.empty()) return;
+    // The state in service does not matter: when a fill is repeated, there is none.
+    const auto epoch = [](const auto& copy) { return copy.second->store()->epoch(); };
+    const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
+    const int64_t bytes =
+        Store::BytesFor(newest->definition(), service_.index(), newest->servers());
+    const bool room = bytes <= service_.max_bytes() / 2;
     for (auto copy = kept_.begin(); copy != kept_.end();) {
-      if (room && copy->second->store() == store->get()) {
+      if (room && copy->second->store() == newest) {
         ++copy;
         continue;
       }
