@@ -42,8 +42,9 @@ _GENCODE = " ".join(
     ["-gencode arch=compute_100,code=compute_100"],
 )
 
-# -ftz: subnormal numbers count as zero (runtime/kernels/ops.md).
+# -ftz: subnormal numbers count as zero (runtime/kernels/ops.md). A kernel that uses local memory does not compile.
 _NVCC = "$(location @cuda//:nvcc) -ccbin /usr/bin/g++ -std=c++20 -O3 -lineinfo -ftz=true -Werror=all-warnings " + \
+        "-Xptxas -warn-lmem-usage,-warn-spills,-Werror " + \
         _GENCODE + " -I. -fatbin"
 
 def cuda_images(name, srcs, hdrs, **attributes):

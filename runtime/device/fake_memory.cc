@@ -67,6 +67,11 @@ Status MapPinned(Block& block) {
   return OkStatus();
 }
 
+std::shared_ptr<std::byte> AllocateOnHost(size_t bytes, const std::string&) {
+  const auto buffer = std::make_shared<Buffer>(bytes, Buffer::Contents::kUndefined);
+  return {buffer, buffer->data()};
+}
+
 }  // namespace
 
 void Defect(const std::string& message) {
@@ -88,7 +93,8 @@ void OnFakeFault(const void* address) {
   }
 }
 
-FakeMemory::FakeMemory(size_t limit) : limit_(limit) {
+FakeMemory::FakeMemory(size_t limit, ContentAllocator allocator)
+    : limit_(limit), allocator_(allocator ? std::move(allocator) : AllocateOnHost) {
   InstallHandler();
   MutexLock lock(list_mutex);
   next_ = first_memory;
@@ -127,10 +133,10 @@ StatusOr<void*> FakeMemory::Allocate(MemoryKind kind, size_t bytes, Buffer::Cont
   if (kind == MemoryKind::kPinned) {
     RETURN_IF_ERROR(MapPinned(block));
   } else {
-    block.content = std::make_unique<Buffer>(bytes, contents);
-    block.storage = block.content->data();
+    block.content = allocator_(bytes, block.name);
+    block.storage = block.content.get();
   }
-  if (contents == Buffer::Contents::kUndefined) std::memset(block.storage, 0xff, bytes);
+  std::memset(block.storage, contents == Buffer::Contents::kUndefined ? 0xff : 0, bytes);
   used_ += bytes;
   blocks_.insert_or_assign(block.address, std::move(block));
   return address;

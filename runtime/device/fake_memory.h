@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,14 +31,19 @@ struct Block {
   MemoryKind kind = MemoryKind::kDevice;
   std::string name;
   bool freed = false;
-  int readers = 0, writers = 0;     // operations for which the host has not waited
-  std::unique_ptr<Buffer> content;  // set only for device memory
+  int readers = 0, writers = 0;        // operations for which the host has not waited
+  std::shared_ptr<std::byte> content;  // set only for device memory
 };
+
+// Allocates the content of device memory.
+using ContentAllocator =
+    std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)>;
 
 // Not thread-safe.
 class FakeMemory {
  public:
-  explicit FakeMemory(size_t limit);
+  // If `allocator` is empty, the content is in ordinary memory.
+  FakeMemory(size_t limit, ContentAllocator allocator);
   ~FakeMemory();
   FakeMemory(const FakeMemory&) = delete;
   FakeMemory& operator=(const FakeMemory&) = delete;
@@ -61,6 +67,7 @@ class FakeMemory {
   Block* Find(const void* address);
 
   const size_t limit_;
+  const ContentAllocator allocator_;
   size_t used_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by address
   FakeMemory* next_ = nullptr;                // the next in the list of all, for the fault handler

@@ -46,8 +46,9 @@ std::shared_ptr<FakeRuntime> FakeRuntime::Create(FakeOptions options) {
   return std::shared_ptr<FakeRuntime>(new FakeRuntime(options));
 }
 
-FakeRuntime::FakeRuntime(FakeOptions options)
-    : random_(options.seed), memory_(std::make_unique<FakeMemory>(options.memory_bytes)) {}
+FakeRuntime::FakeRuntime(const FakeOptions& options)
+    : random_(options.seed),
+      memory_(std::make_unique<FakeMemory>(options.memory_bytes, options.allocate)) {}
 
 FakeRuntime::~FakeRuntime() = default;
 

@@ -51,6 +51,9 @@ struct Operation {
 struct FakeOptions {
   uint64_t seed = 1;
   size_t memory_bytes = size_t{1} << 40;  // for device and pinned memory together
+  // Allocates the content of device memory, which operations access; `name` is for messages. If
+  // empty, the content is in ordinary memory.
+  std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
 };
 
 // Thread-safe.
@@ -92,7 +95,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
     uint64_t number = 0;
   };
 
-  explicit FakeRuntime(FakeOptions options);
+  explicit FakeRuntime(const FakeOptions& options);
 
   static void Merge(Clock& to, const Clock& from);
   static bool Covers(const Clock& clock, const Clock& other);

@@ -1,11 +1,77 @@
 #include "runtime/exec/cuda_device.h"
 
+#include <functional>
+#include <utility>
+
 #include "runtime/device/cuda/cuda_runtime.h"
 #include "runtime/kernels/cuda/images.h"
+#include "runtime/kernels/cuda/table.h"
 
 namespace tfjob::exec {
+namespace {
 
-StatusOr<Device> CudaDevice(ThreadPool* pool) {
+using device::cuda::CudaRuntime;
+using kernels::cuda::LaunchRequest;
+using kernels::cuda::Products;
+
+// Rows without padding: the library for products accepts any distance between rows, and the other
+// kernels are fastest if a tensor is contiguous.
+int64_t DenseRows(DType, const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.dim(-1);
+}
+
+device::cuda::Dim3 DimOf(const kernels::cuda::Grid& grid) {
+  return {grid.x, grid.y, grid.z};
+}
+
+kernels::cuda::Launcher LauncherOf(const std::shared_ptr<CudaRuntime>& runtime) {
+  return [runtime](const LaunchRequest& launch, kernels::Stream& stream) {
+    const auto kernel = runtime->FindKernel(launch.kernel);
+    if (!kernel.ok()) return runtime->Keep(kernel.status());
+    runtime->Submit({.kernel = *kernel,
+                     .name = launch.kernel,
+                     .grid = DimOf(launch.grid),
+                     .block = DimOf(launch.block),
+                     .parameter = launch.parameter,
+                     .bytes = launch.bytes},
+                    *stream.queue());
+  };
+}
+
+// Runs something once on memory that contains zeros, and waits for it.
+Status Rehearse(CudaRuntime& runtime, size_t bytes,
+                const std::function<void(void*, kernels::Stream&)>& run) {
+  ASSIGN_OR_RETURN(const device::Memory memory,
+                   runtime.Allocate(device::MemoryKind::kDevice, bytes, Buffer::Contents::kZero,
+                                    "the first run of a matrix product"));
+  ASSIGN_OR_RETURN(const auto queue, runtime.NewStream());
+  kernels::Stream stream(nullptr, runtime, *queue);
+  run(memory.get(), stream);
+  return runtime.Synchronize();
+}
+
+Products::Gpu GpuOf(const std::shared_ptr<CudaRuntime>& runtime) {
+  return {
+      .enter = [runtime] { runtime->Enter(); },
+      .handle = [](kernels::Stream& stream) { return device::cuda::HandleOf(*stream.queue()); },
+      .fail = [runtime](
+                  const Status& error) { runtime->Keep(Annotate(error, runtime->description())); },
+      .rehearse =
+          [runtime](size_t bytes, const std::function<void(void*, kernels::Stream&)>& run) {
+            return Rehearse(*runtime, bytes, run);
+          }};
+}
+
+StatusOr<Device> OpenCudaDevice() {
+  RETURN_IF_ERROR(FindCudaDevice().status());
+  ASSIGN_OR_RETURN(const device::cuda::DriverApi* const driver, device::cuda::OpenDriver());
+  ASSIGN_OR_RETURN(const device::cuda::BlasApi* const blas, device::cuda::OpenBlas());
+  return MakeCudaDevice({*driver, *blas, kernels::cuda::Images()});
+}
+
+}  // namespace
+
+StatusOr<std::string> FindCudaDevice() {
   if (kernels::cuda::Images().empty()) {  // returns before the GPU is used
     RETURN_IF_ERROR(device::cuda::FindDriver());
     return Unimplemented(
@@ -13,15 +79,32 @@ StatusOr<Device> CudaDevice(ThreadPool* pool) {
         "--config=cuda adds");
   }
   ASSIGN_OR_RETURN(const device::cuda::DriverApi* const driver, device::cuda::OpenDriver());
-  return CudaDevice(*driver, pool);
+  ASSIGN_OR_RETURN(const auto gpu, device::cuda::FindGpu(*driver, /*number=*/0));
+  return gpu.description;
 }
 
-StatusOr<Device> CudaDevice(const device::cuda::DriverApi& driver, ThreadPool*) {
-  ASSIGN_OR_RETURN(const auto gpu, device::cuda::FindGpu(driver, /*number=*/0));
-  return Unimplemented(
-      gpu.description,
-      " is supported, but this version has no CUDA kernels for matrix products, so "
-      "it cannot train on a GPU (docs/gpu.md)");
+StatusOr<Device> CudaDevice(ThreadPool* pool) {
+  // Never destroyed, because programs may use it until the process ends.
+  static const auto* const kDevice = new StatusOr<Device>(OpenCudaDevice());
+  if (!kDevice->ok()) return kDevice->status();
+  Device device = **kDevice;
+  device.pool = pool;
+  return device;
+}
+
+StatusOr<Device> MakeCudaDevice(const CudaParts& parts) {
+  ASSIGN_OR_RETURN(const auto runtime, CudaRuntime::Create(parts.driver, {}, parts.images));
+  // While a stream captures a sequence, the driver may not load kernels.
+  for (const char* const kernel : kernels::cuda::KernelNames())
+    RETURN_IF_ERROR(runtime->FindKernel(kernel).status());
+  ASSIGN_OR_RETURN(auto products, Products::Create(parts.blas, GpuOf(runtime)));
+  Device device{.name = "/device:GPU:0",
+                .kernels = std::make_shared<const kernels::KernelTable>(
+                    kernels::cuda::MakeTable({LauncherOf(runtime), std::move(products)})),
+                .runtime = runtime,
+                .row_stride = DenseRows,
+                .reason = ""};
+  return device;
 }
 
 }  // namespace tfjob::exec

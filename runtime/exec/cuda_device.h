@@ -1,22 +1,35 @@
-// Looks for an NVIDIA GPU that this program can use (docs/gpu.md).
+// Makes an NVIDIA GPU available as a device for programs (docs/gpu.md).
 #pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
 
 #include "runtime/base/status.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/device/cuda/blas_api.h"
 #include "runtime/device/cuda/driver_api.h"
 #include "runtime/exec/device.h"
 
 namespace tfjob::exec {
 
-// Returns the GPU. Returns FailedPrecondition if there is no GPU or it is not suitable, and
-// Unimplemented if this program has no kernels for it. The message says what to do.
-//
-// Today, this also fails on machines with a suitable GPU, because the table of kernels is not
-// complete enough for a training step. The message then says so.
+// Returns the first GPU. Its streams, memory and kernels are the same whenever this is called in a
+// process. Returns FailedPrecondition if there is no GPU, it is not suitable, or a library is
+// missing, and Unimplemented if this program contains no CUDA kernels. The message says what to do.
 StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 
-// Does the same with the given functions of a driver that is initialised, and as if this program
-// contained kernels. Creates no context on the GPU, because that takes time and memory.
-StatusOr<Device> CudaDevice(const device::cuda::DriverApi& driver, ThreadPool* pool);
+// Returns the description of the first GPU, or the error that CudaDevice would return for it.
+// Creates no context on the GPU, because that takes time and memory.
+StatusOr<std::string> FindCudaDevice();
+
+// What a device is made from. All of it must outlive the device.
+struct CudaParts {
+  const device::cuda::DriverApi& driver;  // initialised
+  const device::cuda::BlasApi& blas;
+  std::span<const std::span<const std::byte>> images;  // the kernels
+};
+
+// Returns a new device. CudaDevice calls this once.
+StatusOr<Device> MakeCudaDevice(const CudaParts& parts);
 
 }  // namespace tfjob::exec

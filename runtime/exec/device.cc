@@ -22,15 +22,15 @@ std::shared_ptr<const kernels::KernelTable> HostKernels() {
   return *kTable;
 }
 
-// Returns a GPU if there is one that can be used, otherwise the CPU.
+// Returns the CPU. A GPU must be asked for by name as long as there are models for which it lacks
+// kernels.
 Device AutomaticDevice(ThreadPool* pool) {
-  StatusOr<Device> gpu = CudaDevice(pool);
-  if (gpu.ok()) {
-    gpu->reason = "this machine has a GPU";
-    return *std::move(gpu);
-  }
+  const StatusOr<std::string> gpu = FindCudaDevice();
   Device cpu = CpuDevice(pool);
-  cpu.reason = Message(gpu.status());
+  cpu.reason = gpu.ok() ? StrCat(*gpu,
+                                 " is used only with \"device: cuda\", because this version "
+                                 "lacks CUDA kernels for many models (docs/gpu.md)")
+                        : std::string(Message(gpu.status()));
   return cpu;
 }
 

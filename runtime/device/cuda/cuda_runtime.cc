@@ -57,14 +57,15 @@ class CudaSequence final : public Sequence {
   const GraphExecHandle handle;
 };
 
-StreamHandle HandleOf(Stream& stream) {
-  return static_cast<CudaStream&>(stream).handle;
-}
 EventHandle HandleOf(const Event& event) {
   return static_cast<const CudaEvent&>(event).handle;
 }
 
 }  // namespace
+
+StreamHandle HandleOf(Stream& stream) {
+  return static_cast<CudaStream&>(stream).handle;
+}
 
 StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number) {
   int count = 0, major = 0, minor = 0;
@@ -162,15 +163,18 @@ Status CudaRuntime::Failure() {
 StatusOr<CudaKernel> CudaRuntime::FindKernel(const std::string& name) {
   MutexLock lock(mutex_);
   if (const auto known = kernels_.find(name); known != kernels_.end()) return known->second;
+  Enter();
   for (const LibraryHandle library : libraries_) {
     CudaKernel kernel;
-    const Result result = driver_.LibraryGetKernel(&kernel.handle, library, name.c_str());
+    KernelHandle handle = nullptr;
+    const Result result = driver_.LibraryGetKernel(&handle, library, name.c_str());
     if (result == kNotFound) continue;
     RETURN_IF_ERROR(Check(result, StrCat("cuLibraryGetKernel of ", name)));
     size_t offset = 0;
-    RETURN_IF_ERROR(
-        Check(driver_.KernelGetParamInfo(kernel.handle, 0, &offset, &kernel.parameter_bytes),
-              StrCat("cuKernelGetParamInfo of ", name)));
+    RETURN_IF_ERROR(Check(driver_.KernelGetParamInfo(handle, 0, &offset, &kernel.parameter_bytes),
+                          StrCat("cuKernelGetParamInfo of ", name)));
+    RETURN_IF_ERROR(Check(driver_.KernelGetFunction(&kernel.handle, handle),
+                          StrCat("cuKernelGetFunction of ", name)));
     kernels_.emplace(name, kernel);
     return kernel;
   }

@@ -40,7 +40,7 @@ StatusOr<SupportedGpu> FindGpu(const DriverApi& driver, int number);
 
 // A kernel in an image, with the size that its parameter has in that image.
 struct CudaKernel {
-  KernelHandle handle = nullptr;
+  FunctionHandle handle = nullptr;
   size_t parameter_bytes = 0;
 };
 
@@ -52,6 +52,9 @@ struct Launch {
   const void* parameter = nullptr;
   size_t bytes = 0;
 };
+
+// Returns the driver's handle of a stream of a CudaRuntime.
+StreamHandle HandleOf(Stream& stream);
 
 class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_this<CudaRuntime> {
  public:
@@ -65,7 +68,8 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
 
   const std::string& description() const { return description_; }  // SupportedGpu::description
 
-  // Returns the kernel of this name. Returns NotFound if no image contains it.
+  // Returns the kernel of this name. Returns NotFound if no image contains it. The first call for a
+  // name loads the kernel, which the driver refuses on a thread that captures a stream.
   StatusOr<CudaKernel> FindKernel(const std::string& name);
   // Submits a kernel. Submits nothing if the grid has no blocks. The submission fails if the size
   // of the parameter differs from its size in the image.

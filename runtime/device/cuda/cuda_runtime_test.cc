@@ -263,6 +263,17 @@ TEST(CudaRuntime, FindsKernelsByNameAndAsksTheDriverOnce) {
             NotFound("this program contains no CUDA kernel Sub"));
 }
 
+TEST(CudaRuntime, LoadingAKernelInvalidatesACapture) {
+  const auto runtime = Create(MachineWithAdd());
+  const auto stream = *runtime->NewStream();
+  ASSERT_EQ(runtime->BeginCapture(*stream), OkStatus());
+  EXPECT_EQ(runtime->FindKernel("Add").status(),
+            Internal("Fake GPU (GPU 0, compute capability 9.0): cuKernelGetFunction of Add: "
+                     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (no description)"));
+  EXPECT_FALSE(runtime->EndCapture(*stream).ok());
+  EXPECT_TRUE(runtime->FindKernel("Add").ok());
+}
+
 TEST(CudaRuntime, MemoryBeyondTheFractionIsRefused) {
   const auto runtime = Create({.gpus = {{.memory_bytes = 1000}}}, {.memory_fraction = 0.5});
   Memory memory = *runtime->Allocate(MemoryKind::kDevice, 300, Buffer::Contents::kZero, "w");

@@ -24,7 +24,8 @@ using EventHandle = struct EventHandleTag*;
 using GraphHandle = struct GraphHandleTag*;
 using GraphExecHandle = struct GraphExecHandleTag*;
 using LibraryHandle = struct LibraryHandleTag*;
-using KernelHandle = struct KernelHandleTag*;  // CUkernel; cuLaunchKernel also accepts it
+using KernelHandle = struct KernelHandleTag*;      // CUkernel: in a library
+using FunctionHandle = struct FunctionHandleTag*;  // CUfunction: loaded in a context
 
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kOutOfMemory = 2;
@@ -106,9 +107,10 @@ constexpr bool IsFaultOfOperation(Result result) {
   F(LibraryGetKernel, "cuLibraryGetKernel", Result (*)(KernelHandle*, LibraryHandle, const char*)) \
   F(KernelGetParamInfo, "cuKernelGetParamInfo",                                                    \
     Result (*)(KernelHandle, size_t, size_t*, size_t*))                                            \
+  F(KernelGetFunction, "cuKernelGetFunction", Result (*)(FunctionHandle*, KernelHandle))           \
   F(LaunchKernel, "cuLaunchKernel",                                                                \
-    Result (*)(KernelHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
-               StreamHandle, void**, void**))
+    Result (*)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,         \
+               unsigned, StreamHandle, void**, void**))
 
 // The driver's functions. Every member is set.
 struct DriverApi {

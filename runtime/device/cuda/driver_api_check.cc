@@ -4,31 +4,12 @@
 
 #include <initializer_list>
 #include <string_view>
-#include <type_traits>
 
+#include "runtime/device/cuda/called_alike.h"
 #include "runtime/device/cuda/driver_api.h"
 
 namespace tfjob::device::cuda {
 namespace {
-
-// True if the two types are passed in the same way: both are pointers, or both are integers (or
-// enumerations) of the same size.
-template <typename A, typename B>
-constexpr bool kPassedAlike =
-    (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
-    ((std::is_integral_v<A> || std::is_enum_v<A>) && (std::is_integral_v<B> || std::is_enum_v<B>) &&
-     sizeof(A) == sizeof(B));
-
-template <typename Ours, typename Theirs>
-constexpr bool kCalledAlike = false;
-template <typename R, typename... A, typename S, typename... B>
-constexpr bool kCalledAlike<R (*)(A...), S (*)(B...)> = [] {
-  if constexpr (sizeof...(A) != sizeof...(B)) {
-    return false;
-  } else {
-    return kPassedAlike<R, S> && (... && kPassedAlike<A, B>);
-  }
-}();
 
 #define TFJOB_CUDA_CHECK(name, ...)                                              \
   static_assert(kCalledAlike<DriverApi::name##Function, decltype(&::cu##name)>); \

@@ -1,11 +1,11 @@
 #include "runtime/device/cuda/fake_driver.h"
 
 #include <cstring>
-#include <memory>
 #include <thread>
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "runtime/device/cuda/fake_launch.h"
 #include "runtime/device/fake_runtime.h"
 
 namespace tfjob::device::cuda {
@@ -35,7 +35,8 @@ struct Machine {
       : description(std::move(machine)),
         runtime(FakeRuntime::Create(
             {.seed = description.seed,
-             .memory_bytes = description.gpus.empty() ? 0 : description.gpus[0].memory_bytes})) {}
+             .memory_bytes = description.gpus.empty() ? 0 : description.gpus[0].memory_bytes,
+             .allocate = description.allocate})) {}
 
   const FakeMachine description;
   const std::shared_ptr<FakeRuntime> runtime;
@@ -91,11 +92,16 @@ Result Begin(const char* symbol, Needs needs = Needs::kContext) {
 #define TFJOB_BEGIN(...) \
   if (const Result result_ = Begin(__VA_ARGS__); result_ != kSuccess) return result_
 
-// Returns whether the stream is in a capture that has been invalidated.
-bool IsInvalidated(const Stream& stream) {
-  MutexLock lock(machine->mutex);
-  const auto found = machine->captures.find(&stream);
-  return found != machine->captures.end() && found->second.invalidated;
+// Submits an operation, unless the stream is in a capture that has been invalidated.
+Result SubmitUnlessInvalidated(Operation operation, StreamHandle handle) {
+  Stream& stream = StreamOf(handle);
+  {
+    MutexLock lock(machine->mutex);
+    const auto found = machine->captures.find(&stream);
+    if (found != machine->captures.end() && found->second.invalidated) return kCaptureInvalidated;
+  }
+  machine->runtime->Submit(std::move(operation), stream);
+  return kSuccess;
 }
 
 Result GetErrorName(Result result, const char** name) {
@@ -249,47 +255,63 @@ Result Await(Stream& stream) {
   return machine->runtime->Synchronize(*event).ok() ? kSuccess : kInvalidValue;
 }
 
+void NoteRead(const void* content, size_t bytes) {
+  if (machine->description.reads) machine->description.reads(content, bytes);
+}
+void NoteWritten(const void* content, size_t bytes) {
+  if (machine->description.wrote) machine->description.wrote(content, bytes);
+}
+
 // The next three functions use the NULL stream. Copies from pageable memory and memsets return
 // before they have run ("API synchronization behavior" in the CUDA Driver API Reference).
 Result MemcpyHtoD(DeviceAddress to, const void* from, size_t bytes) {
   TFJOB_BEGIN("cuMemcpyHtoD_v2", Needs::kNoCapture);
-  const auto* const begin = static_cast<const std::byte*>(from);
-  machine->runtime->Submit(
-      {"cuMemcpyHtoD",
-       {{reinterpret_cast<void*>(to), bytes, /*writes=*/true}},
-       [staged = std::vector<std::byte>(begin, begin + bytes)](std::span<void* const> storage) {
-         std::memcpy(storage[0], staged.data(), staged.size());
-       }},
-      *machine->null_stream);
+  const std::string staged(static_cast<const char*>(from), bytes);
+  machine->runtime->Submit({"cuMemcpyHtoD",
+                            {{reinterpret_cast<void*>(to), bytes, /*writes=*/true}},
+                            [staged](std::span<void* const> storage) {
+                              std::memcpy(storage[0], staged.data(), staged.size());
+                              NoteWritten(storage[0], staged.size());
+                            }},
+                           *machine->null_stream);
   return kSuccess;
 }
 
 Result MemcpyDtoH(void* to, DeviceAddress from, size_t bytes) {
   TFJOB_BEGIN("cuMemcpyDtoH_v2", Needs::kNoCapture);
-  machine->runtime->Submit(
-      {"cuMemcpyDtoH",
-       {{reinterpret_cast<void*>(from), bytes, /*writes=*/false}},
-       [to, bytes](std::span<void* const> storage) { std::memcpy(to, storage[0], bytes); }},
-      *machine->null_stream);
+  machine->runtime->Submit({"cuMemcpyDtoH",
+                            {{reinterpret_cast<void*>(from), bytes, /*writes=*/false}},
+                            [to, bytes](std::span<void* const> storage) {
+                              NoteRead(storage[0], bytes);
+                              std::memcpy(to, storage[0], bytes);
+                            }},
+                           *machine->null_stream);
   return Await(*machine->null_stream);
 }
 
 Result MemsetD8(DeviceAddress to, unsigned char value, size_t bytes) {
   TFJOB_BEGIN("cuMemsetD8_v2", Needs::kNoCapture);
-  machine->runtime->Submit(
-      {"cuMemsetD8",
-       {{reinterpret_cast<void*>(to), bytes, /*writes=*/true}},
-       [value, bytes](std::span<void* const> storage) { std::memset(storage[0], value, bytes); }},
-      *machine->null_stream);
+  machine->runtime->Submit({"cuMemsetD8",
+                            {{reinterpret_cast<void*>(to), bytes, /*writes=*/true}},
+                            [value, bytes](std::span<void* const> storage) {
+                              std::memset(storage[0], value, bytes);
+                              NoteWritten(storage[0], bytes);
+                            }},
+                           *machine->null_stream);
   return kSuccess;
 }
 
 Result MemcpyAsync(DeviceAddress to, DeviceAddress from, size_t bytes, StreamHandle stream) {
   TFJOB_BEGIN("cuMemcpyAsync");
-  if (IsInvalidated(StreamOf(stream))) return kCaptureInvalidated;
-  machine->runtime->Copy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes,
-                         StreamOf(stream));
-  return kSuccess;
+  return SubmitUnlessInvalidated({"cuMemcpyAsync",
+                                  {{reinterpret_cast<void*>(to), bytes, /*writes=*/true},
+                                   {reinterpret_cast<void*>(from), bytes, /*writes=*/false}},
+                                  [bytes](std::span<void* const> storage) {
+                                    NoteRead(storage[1], bytes);
+                                    std::memcpy(storage[0], storage[1], bytes);
+                                    NoteWritten(storage[0], bytes);
+                                  }},
+                                 stream);
 }
 
 // Streams without kStreamNonBlocking, which wait for the NULL stream, are not implemented.
@@ -420,59 +442,32 @@ Result KernelGetParamInfo(KernelHandle kernel, size_t index, size_t* offset, siz
   return kSuccess;
 }
 
-// The words of a parameter that are addresses in the machine's memory: their offsets, and the
-// accesses that are assumed. The fake driver does not know which bytes a kernel reads or writes, so
-// it assumes that the kernel writes the byte at each address.
-struct Addresses {
-  std::vector<size_t> offsets;
-  std::vector<Access> accesses;
-};
-
-Addresses FindAddresses(std::span<const std::byte> parameter) {
-  Addresses found;
+// Returns whether the number is an address in memory that the machine has allocated.
+bool IsAllocated(uint64_t number) {
   MutexLock lock(machine->mutex);
-  for (size_t offset = 0; offset + sizeof(uint64_t) <= parameter.size();
-       offset += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, parameter.data() + offset, sizeof word);
-    auto block = machine->memory.upper_bound(word);
-    if (block == machine->memory.begin()) continue;
-    --block;
-    if (word >= block->first + block->second.second) continue;
-    found.offsets.push_back(offset);
-    found.accesses.push_back({reinterpret_cast<const void*>(word), 1, /*writes=*/true});
-  }
-  return found;
+  auto block = machine->memory.upper_bound(number);
+  if (block == machine->memory.begin()) return false;
+  --block;
+  return number < block->first + block->second.second;
 }
 
-Result LaunchKernel(KernelHandle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+// Loads the kernel.
+Result KernelGetFunction(FunctionHandle* function, KernelHandle kernel) {
+  TFJOB_BEGIN("cuKernelGetFunction", Needs::kNoCapture);
+  *function = reinterpret_cast<FunctionHandle>(kernel);
+  return kSuccess;
+}
+
+Result LaunchKernel(FunctionHandle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned,
                     StreamHandle stream, void** parameters, void**) {
   TFJOB_BEGIN("cuLaunchKernel");
-  // CUDA has these limits on every GPU.
-  const bool grid_fits = grid_x != 0 && grid_y != 0 && grid_z != 0 && grid_x <= 0x7fffffff &&
-                         grid_y <= 65535 && grid_z <= 65535;
-  const uint64_t threads = uint64_t{block_x} * block_y;
-  if (!grid_fits || threads == 0 || threads > 1024 || block_z == 0 || block_z > 64 ||
-      threads * block_z > 1024) {
-    return kInvalidValue;
-  }
-  if (IsInvalidated(StreamOf(stream))) return kCaptureInvalidated;
+  const FakeLaunch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}};
+  if (!FitsGpu(launch)) return kInvalidValue;
   const auto& [name, kernel] = *From<const std::pair<const std::string, FakeKernel>>(handle);
-  const auto* const bytes = static_cast<const std::byte*>(parameters[0]);
-  std::vector<std::byte> parameter(bytes, bytes + kernel.parameter_bytes);
-  Addresses addresses = FindAddresses(parameter);
-  Operation operation{.name = name, .accesses = std::move(addresses.accesses), .run = {}};
-  operation.run = [&kernel, parameter, offsets = std::move(addresses.offsets),
-                   launch = FakeLaunch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {}}](
-                      std::span<void* const> storage) mutable {
-    for (size_t i = 0; i < offsets.size(); ++i)
-      std::memcpy(parameter.data() + offsets[i], &storage[i], sizeof(void*));
-    launch.parameter = parameter;
-    kernel.run(launch);
-  };
-  machine->runtime->Submit(std::move(operation), StreamOf(stream));
-  return kSuccess;
+  const auto* const parameter = static_cast<const std::byte*>(parameters[0]);
+  return SubmitUnlessInvalidated(OperationOfLaunch(name, kernel, launch, parameter, IsAllocated),
+                                 stream);
 }
 
 }  // namespace
@@ -485,6 +480,16 @@ const DriverApi& FakeDriver(FakeMachine description) {
   static constexpr DriverApi kDriver{TFJOB_CUDA_DRIVER_FUNCTIONS(TFJOB_CUDA_FAKE)};
 #undef TFJOB_CUDA_FAKE
   return kDriver;
+}
+
+bool FakeDriverCaptures(StreamHandle stream) {
+  MutexLock lock(machine->mutex);
+  return machine->captures.contains(&StreamOf(stream));
+}
+
+Result SubmitToFakeDriver(Operation operation, StreamHandle stream) {
+  TFJOB_BEGIN(operation.name.c_str());
+  return SubmitUnlessInvalidated(std::move(operation), stream);
 }
 
 std::map<std::string, int> FakeDriverCalls() {

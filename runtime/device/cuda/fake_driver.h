@@ -5,8 +5,8 @@
 //
 // It is as strict as the real driver about rules that are easy to forget: memsets and copies from
 // pageable memory return before they have run, and no stream is ordered after them; most functions
-// need a context on the calling thread; a thread that captures a stream may not allocate, free or
-// wait.
+// need a context on the calling thread; a thread that captures a stream may not allocate, free,
+// wait or load a kernel.
 //
 // Like the real driver, it exists once per process. It simulates a machine with the GPUs that
 // FakeMachine describes.
@@ -15,11 +15,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/device/cuda/driver_api.h"
+#include "runtime/device/fake_runtime.h"
 
 namespace tfjob::device::cuda {
 
@@ -47,11 +49,23 @@ struct FakeMachine {
   std::map<std::string, FakeKernel> kernels;
   // The results of functions that fail, by symbol ("cuMemAlloc_v2").
   std::map<std::string, Result> failures;
+  // Allocates the content of device memory (FakeOptions::allocate).
+  std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
+  // Called when a copy or a memset runs, with the address of the content: before bytes are read,
+  // and after they were written. May be empty.
+  std::function<void(const void*, size_t)> reads, wrote;
 };
 
 // Returns the functions, which simulate this machine from now on. No handle from an earlier machine
 // may still be in use.
 const DriverApi& FakeDriver(FakeMachine machine);
+
+// Returns whether the stream captures a sequence.
+bool FakeDriverCaptures(StreamHandle stream);
+
+// Submits an operation to a stream, as the driver does for a library that runs kernels of its own.
+// Counts as a call of the operation's name.
+Result SubmitToFakeDriver(Operation operation, StreamHandle stream);
 
 // Returns how often each function was called since FakeDriver, by symbol. Calls that were refused
 // do not count: those of functions in FakeMachine::failures, and those that broke a rule about

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "runtime/device/cuda/blas_api.h"
 #include "runtime/device/cuda/driver_api.h"
 #include "runtime/device/cuda/fake_driver.h"
 
@@ -26,6 +27,17 @@ TEST(OpenDriver, AnOldDriverIsNamedWithBothVersions) {
   EXPECT_EQ(Message(OpenDriver("runtime/device/cuda/libold_driver.so", nullptr).status()),
             "the NVIDIA driver supports CUDA 11.4, but this program needs 13.0: install driver 580 "
             "or newer");
+}
+
+TEST(OpenBlas, AMachineWithoutTheLibraryIsToldWhatToInstall) {
+  EXPECT_EQ(OpenBlas("libcublasLt-that-does-not-exist.so.13").status(),
+            FailedPrecondition("no cuBLASLt, which computes matrix products on a GPU: "
+                               "libcublasLt-that-does-not-exist.so.13: cannot open shared object "
+                               "file: No such file or directory; install cuBLAS of CUDA 13, and "
+                               "name its folder in LD_LIBRARY_PATH"));
+  EXPECT_EQ(OpenBlas("libm.so.6").status(),
+            FailedPrecondition("cuBLASLt (libm.so.6) lacks cublasLtGetVersion, which this program "
+                               "needs: install cuBLAS of CUDA 13"));
 }
 
 TEST(FindDriver, LooksOnlyForTheLibrary) {

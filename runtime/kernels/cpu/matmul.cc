@@ -3,6 +3,7 @@
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/gemm.h"
+#include "runtime/kernels/cpu/products.h"
 #include "runtime/kernels/cpu/rows.h"
 
 namespace tfjob::kernels::cpu {
@@ -12,12 +13,6 @@ namespace {
 // at least about kGrainMultiplications multiplications, so that it justifies waking a thread.
 constexpr int64_t kTileRows = 16, kTileColumns = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
-
-struct Product {
-  int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;
-  int64_t a_stride = 0, b_stride = 0, c_stride = 0;
-};
 
 // Computes y = activation(y + bias) over a block. `bias` may be null.
 template <typename T>
@@ -38,7 +33,7 @@ void BiasAndActivation(int64_t rows, int64_t cols, T* y, int64_t stride, const T
 template <typename T>
 class MatMul : public Kernel {
  public:
-  MatMul(const Product& product, T alpha, T beta, bool bias, Epilogue<T> epilogue)
+  MatMul(const ProductLayout& product, T alpha, T beta, bool bias, Epilogue<T> epilogue)
       : p_(product), alpha_(alpha), beta_(beta), bias_(bias), epilogue_(epilogue) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
@@ -78,36 +73,11 @@ class MatMul : public Kernel {
     }
   }
 
-  Product p_;
+  ProductLayout p_;
   T alpha_, beta_;
   bool bias_;
   Epilogue<T> epilogue_;
 };
-
-StatusOr<Product> ProductOf(const KernelRequest& request) {
-  const Operand &a = request.inputs[0], &b = request.inputs[1], &c = request.outputs[0];
-  for (const Operand* operand : {&a, &b, &c}) {
-    if (operand->shape.rank() < 2) {
-      return InvalidArgument(operand->ToString(), " must be a matrix");
-    }
-    if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
-  }
-  // The leading axes together count as the rows.
-  Product p;
-  p.transpose_a = request.attributes.Get("transpose_a", false);
-  p.transpose_b = request.attributes.Get("transpose_b", false);
-  p.m = p.transpose_a ? a.cols() : a.rows();
-  p.k = p.transpose_a ? a.rows() : a.cols();
-  p.n = p.transpose_b ? b.rows() : b.cols();
-  if ((p.transpose_b ? b.cols() : b.rows()) != p.k || c.rows() != p.m || c.cols() != p.n) {
-    return InvalidArgument("the inner dimensions must be equal, the outer ones the output's");
-  }
-  // BLAS requires strides of at least 1, even for empty matrices.
-  p.a_stride = std::max<int64_t>(1, a.row_stride);
-  p.b_stride = std::max<int64_t>(1, b.row_stride);
-  p.c_stride = std::max<int64_t>(1, c.row_stride);
-  return p;
-}
 
 template <typename T>
 StatusOr<Epilogue<T>> EpilogueOf(const std::string& activation, bool bias) {
@@ -120,7 +90,7 @@ StatusOr<Epilogue<T>> EpilogueOf(const std::string& activation, bool bias) {
 
 Prepared PrepareMatMul(const KernelRequest& request) {
   RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
-  ASSIGN_OR_RETURN(Product product, ProductOf(request));
+  ASSIGN_OR_RETURN(ProductLayout product, ProductLayoutOf(request));
   return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) {
     return Make<MatMul<T>>(product, T{1}, T{0}, false, nullptr);
   });
@@ -129,7 +99,7 @@ Prepared PrepareMatMul(const KernelRequest& request) {
 Prepared PrepareFusedMatMul(const KernelRequest& request) {
   const bool bias = request.attributes.Get("bias", false);
   RETURN_IF_ERROR(ExpectOperands(request, bias ? 3 : 2, 1));
-  ASSIGN_OR_RETURN(Product product, ProductOf(request));
+  ASSIGN_OR_RETURN(ProductLayout product, ProductLayoutOf(request));
   if (bias) {
     RETURN_IF_ERROR(ExpectShape(request.inputs[2], Shape({product.n})));
     if (request.inputs[2].dtype != request.outputs[0].dtype) {
@@ -148,7 +118,7 @@ Prepared PrepareMatMulAccumulate(const KernelRequest& request) {
   if (request.inputs[2] != request.outputs[0]) {
     return InvalidArgument("the output must be input 2 itself");
   }
-  ASSIGN_OR_RETURN(Product product, ProductOf(request));
+  ASSIGN_OR_RETURN(ProductLayout product, ProductLayoutOf(request));
   const double alpha = NumberOf(request.attributes, "alpha", 1);
   return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) {
     return Make<MatMul<T>>(product, static_cast<T>(alpha), T{1}, false, nullptr);

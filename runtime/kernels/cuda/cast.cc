@@ -41,10 +41,9 @@ class CastKernel final : public Kernel {
   const CastParameter parameter_;
 };
 
-Prepared PrepareCast(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-  const Operand &in = request.inputs[0], &out = request.outputs[0];
-  RETURN_IF_ERROR(cpu::ExpectShape(out, in.shape));
+}  // namespace
+
+Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out) {
   RETURN_IF_ERROR(CheckCount(in));
   ASSIGN_OR_RETURN(const CastType from, TypeOf(in.dtype));
   ASSIGN_OR_RETURN(const CastType to, TypeOf(out.dtype));
@@ -53,16 +52,21 @@ Prepared PrepareCast(const Launcher& launcher, const KernelRequest& request) {
                                 .in_stride = in.row_stride,
                                 .out_stride = out.row_stride,
                                 .count = static_cast<uint32_t>(in.shape.num_elements()),
-                                .cols = static_cast<uint32_t>(in.cols()),
+                                .in_cols = static_cast<uint32_t>(in.cols()),
+                                .out_cols = static_cast<uint32_t>(out.cols()),
                                 .from = from,
                                 .to = to};
   return std::make_unique<CastKernel>(launcher, parameter);
 }
 
-}  // namespace
-
 KernelTable::Entries CastKernels(const Launcher& launcher) {
-  return {{"Cast", {[launcher](const KernelRequest& r) { return PrepareCast(launcher, r); }, {}}}};
+  return {{"Cast",
+           {[launcher](const KernelRequest& request) -> Prepared {
+              RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+              RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], request.inputs[0].shape));
+              return PrepareCopy(launcher, request.inputs[0], request.outputs[0]);
+            },
+            {}}}};
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -96,8 +96,8 @@ TFJOB_DEVICE void ConvertFrom(const CastParameter& p, Offsets offsets) {
 TFJOB_KERNEL(Cast, CastParameter, kCastThreads) {
   const uint32_t element = blockIdx.x * kCastThreads + threadIdx.x;
   if (element >= p.count) return;
-  const uint32_t row = element / p.cols, col = element - row * p.cols;
-  const Offsets offsets{row * p.in_stride + col, row * p.out_stride + col};
+  const Offsets offsets{element / p.in_cols * p.in_stride + element % p.in_cols,
+                        element / p.out_cols * p.out_stride + element % p.out_cols};
   switch (p.from) {
     case CastType::kFloat32:
       return ConvertFrom<float>(p, offsets);

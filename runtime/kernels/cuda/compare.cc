@@ -8,10 +8,12 @@
 #include <type_traits>
 
 #include "runtime/base/philox.h"
+#include "runtime/kernels/cuda/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
 #include "runtime/kernels/flush_denormals.h"
+#include "runtime/optimizer/apply_kernel.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -93,6 +95,11 @@ double ElementAt(const std::byte* from, DType dtype) {
   }
 }
 
+const KernelTable& HostTable() {
+  static const auto* const kTable = new KernelTable(CpuKernels().With(optimizer::CpuKernels()));
+  return *kTable;
+}
+
 // One run of a comparison.
 class ComparedRun {
  public:
@@ -103,30 +110,38 @@ class ComparedRun {
     for (const RandomOperand& input : comparison.inputs) request_.inputs.push_back(Layout(input));
     for (const RandomOperand& output : comparison.outputs)
       request_.outputs.push_back(Layout(output));
+    const std::vector<InPlace>& rules = HostTable().Find(comparison.op)->in_place;
+    for (size_t i = 0; i < request_.outputs.size(); ++i) {
+      const int input = UpdatedInput(rules, static_cast<int>(i));
+      if (input >= 0) request_.outputs[i] = request_.inputs[static_cast<size_t>(input)];
+    }
   }
 
-  void OnCpu() {
+  Status OnCpu() {
     FillInputs();
-    auto kernel = CpuKernels().Prepare(request_);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    ASSIGN_OR_RETURN(const auto kernel, HostTable().Prepare(request_));
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     for (const auto& value : inputs_) inputs.push_back(value->data());
-    for (const Operand& operand : request_.outputs) {
-      expected_.push_back(std::make_unique<Buffer>(operand.bytes() + 64));
-      outputs.push_back(expected_.back()->data());
+    for (size_t i = 0; i < request_.outputs.size(); ++i) {
+      expected_.push_back(std::make_unique<Buffer>(request_.outputs[i].bytes() + 64));
+      std::byte* const output = expected_.back()->data();
+      outputs.push_back(output);
+      const int input = UpdatedInput(HostTable().Find(request_.op)->in_place, static_cast<int>(i));
+      if (input < 0) continue;
+      std::memcpy(output, inputs[static_cast<size_t>(input)], request_.outputs[i].bytes());
+      inputs[static_cast<size_t>(input)] = output;
     }
-    const Buffer workspace((*kernel)->workspace_bytes() + 64);
+    const Buffer workspace(kernel->workspace_bytes() + 64);
     Stream stream;
     const FlushDenormals flush;
-    (*kernel)->Run(inputs.data(), outputs.data(), const_cast<std::byte*>(workspace.data()), stream);
-    ASSERT_TRUE(stream.ok()) << stream.TakeStatus();
+    kernel->Run(inputs.data(), outputs.data(), const_cast<std::byte*>(workspace.data()), stream);
+    return stream.TakeStatus();
   }
 
-  void OnEmulator(uint64_t seed) {
-    const KernelTable table = MakeTable(EmulatorLauncher(seed));
-    auto kernel = table.Prepare(request_);
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Status OnGpu(const GpuAccess& gpu) {
+    const KernelTable table = MakeTable(gpu);
+    ASSIGN_OR_RETURN(const auto kernel, table.Prepare(request_));
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     for (size_t i = 0; i < request_.inputs.size(); ++i) {
@@ -140,12 +155,16 @@ class ComparedRun {
                             ? shared
                             : Allocate(request_.outputs[i], "output " + std::to_string(i)));
     }
-    std::byte* const workspace = memory_.Allocate((*kernel)->workspace_bytes(), "workspace");
+    // Programs align workspaces to 64 bytes.
+    std::byte* const workspace = memory_.Allocate(kernel->workspace_bytes(), "workspace", 64);
     Stream stream;
-    (*kernel)->Run(inputs.data(), outputs.data(), workspace, stream);
-    ExpectNoReports(request_.ToString());
+    kernel->Run(inputs.data(), outputs.data(), workspace, stream);
+    if (const std::vector<std::string> reports = TakeReports(); !reports.empty())
+      return Internal(request_.ToString(), ": ", reports.size(),
+                      " reports, the first: ", reports[0]);
     for (size_t i = 0; i < outputs.size(); ++i)
-      ExpectOutput(i, static_cast<const std::byte*>(outputs[i]));
+      RETURN_IF_ERROR(CheckOutput(i, static_cast<const std::byte*>(outputs[i])));
+    return OkStatus();
   }
 
  private:
@@ -179,6 +198,13 @@ class ComparedRun {
     });
   }
 
+  // Returns the number of the input that the op updates in place of writing the output; -1: none.
+  static int UpdatedInput(const std::vector<InPlace>& rules, int output) {
+    for (const InPlace& rule : rules)
+      if (rule.output == output && rule.rule == InPlace::kAlways) return rule.input;
+    return -1;
+  }
+
   // Returns the memory of an input that the output may use, or null.
   void* InPlaceOf(const std::vector<InPlace>& rules, int output,
                   const std::vector<const void*>& inputs) {
@@ -186,34 +212,36 @@ class ComparedRun {
       const auto input = static_cast<size_t>(rule.input);
       if (rule.output == output && input < inputs.size() &&
           request_.inputs[input] == request_.outputs[static_cast<size_t>(output)] &&
-          random_.Below(2) == 0)
+          (rule.rule == InPlace::kAlways || random_.Below(2) == 0))
         return const_cast<void*>(inputs[input]);
     }
     return nullptr;
   }
 
-  void ExpectOutput(size_t i, const std::byte* actual) {
+  Status CheckOutput(size_t i, const std::byte* actual) {
     const Operand& operand = request_.outputs[i];
     const size_t size = SizeOf(operand.dtype);
+    Status status;
+    const auto fail = [&](const auto&... what) {
+      if (status.ok()) status = Internal(request_.ToString(), ": output ", i, what...);
+    };
     ForRows(operand, [&](size_t offset, size_t bytes) {
-      if (shadow::Enabled()) {
-        ASSERT_EQ(shadow::FirstUninitialised(reinterpret_cast<uintptr_t>(actual + offset), bytes),
-                  -1)
-            << request_.ToString() << ": output " << i << " was not written";
+      if (shadow::Enabled() &&
+          shadow::FirstUninitialised(reinterpret_cast<uintptr_t>(actual + offset), bytes) >= 0) {
+        return fail(" was not written");
       }
       for (size_t at = offset; at < offset + bytes; at += size) {
         const double a = ElementAt(actual + at, operand.dtype);
         const double e = ElementAt(expected_[i]->data() + at, operand.dtype);
-        if (std::isnan(e) || std::isinf(e)) {
-          ASSERT_TRUE(std::isnan(e) ? std::isnan(a) : a == e)
-              << request_.ToString() << ": output " << i << ": " << a << " for " << e;
-          continue;
-        }
-        ASSERT_LE(std::abs(a - e), comparison_.tolerance * std::max(comparison_.floor, std::abs(e)))
-            << request_.ToString() << ": output " << i << " at byte " << at << ": " << a << " for "
-            << e;
+        const bool special = std::isnan(e) || std::isinf(e);
+        const bool equal = special
+                               ? (std::isnan(e) ? std::isnan(a) : a == e)
+                               : std::abs(a - e) <= comparison_.tolerance *
+                                                        std::max(comparison_.floor, std::abs(e));
+        if (!equal) return fail(" at byte ", at, ": ", a, " for ", e);
       }
     });
+    return status;
   }
 
   const Comparison& comparison_;
@@ -225,30 +253,23 @@ class ComparedRun {
 
 }  // namespace
 
-Launcher EmulatorLauncher(uint64_t seed) {
-  return [seed](const LaunchRequest& launch, Stream&) {
-    if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
-    const Entry* const entry = FindEntry(launch.kernel);
-    ASSERT_NE(entry, nullptr) << launch.kernel;
-    ASSERT_EQ(entry->parameter_bytes, launch.bytes) << launch.kernel;
-    const FlushDenormals flush;  // as nvcc's -ftz=true
-    cuda::Run(*entry, launch.parameter, {launch.grid.x, launch.grid.y, launch.grid.z},
-              {launch.block.x, launch.block.y, launch.block.z}, seed);
-  };
-}
-
 void ExpectNoReports(const std::string& what) {
   const std::vector<std::string> reports = TakeReports();
   EXPECT_TRUE(reports.empty()) << what << ": " << reports.size()
                                << " reports, the first: " << (reports.empty() ? "" : reports[0]);
 }
 
-void Compare(const Comparison& comparison, uint64_t seed) {
-  SCOPED_TRACE(StrCat(comparison.op, ", seed ", seed));
+std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAccess& gpu) {
   TakeReports();
   ComparedRun run(comparison, seed);
-  run.OnCpu();
-  if (!testing::Test::HasFatalFailure()) run.OnEmulator(seed);
+  Status status = run.OnCpu();
+  if (status.ok()) status = run.OnGpu(gpu);
+  return std::string(Message(status));
+}
+
+void Compare(const Comparison& comparison, uint64_t seed) {
+  EXPECT_EQ(FirstReport(comparison, seed, EmulatedGpu(seed)), "")
+      << comparison.op << ", seed " << seed;
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -34,8 +34,8 @@ struct Comparison {
 // differences, wrong accesses, and elements that were not written.
 void Compare(const Comparison& comparison, uint64_t seed);
 
-// Returns a launcher that runs kernels on the emulator.
-Launcher EmulatorLauncher(uint64_t seed);
+// Does the same on the given GPU, but returns the first report; "" if there is none.
+std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAccess& gpu);
 
 // Expects that the emulator has recorded no report since the last call.
 void ExpectNoReports(const std::string& what);

@@ -5,87 +5,139 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
+template <typename F>
+TFJOB_DEVICE float4 Each(float4 a, float4 b, float4 c, F f) {
+  return {f(a.x, b.x, c.x), f(a.y, b.y, c.y), f(a.z, b.z, c.z), f(a.w, b.w, c.w)};
+}
+
 // The functions are the same as in cpu/functions.h: Maximum, Minimum and Relu return NaN if an
 // operand is NaN.
-TFJOB_DEVICE float Compute(ElementOp op, float a, float b, float c) {
+TFJOB_DEVICE float4 Compute(ElementOp op, float4 a, float4 b, float4 c) {
+#define TFJOB_CASE(name, result)                                                                   \
+  case ElementOp::name:                                                                            \
+    return Each(a, b, c,                                                                           \
+                []([[maybe_unused]] float x, [[maybe_unused]] float y, [[maybe_unused]] float z) { \
+                  return result;                                                                   \
+                })
   switch (op) {
-    case ElementOp::kAdd:
-      return a + b;
-    case ElementOp::kSub:
-      return a - b;
-    case ElementOp::kMul:
-      return a * b;
-    case ElementOp::kDiv:
-      return a / b;
-    case ElementOp::kMaximum:
-      return a > b || a != a ? a : b;
-    case ElementOp::kMinimum:
-      return a < b || a != a ? a : b;
-    case ElementOp::kPow:
-      return powf(a, b);
-    case ElementOp::kNeg:
-      return -a;
-    case ElementOp::kAbs:
-      return fabsf(a);
-    case ElementOp::kSquare:
-      return a * a;
-    case ElementOp::kSqrt:
-      return sqrtf(a);
-    case ElementOp::kRsqrt:
-      return 1.0f / sqrtf(a);
-    case ElementOp::kExp:
-      return expf(a);
-    case ElementOp::kLog:
-      return logf(a);
-    case ElementOp::kRelu:
-      return a < 0.0f ? 0.0f : a;
-    case ElementOp::kSigmoid:
-      return 1.0f / (1.0f + expf(-a));
-    case ElementOp::kTanh:
-      return tanhf(a);
-    case ElementOp::kReluGrad:
-      return b > 0.0f ? a : 0.0f;
-    case ElementOp::kSigmoidGrad:
-      return b * a * (1.0f - a);
-    case ElementOp::kTanhGrad:
-      return b * (1.0f - a * a);
-    case ElementOp::kClip:
-      a = a < b ? b : a;
-      return a > c ? c : a;
+    TFJOB_CASE(kAdd, x + y);
+    TFJOB_CASE(kSub, x - y);
+    TFJOB_CASE(kMul, x * y);
+    TFJOB_CASE(kDiv, x / y);
+    TFJOB_CASE(kMaximum, x > y || x != x ? x : y);
+    TFJOB_CASE(kMinimum, x < y || x != x ? x : y);
+    TFJOB_CASE(kPow, powf(x, y));
+    TFJOB_CASE(kNeg, -x);
+    TFJOB_CASE(kAbs, fabsf(x));
+    TFJOB_CASE(kSquare, x * x);
+    TFJOB_CASE(kSqrt, sqrtf(x));
+    TFJOB_CASE(kRsqrt, 1.0f / sqrtf(x));
+    TFJOB_CASE(kExp, expf(x));
+    TFJOB_CASE(kLog, logf(x));
+    TFJOB_CASE(kRelu, x < 0.0f ? 0.0f : x);
+    TFJOB_CASE(kSigmoid, 1.0f / (1.0f + expf(-x)));
+    TFJOB_CASE(kTanh, tanhf(x));
+    TFJOB_CASE(kReluGrad, y > 0.0f ? x : 0.0f);
+    TFJOB_CASE(kSigmoidGrad, y * x * (1.0f - x));
+    TFJOB_CASE(kTanhGrad, y * (1.0f - x * x));
+    TFJOB_CASE(kClip, (x < y ? y : x) > z ? z : (x < y ? y : x));
     case ElementOp::kCopy:
       break;
   }
+#undef TFJOB_CASE
   return a;
 }
 
-TFJOB_DEVICE float Operand(const ElementwiseParameter& p, const ElementSource& source,
-                           const float* results, uint32_t row, uint32_t col) {
+struct Position {
+  uint32_t row, col;
+  bool inside;  // there is such an element
+};
+// The four elements of a thread. If `quad`, they are consecutive, and `x` is the first.
+struct Positions {
+  Position x, y, z, w;
+  bool quad;
+};
+
+TFJOB_DEVICE Position PositionOf(const ElementwiseParameter& p, uint32_t element) {
+  const uint32_t row = element / p.cols;
+  return {row, element - row * p.cols, element < p.count};
+}
+
+TFJOB_DEVICE Positions PositionsOfThread(const ElementwiseParameter& p) {
+  const bool vectors = p.vectors != 0;
+  const uint32_t step = vectors ? 1 : kElementThreads;
+  const uint32_t first = blockIdx.x * kElementsPerBlock + (vectors ? 4 * threadIdx.x : threadIdx.x);
+  Positions at{PositionOf(p, first), {}, {}, {}, vectors && first + 4 <= p.count};
+  if (at.quad) return at;
+  at.y = PositionOf(p, first + step);
+  at.z = PositionOf(p, first + 2 * step);
+  at.w = PositionOf(p, first + 3 * step);
+  return at;
+}
+
+TFJOB_DEVICE float Read(const ElementInput& input, Position at) {
+  if (!at.inside) return 0.0f;
+  return input.data[at.row * input.row_stride + static_cast<int64_t>(at.col) * input.column_step];
+}
+
+TFJOB_DEVICE float4 Read(const ElementInput& input, const Positions& at) {
+  if (!at.quad) return {Read(input, at.x), Read(input, at.y), Read(input, at.z), Read(input, at.w)};
+  if (input.column_step == 1) return Load(input.data + at.x.row * input.row_stride + at.x.col);
+  const float value = Read(input, at.x);
+  return {value, value, value, value};
+}
+
+TFJOB_DEVICE float* Slot(float* slots, int index) {
+  return slots + (index * kElementThreads + static_cast<int>(threadIdx.x)) * 4;
+}
+
+TFJOB_DEVICE float4 Operand(const ElementwiseParameter& p, const ElementSource& source,
+                            float* slots, float4 last, const Positions& at) {
   switch (source.kind) {
     case ElementSource::kLiteral:
-      return source.literal;
-    case ElementSource::kStep:
-      return results[source.index];
+      return {source.literal, source.literal, source.literal, source.literal};
     case ElementSource::kInput:
+      return Read(p.input[source.index], at);
+    case ElementSource::kSlot:
+      return Load(Slot(slots, source.index));
+    case ElementSource::kLast:
       break;
   }
-  const ElementInput& input = p.input[source.index];
-  return input.data[row * input.row_stride + static_cast<int64_t>(col) * input.column_step];
+  return last;
+}
+
+TFJOB_DEVICE void Write(const ElementwiseParameter& p, Position at, float value) {
+  if (at.inside) p.out[at.row * p.out_stride + at.col] = value;
+}
+
+TFJOB_DEVICE void RunSteps(const ElementwiseParameter& p, float* slots) {
+  const Positions at = PositionsOfThread(p);
+  if (!at.x.inside) return;
+  float4 last{};
+  for (int i = 0; i < p.steps; ++i) {
+    const ElementStep& step = p.step[i];
+    last = Compute(step.op, Operand(p, step.source[0], slots, last, at),
+                   Operand(p, step.source[1], slots, last, at),
+                   Operand(p, step.source[2], slots, last, at));
+    if (step.keep >= 0) Store(Slot(slots, step.keep), last);
+  }
+  if (at.quad) return Store(p.out + at.x.row * p.out_stride + at.x.col, last);
+  Write(p, at.x, last.x);
+  Write(p, at.y, last.y);
+  Write(p, at.z, last.z);
+  Write(p, at.w, last.w);
 }
 
 }  // namespace
 
+// Without slots, a block needs no shared memory, so more blocks run at the same time.
 TFJOB_KERNEL(Elementwise, ElementwiseParameter, kElementThreads) {
-  const uint32_t element = blockIdx.x * kElementThreads + threadIdx.x;
-  if (element >= p.count) return;
-  const uint32_t row = element / p.cols, col = element - row * p.cols;
-  float results[kElementSteps];
-  for (int i = 0; i < p.steps; ++i) {
-    const ElementStep& step = p.step[i];
-    results[i] = Compute(step.op, Operand(p, step.source[0], results, row, col),
-                         Operand(p, step.source[1], results, row, col),
-                         Operand(p, step.source[2], results, row, col));
-  }
-  p.out[row * p.out_stride + col] = results[p.steps - 1];
+  RunSteps(p, nullptr);
+}
+
+TFJOB_KERNEL(ElementwiseWithSlots, ElementwiseParameter, kElementThreads) {
+  alignas(16) __shared__ float slots[kElementSlots * kElementThreads * 4];
+  RunSteps(p, slots);
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/kernels/cpu/prepare.h"
 #include "runtime/kernels/cuda/table.h"
@@ -12,10 +14,13 @@
 namespace tfjob::kernels::cuda {
 
 KernelTable::Entries ElementwiseKernels(const Launcher& launcher);
+KernelTable::Entries MoveKernels(const Launcher& launcher);
 KernelTable::Entries ReduceKernels(const Launcher& launcher);
 KernelTable::Entries SoftmaxKernels(const Launcher& launcher);
 KernelTable::Entries RandomKernels(const Launcher& launcher);
 KernelTable::Entries CastKernels(const Launcher& launcher);
+KernelTable::Entries UpdateKernels(const Launcher& launcher);
+KernelTable::Entries MatMulKernels(const GpuAccess& gpu);
 
 using cpu::Prepared;
 
@@ -36,5 +41,12 @@ inline unsigned Blocks(int64_t count, int64_t size) {
 Status CheckCount(const Operand& operand);
 // Returns Unimplemented unless all operands are float32.
 Status ExpectFloat32(const KernelRequest& request);
+
+// Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy.
+Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
+                        const Operand& out, const std::string& program);
+// Prepares a copy of all elements in the order of their numbers. The shapes may differ; the dtypes
+// may, too, and each element is then converted.
+Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out);
 
 }  // namespace tfjob::kernels::cuda

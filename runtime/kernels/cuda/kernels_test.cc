@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "runtime/base/philox.h"
 #include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated_gpu.h"
+#include "runtime/kernels/cuda/emulator/emulator.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"
+#include "runtime/optimizer/optimizer.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -67,12 +71,15 @@ TEST(CudaKernels, ElementwiseOpsWithTwoInputs) {
   }
 }
 
-TEST(CudaKernels, BroadcastsTheLastDimensionAndScalars) {
+TEST(CudaKernels, BroadcastsTheLastDimensionTheOthersAndScalars) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
     const Shape shape = DrawMatrix(random);
     Compare({"Sub", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}, seed);
     Compare({"Sub", {}, {{Shape({})}, {shape}}, {{shape}}}, seed);
+    Compare({"Sub", {}, {{Shape({shape.dim(0), 1})}, {shape}}, {{shape}}}, seed);
+    for (const Shape& from : {Shape({shape.dim(0), 1}), Shape({shape.dim(1)}), Shape({})})
+      Compare({"BroadcastTo", {}, {{from}}, {{shape}}}, seed);
     Compare({"BiasAdd", {}, {{shape}, {Shape({shape.dim(1)})}}, {{shape}}}, seed);
   }
 }
@@ -94,10 +101,127 @@ TEST(CudaKernels, FusedPrograms) {
     const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
     for (const char* program :
          {"Mul i0 0.5; Add t0 i1; Relu t1", "Sub i0 i2; Mul t0 t0; Maximum t1 i1; Tanh t2",
-          "ClipByValue i0 -1 i2", "Minimum i0 inf; Sigmoid t0; SigmoidGrad t1 i1"}) {
+          "ClipByValue i0 -1 i2", "Minimum i0 inf; Sigmoid t0; SigmoidGrad t1 i1",
+          "Mul i0 0.5; Add t0 i1; Sub t1 t0; Maximum t2 t1; Add t3 t0"}) {
       Compare({"FusedElementwise", {{"program", std::string(program)}}, inputs, {{shape}}}, seed);
     }
   }
+}
+
+// Returns a program of 24 steps, whose operands are any inputs and any earlier results.
+std::string DrawProgram(PhiloxStream& random) {
+  constexpr uint32_t kSteps = 24;
+  std::string program;
+  for (uint32_t step = 0; step < kSteps; ++step) {
+    const auto operand = [&] {
+      const uint32_t number = random.Below(step + 3);
+      return number < step ? StrCat(" t", number) : StrCat(" i", number - step);
+    };
+    const char* const ops[] = {"Add", "Sub", "Maximum", "Minimum", "Neg", "ClipByValue"};
+    const uint32_t op = random.Below(6);
+    program += StrCat(step == 0 ? "" : "; ", ops[op], operand());
+    if (op != 4) program += operand();
+    if (op == 5) program += operand();
+  }
+  return program;
+}
+
+TEST(CudaKernels, ProgramsWhoseResultsAreNeededLater) {
+  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const Shape shape = DrawMatrix(random);
+    const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
+    Compare({"FusedElementwise", {{"program", DrawProgram(random)}}, inputs, {{shape}}}, seed);
+  }
+  // The program that keeps the most results: 16 results, of which each later step uses up two.
+  std::string program = "Mul i0 0";
+  for (int i = 1; i < 16; ++i) program += StrCat("; Mul i0 ", i);
+  for (int i = 0; i < 7; ++i)
+    program += StrCat("; ClipByValue t", 15 + i, " t", 2 * i, " t", 2 * i + 1);
+  program += "; Add t22 t14";
+  Compare({"FusedElementwise", {{"program", program}}, {{Shape({300})}}, {{Shape({300})}}}, 1);
+}
+
+TEST(CudaKernels, CopiesOfAllTypes) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
+                            DType::kUInt8, DType::kBool}) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      PhiloxStream random(seed);
+      const RandomOperand matrix{DrawMatrix(random), dtype, 0, 100, true};
+      const int64_t count = matrix.shape.num_elements();
+      Compare({"Identity", {}, {matrix}, {matrix}, 0}, seed);
+      Compare({"Assign", {}, {matrix, matrix}, {matrix}, 0}, seed);
+      Compare({"Reshape", {}, {matrix}, {{Shape({count}), dtype}}, 0}, seed);
+      Compare({"Reshape", {}, {{Shape({count}), dtype, 0, 100}}, {matrix}, 0}, seed);
+    }
+  }
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    PhiloxStream random(seed);
+    const RandomOperand matrix{DrawMatrix(random)};
+    Compare({"AssignAdd", {}, {matrix, matrix}, {matrix}}, seed);
+  }
+}
+
+TEST(CudaKernels, OptimizersUpdateAVariable) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const RandomOperand variable{Shape({Draw(random, {0, 1, 5, 1003, 4097})})};
+    const RandomOperand square{variable.shape, DType::kFloat32, 0.1, 3};
+    const RandomOperand step{Shape({}), DType::kInt64, 0, 100};
+    optimizer::Optimizer sgd, momentum;
+    momentum.momentum = 0.9;
+    momentum.nesterov = seed % 2 == 0;
+    const auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+    Compare({"ApplyOptimizer", ToAttributes(sgd), {step, variable, variable}, {variable}}, seed);
+    Compare({"ApplyOptimizer",
+             ToAttributes(momentum),
+             {step, variable, variable, variable},
+             {variable, variable}},
+            seed);
+    Compare({"ApplyOptimizer",
+             ToAttributes(adam),
+             {step, variable, variable, variable, square},
+             {variable, variable, square}},
+            seed);
+  }
+}
+
+TEST(CudaKernels, OptimizersRefuseOptionsThatTheyLack) {
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  const Operand step = Operand::Dense(DType::kInt64, Shape({}));
+  const Operand w = Operand::Dense(DType::kFloat32, Shape({4, 3}));
+  const auto message = [&](const std::function<void(optimizer::Optimizer&)>& change) {
+    optimizer::Optimizer optimizer;
+    change(optimizer);
+    const std::string all = std::string(Message(
+        table.Prepare({"ApplyOptimizer", ToAttributes(optimizer), {step, w, w}, {w}}).status()));
+    return all.substr(all.rfind(": ") + 2);
+  };
+  using O = optimizer::Optimizer;
+  EXPECT_EQ(message([](O& o) { o = O::Default(optimizer::Kind::kFtrl); }),
+            "no CUDA kernel for Ftrl");
+  EXPECT_EQ(message([](O& o) { o.weight_decay = 0.1; }),
+            "no CUDA kernel for SGD with weight_decay");
+  EXPECT_EQ(message([](O& o) { o.use_ema = true; }), "no CUDA kernel for SGD with use_ema");
+  EXPECT_EQ(message([](O& o) { o.gradient_accumulation_steps = 2; }),
+            "no CUDA kernel for SGD with gradient_accumulation_steps");
+  EXPECT_EQ(message([](O& o) {
+              o.schedule.decay = optimizer::Decay::kExponential;
+              o.schedule.decay_steps = 10;
+              o.schedule.decay_rate = 0.5;
+            }),
+            "no CUDA kernel for SGD with a learning-rate schedule");
+  EXPECT_EQ(message([](O& o) {
+              o = O::Default(optimizer::Kind::kAdam);
+              o.amsgrad = true;
+            }),
+            "no CUDA kernel for Adam with amsgrad");
+}
+
+TEST(CudaKernels, AreAllNamed) {
+  std::set<std::string> named(KernelNames().begin(), KernelNames().end()), linked;
+  for (const Entry* entry : AllEntries()) linked.insert(entry->name);
+  EXPECT_EQ(named, linked);
 }
 
 TEST(CudaKernels, SumsOverTheFirstAndTheLastAxes) {
@@ -232,7 +356,7 @@ TEST(CudaKernels, CastsBetweenAllTypes) {
 }
 
 TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
-  const KernelTable table = MakeTable(EmulatorLauncher(0));
+  const KernelTable table = MakeTable(EmulatedGpu(0));
   const auto prepare = [&table](const std::string& op, Attributes attributes,
                                 std::vector<Operand> inputs, std::vector<Operand> outputs) {
     return table.Prepare({op, std::move(attributes), std::move(inputs), std::move(outputs)})
@@ -242,9 +366,10 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
   const Operand doubles = Operand::Dense(DType::kFloat64, Shape({2, 3}));
   EXPECT_EQ(Message(prepare("Exp", {}, {doubles}, {doubles})),
             "device CUDA: Exp(float64[2,3]) -> float64[2,3]: no kernel for dtype float64");
-  EXPECT_EQ(prepare("MatMul", {}, {matrix, matrix}, {matrix}).code(), StatusCode::kUnimplemented);
-  const Operand column = Operand::Dense(DType::kFloat32, Shape({2, 1}));
-  EXPECT_EQ(prepare("Add", {}, {matrix, column}, {matrix}).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(prepare("Erf", {}, {matrix}, {matrix}).code(), StatusCode::kUnimplemented);
+  const Operand tensor = Operand::Dense(DType::kFloat32, Shape({2, 2, 3}));
+  const Operand middle = Operand::Dense(DType::kFloat32, Shape({2, 1, 3}));
+  EXPECT_EQ(prepare("Add", {}, {tensor, middle}, {tensor}).code(), StatusCode::kUnimplemented);
   const Operand huge = Operand::Dense(DType::kFloat32, Shape({int64_t{1} << 31}));
   EXPECT_EQ(prepare("Exp", {}, {huge}, {huge}).code(), StatusCode::kUnimplemented);
   EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("Add i0 i3")}}, {matrix}, {matrix})
@@ -264,7 +389,8 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
       StatusCode::kInvalidArgument);
 }
 
-// Returns one or more requests for each op of the table. Their operands are dense, with 64 rows and
+// Returns one or more requests for each op of the table but the products, which the library
+// computes. Their operands are dense, with 64 rows and
 // 256 columns.
 std::vector<KernelRequest> DenseRequests() {
   const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
@@ -274,13 +400,13 @@ std::vector<KernelRequest> DenseRequests() {
   const Operand scalar = dense(DType::kFloat32, Shape({})),
                 number = dense(DType::kInt64, Shape({}));
   const Attributes first_axis = {{"axes", std::vector<int64_t>{0}}};
-  const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1")}};
+  const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
   std::vector<KernelRequest> requests;
   for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
-                         "Tanh", "ClipByValue", "Softmax", "LogSoftmax"})
+                         "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
     requests.push_back({op, {}, {matrix}, {matrix}});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
-                         "SigmoidGrad", "TanhGrad", "SoftmaxGrad"})
+                         "SigmoidGrad", "TanhGrad", "SoftmaxGrad", "Assign", "AssignAdd"})
     requests.push_back({op, {}, {matrix, matrix}, {matrix}});
   for (const char* op : {"Dropout", "DropoutGrad"})
     requests.push_back({op, {{"rate", 0.5}}, {matrix, number, number}, {matrix}});
@@ -296,6 +422,9 @@ std::vector<KernelRequest> DenseRequests() {
                       {matrix, dense(DType::kInt64, Shape({64}))},
                       {column, matrix}});
   requests.push_back({"RandomUniform", {}, {number, number}, {matrix}});
+  requests.push_back({"BroadcastTo", {}, {row}, {matrix}});
+  requests.push_back(
+      {"ApplyOptimizer", ToAttributes(optimizer::Optimizer()), {number, matrix, matrix}, {matrix}});
   for (const DType dtype : {DType::kFloat64, DType::kInt64, DType::kUInt8})
     requests.push_back({"Cast", {}, {matrix}, {dense(dtype, matrix.shape)}});
   return requests;
@@ -305,7 +434,7 @@ std::vector<KernelRequest> DenseRequests() {
 // accesses more sectors than its bytes need.
 TEST(CudaKernels, AccessesAreCoalesced) {
   if (!shadow::Enabled()) GTEST_SKIP() << "this build has a sanitizer in place of the shadow";
-  const KernelTable table = MakeTable(EmulatorLauncher(1));
+  const KernelTable table = MakeTable(EmulatedGpu(1));
   std::set<std::string> ops;
   for (const KernelRequest& request : DenseRequests()) {
     ops.insert(request.op);
@@ -320,6 +449,11 @@ TEST(CudaKernels, AccessesAreCoalesced) {
     }
     for (const Operand& operand : request.outputs)
       outputs.push_back(memory.Allocate(operand.bytes(), "output"));
+    for (const InPlace& rule : table.Find(request.op)->in_place) {
+      const auto output = static_cast<size_t>(rule.output);
+      if (rule.rule == InPlace::kAlways && output < outputs.size())
+        outputs[output] = const_cast<void*>(inputs[static_cast<size_t>(rule.input)]);
+    }
     auto kernel = table.Prepare(request);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     void* const workspace = memory.Allocate((*kernel)->workspace_bytes(), "workspace");
@@ -335,7 +469,8 @@ TEST(CudaKernels, AccessesAreCoalesced) {
           << " memory, " << line.requests << " requests";
     }
   }
-  for (const auto& [op, entry] : table.entries()) EXPECT_TRUE(ops.contains(op)) << op;
+  for (const auto& [op, entry] : table.entries())
+    EXPECT_TRUE(ops.contains(op) || op.find("MatMul") != std::string::npos) << op;
 }
 
 }  // namespace

@@ -48,10 +48,17 @@ struct SgdParameter {
   int32_t nesterov;
 };
 
-// Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise").
-inline constexpr int kElementThreads = 256;
+// Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise"). A
+// thread computes four elements. The result of a step is available to the next step; a result that
+// a later step needs is kept in a slot in shared memory. Programs with slots are run by
+// ElementwiseWithSlots.
+inline constexpr int kElementThreads = 128;
+inline constexpr int kElementsPerBlock = 4 * kElementThreads;
 inline constexpr int kElementInputs = 8;
 inline constexpr int kElementSteps = 24;
+// Enough for every program: at any time, the results that are still needed, and the steps that need
+// them, are at most kElementSteps.
+inline constexpr int kElementSlots = 16;
 
 // In the order of kElementOps in elementwise_program.cc.
 enum class ElementOp : int32_t {
@@ -81,13 +88,14 @@ enum class ElementOp : int32_t {
 
 // Says where a step finds an operand.
 struct ElementSource {
-  enum Kind : int32_t { kInput, kStep, kLiteral };
+  enum Kind : int32_t { kInput, kSlot, kLast, kLiteral };
   Kind kind;
-  int32_t index;
+  int32_t index;  // of the input or the slot
   float literal;
 };
 struct ElementStep {
   ElementOp op;
+  int32_t keep;  // the slot for the result; -1: none
   ElementSource source[3];
 };
 struct ElementInput {
@@ -100,6 +108,9 @@ struct ElementwiseParameter {
   int64_t out_stride;
   ElementInput input[kElementInputs];
   uint32_t count, cols;  // elements in total, and per row
+  // 1: every thread computes four consecutive elements, which all operands store at multiples of 16
+  // bytes unless they repeat one element; 0: consecutive threads compute consecutive elements.
+  int32_t vectors;
   int32_t steps;
   ElementStep step[kElementSteps];
 };
@@ -186,7 +197,8 @@ struct CastParameter {
   const void* in;
   void* out;
   int64_t in_stride, out_stride;
-  uint32_t count, cols;
+  uint32_t count;
+  uint32_t in_cols, out_cols;  // elements per row
   CastType from, to;
 };
 

@@ -19,12 +19,22 @@ Status ExpectFloat32(const KernelRequest& request) {
   return OkStatus();
 }
 
-KernelTable MakeTable(Launcher launcher) {
-  KernelTable::Entries all;
-  for (const auto family :
-       {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels, CastKernels})
-    all.merge(family(launcher));
+KernelTable MakeTable(const GpuAccess& gpu) {
+  KernelTable::Entries all = MatMulKernels(gpu);
+  for (const auto family : {ElementwiseKernels, ReduceKernels, SoftmaxKernels, RandomKernels,
+                            CastKernels, MoveKernels, UpdateKernels})
+    all.merge(family(gpu.launcher));
   return KernelTable("CUDA", std::move(all), /*host_operands=*/false);
+}
+
+std::span<const char* const> KernelNames() {
+  static constexpr const char* kNames[] = {"ApplyAdam",     "ApplySgd",
+                                           "Cast",          "Dropout",
+                                           "Elementwise",   "ElementwiseWithSlots",
+                                           "RandomUniform", "Softmax",
+                                           "SoftmaxGrad",   "SparseCrossEntropy",
+                                           "SumColumns",    "SumRows"};
+  return kNames;
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -7,7 +7,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <span>
 
+#include "runtime/kernels/cuda/product.h"
 #include "runtime/kernels/kernel.h"
 
 namespace tfjob::kernels::cuda {
@@ -24,10 +27,21 @@ struct LaunchRequest {
   size_t bytes = 0;
 };
 
-// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; in tests, it runs the
-// emulator.
+// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; tests may also run the
+// emulator at once.
 using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
 
-KernelTable MakeTable(Launcher launcher);
+// What the kernels use of a GPU.
+struct GpuAccess {
+  Launcher launcher;
+  std::shared_ptr<Products> products;
+  Arithmetic arithmetic = Arithmetic::kFloat32;  // of matrix products
+};
+
+// Returns all kernels, including ApplyOptimizer.
+KernelTable MakeTable(const GpuAccess& gpu);
+
+// Returns the names of the kernels that launches name.
+std::span<const char* const> KernelNames();
 
 }  // namespace tfjob::kernels::cuda

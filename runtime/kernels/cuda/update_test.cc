@@ -11,6 +11,7 @@
 
 #include "runtime/base/philox.h"
 #include "runtime/kernels/cuda/compare.h"
+#include "runtime/kernels/cuda/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/emulator.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
 #include "runtime/kernels/cuda/emulator/shadow.h"

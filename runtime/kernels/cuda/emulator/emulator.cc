@@ -188,6 +188,12 @@ const Entry* FindEntry(const std::string& name) {
   return found == Entries().end() ? nullptr : &found->second;
 }
 
+std::vector<const Entry*> AllEntries() {
+  std::vector<const Entry*> all;
+  for (const auto& [name, entry] : Entries()) all.push_back(&entry);
+  return all;
+}
+
 void Run(const Entry& kernel, const void* parameter, Dim grid, Dim block, uint64_t seed) {
   const uint64_t count = uint64_t{block.x} * block.y * block.z;
   const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;

@@ -57,6 +57,8 @@ struct Entry {
 };
 // Returns null if no kernel of this name is linked.
 const Entry* FindEntry(const std::string& name);
+// Returns all kernels that are linked.
+std::vector<const Entry*> AllEntries();
 struct Registration {
   Registration(const char* name, int max_threads, size_t parameter_bytes,
                void (*body)(const void*));

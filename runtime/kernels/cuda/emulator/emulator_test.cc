@@ -121,6 +121,37 @@ TEST_F(Shadow, ReportsRacesInDeviceMemory) {
   ExpectReport("TestReadBeforeWrite", "race: ");
 }
 
+TEST_F(Shadow, ThreadsMayAccessDifferentBytesOfAWord) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Operands operands;
+    EXPECT_EQ(operands.Run("TestBytes", seed, /*blocks=*/2), std::vector<std::string>());
+  }
+}
+
+TEST_F(Shadow, ReportsRacesForBytes) {
+  ExpectReport("TestSharedByte", "race: write of x+");
+  ExpectReport("TestByteOfAWord", "race: ");
+  ExpectReport("TestUninitialisedByte", "uninitialised: read of y+0");
+}
+
+TEST_F(Shadow, ChecksCopiesAndLibraries) {
+  Operands operands;
+  const auto x = reinterpret_cast<uintptr_t>(operands.x),
+             y = reinterpret_cast<uintptr_t>(operands.y);
+  constexpr size_t kBytes = kTestThreads * sizeof(float);
+  shadow::HostReads(x, kBytes);
+  EXPECT_EQ(TakeReports(), std::vector<std::string>());
+  shadow::HostReads(y, 8);
+  shadow::HostWrote(x, kBytes + 1);
+  EmulatedMemory::Free(operands.x);
+  shadow::HostReads(x, 4);
+  EXPECT_EQ(TakeReports(),
+            (std::vector<std::string>{
+                "uninitialised: a copy or a library reads y+0",
+                "bounds: 257 bytes written by a copy or a library outside of every allocation",
+                "bounds: 4 bytes read by a copy or a library outside of every allocation"}));
+}
+
 TEST_F(Shadow, KnowsWhichWordsWereWritten) {
   Operands operands;
   const auto y = reinterpret_cast<uintptr_t>(operands.y);

@@ -46,6 +46,10 @@ std::byte* EmulatedMemory::Allocate(size_t bytes, const std::string& name, size_
   return address;
 }
 
+void EmulatedMemory::Free(std::byte* memory) {
+  shadow::Freed(reinterpret_cast<uintptr_t>(memory));
+}
+
 void EmulatedMemory::Write(std::byte* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
   std::memcpy(to, from, bytes);

@@ -18,6 +18,8 @@ class EmulatedMemory {
   // Returns memory that begins `offset` bytes after a multiple of 256. The test fails if no memory
   // is left.
   std::byte* Allocate(size_t bytes, const std::string& name, size_t offset = 0);
+  // The memory is not used again.
+  static void Free(std::byte* memory);
   // Copies from the host.
   static void Write(std::byte* to, const void* from, size_t bytes);
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <unordered_map>
 
 #include "runtime/kernels/cuda/emulator/emulator.h"
 #include "runtime/kernels/cuda/emulator/fibers.h"
@@ -22,17 +23,20 @@ namespace {
 constexpr uint32_t kMany = 2047;   // in place of a thread's number: several
 constexpr int kWatchedBlocks = 4;  // the blocks of a launch whose traffic is counted
 
-// The last read of, or the last write to, a word. A segment is the part of one block between two
-// barriers; segments are numbered throughout the program. Segment 0 means that there was no access.
+// The last read of, or the last write to, a word or a byte. A segment is the part of one block
+// between two barriers; segments are numbered throughout the program. Segment 0 means that there
+// was no access.
 struct Stamp {
   uint32_t segment = 0;
   uint32_t thread : 11 = 0;
-  uint32_t bytes : 4 = 0;   // the bytes of the word, as a mask
-  uint32_t epoch : 17 = 0;  // how often the thread's warp had synchronised by then
+  uint32_t epoch : 21 = 0;  // how often the thread's warp had synchronised by then
 };
+constexpr uint32_t kEpochs = 0x1fffff;
 struct Cell {
   Stamp write, read;
 };
+// As its segment, marks a word that was accessed in parts: each of its bytes has a cell of its own.
+constexpr uint32_t kInBytes = 0xffffffff;
 struct Segment {
   uint64_t launch = 0;
   uint64_t block = 0;
@@ -51,7 +55,8 @@ struct Shadow {
   size_t arena_bytes = 0;
   Cell* device_cells = nullptr;
   Cell* shared_cells = nullptr;
-  std::map<uintptr_t, Allocation> allocations;  // by address
+  std::unordered_map<const Cell*, std::array<Cell, 4>> bytes;  // by the word's cell
+  std::map<uintptr_t, Allocation> allocations;                 // by address
   std::vector<Segment> segments{1};
   uint64_t launch = 0;
   uint32_t block_begin = 0;  // the first segment of the running block
@@ -78,7 +83,7 @@ bool Ordered(const Stamp& old, uint32_t thread) {
   if (old.segment == Now()) {
     if (old.thread == thread) return true;
     if (old.thread == kMany) return false;
-    return old.thread / 32 == thread / 32 && old.epoch != (s.epochs[thread / 32] & 0x1ffff);
+    return old.thread / 32 == thread / 32 && old.epoch != (s.epochs[thread / 32] & kEpochs);
   }
   const Segment& segment = s.segments[old.segment];
   return segment.launch != s.launch || segment.block == s.segments[Now()].block;
@@ -101,26 +106,39 @@ void ReportRace(Kind kind, const Place& place, const char* other, const Stamp& o
                      (old.thread == kMany ? "several" : std::to_string(old.thread)));
 }
 
-// Checks an access to some bytes of a word. Stamps before segment `valid_from` do not count.
-void Touch(Cell& cell, uint32_t mask, Kind kind, uint32_t thread, uint32_t valid_from,
-           const Place& place, const void* pc) {
+// Checks an access to the word or the byte. Stamps before segment `valid_from` do not count.
+void Touch(Cell& cell, Kind kind, uint32_t thread, uint32_t valid_from, const Place& place,
+           const void* pc) {
   const auto valid = [valid_from](const Stamp& stamp) {
     return stamp.segment != 0 && stamp.segment >= valid_from;
   };
-  if (valid(cell.write) && (cell.write.bytes & mask) != 0 && !Ordered(cell.write, thread))
+  if (valid(cell.write) && !Ordered(cell.write, thread))
     ReportRace(kind, place, "write", cell.write, pc);
-  if (kind == Kind::kRead && (!valid(cell.write) || (cell.write.bytes & mask) != mask))
+  if (kind == Kind::kRead && !valid(cell.write))
     Report("uninitialised", "read of " + place.ToString() + " at " + LineOf(pc));
-  if (kind == Kind::kWrite && valid(cell.read) && (cell.read.bytes & mask) != 0 &&
-      !Ordered(cell.read, thread))
+  if (kind == Kind::kWrite && valid(cell.read) && !Ordered(cell.read, thread))
     ReportRace(kind, place, "read", cell.read, pc);
   Stamp& mine = kind == Kind::kRead ? cell.read : cell.write;
   const bool again = valid(mine) && mine.segment == Now();
-  const uint32_t before = valid(mine) ? mine.bytes : 0;
   mine.thread = again && mine.thread != thread ? kMany : thread;
-  mine.bytes = kind == Kind::kWrite || again ? before | mask : mask;
   mine.segment = Now();
-  mine.epoch = s.epochs[thread / 32 % 32] & 0x1ffff;
+  mine.epoch = s.epochs[thread / 32 % 32] & kEpochs;
+}
+
+constexpr uint32_t kWholeWord = 0xf;
+
+// Calls body(cell) for the cells of some bytes of a word. Different threads may access different
+// bytes of a word.
+template <typename Body>
+void ForCells(Cell& word, uint32_t mask, const Body& body) {
+  if (mask == kWholeWord && word.write.segment != kInBytes) return body(word);
+  std::array<Cell, 4>& bytes = s.bytes[&word];
+  if (word.write.segment != kInBytes) {
+    bytes.fill(word);
+    word.write.segment = kInBytes;
+  }
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if ((mask >> i & 1) != 0) body(bytes[i]);
 }
 
 // Calls body(word's address, mask of its bytes) for the words of a range.
@@ -161,8 +179,9 @@ void AccessDevice(uintptr_t address, unsigned bytes, Kind kind, const void* pc, 
   if (address % bytes != 0)
     Report("alignment", what() + "of " + allocation.name + " at " + LineOf(pc));
   ForWords(address, bytes, [&](uintptr_t word, uint32_t mask) {
-    Touch(DeviceCell(word), mask, kind, thread, /*valid_from=*/1, {allocation.name, word - begin},
-          pc);
+    ForCells(DeviceCell(word), mask, [&](Cell& cell) {
+      Touch(cell, kind, thread, /*valid_from=*/1, {allocation.name, word - begin}, pc);
+    });
   });
   if (s.watched_blocks <= kWatchedBlocks) CountAccess(address, bytes, false, pc, thread);
 }
@@ -173,10 +192,23 @@ void AccessShared(uintptr_t address, unsigned bytes, Kind kind, const void* pc, 
     s.shared_cells = MapCells((reinterpret_cast<uintptr_t>(&_end) - data) / 4 + 1);
   static const auto* const kPlace = new std::string("shared memory");
   ForWords(address, bytes, [&](uintptr_t word, uint32_t mask) {
-    Touch(s.shared_cells[(word - data) / 4], mask, kind, thread, s.block_begin,
-          {*kPlace, word - data}, pc);
+    ForCells(s.shared_cells[(word - data) / 4], mask, [&](Cell& cell) {
+      Touch(cell, kind, thread, s.block_begin, {*kPlace, word - data}, pc);
+    });
   });
   if (s.watched_blocks <= kWatchedBlocks) CountAccess(address, bytes, true, pc, thread);
+}
+
+// Returns whether the range belongs to one allocation. If it is in the arena, but in no allocation,
+// reports that it was accessed by a copy or a library.
+bool IsAllocated(uintptr_t address, size_t bytes, const char* accessed) {
+  if (s.device_cells == nullptr || address - s.arena >= s.arena_bytes) return false;
+  const auto after = s.allocations.upper_bound(address);
+  if (after != s.allocations.begin() && address + bytes <= std::prev(after)->second.end)
+    return true;
+  Report("bounds", std::to_string(bytes) + " bytes " + accessed +
+                       " by a copy or a library outside of every allocation");
+  return false;
 }
 
 }  // namespace
@@ -200,24 +232,40 @@ void Allocated(uintptr_t address, size_t bytes, const std::string& name) {
 
 void Reset() {
   s.allocations.clear();
+  s.bytes.clear();
   if (s.device_cells != nullptr)
     madvise(s.device_cells, s.arena_bytes / 4 * sizeof(Cell), MADV_DONTNEED);
 }
 
+void Freed(uintptr_t address) {
+  s.allocations.erase(address);
+}
+
 void HostWrote(uintptr_t address, size_t bytes) {
+  if (!IsAllocated(address, bytes, "written")) return;
   ++s.launch;
   s.segments.push_back({s.launch, 0});
   ForWords(address, bytes, [](uintptr_t word, uint32_t mask) {
-    Stamp& write = DeviceCell(word).write;
-    write = {.segment = Now(), .thread = 0, .bytes = write.bytes | mask, .epoch = 0};
+    ForCells(DeviceCell(word), mask, [](Cell& cell) { cell.write = {.segment = Now()}; });
   });
+}
+
+void HostReads(uintptr_t address, size_t bytes) {
+  if (!IsAllocated(address, bytes, "read")) return;
+  if (const int64_t word = FirstUninitialised(address, bytes); word >= 0) {
+    const auto& [begin, allocation] = *std::prev(s.allocations.upper_bound(address));
+    Report("uninitialised", "a copy or a library reads " + allocation.name + "+" +
+                                std::to_string(address - begin + 4 * static_cast<size_t>(word)));
+  }
 }
 
 int64_t FirstUninitialised(uintptr_t address, size_t bytes) {
   int64_t first = -1;
   ForWords(address, bytes, [&](uintptr_t word, uint32_t mask) {
-    if (first < 0 && (DeviceCell(word).write.bytes & mask) != mask)
-      first = static_cast<int64_t>((word - (address & ~uintptr_t{3})) / 4);
+    ForCells(DeviceCell(word), mask, [&](const Cell& cell) {
+      if (first < 0 && cell.write.segment == 0)
+        first = static_cast<int64_t>((word - (address & ~uintptr_t{3})) / 4);
+    });
   });
   return first;
 }

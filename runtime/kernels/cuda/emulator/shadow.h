@@ -3,7 +3,7 @@
 // run-time library, so that no kernel needs to be changed. Reports
 //   bounds         an access outside of the allocations, or past the end of one
 //   uninitialised  a read of a word that nothing has written
-//   race           two accesses to one word in the same launch, at least one of them a write, that
+//   race           two accesses to one byte in the same launch, at least one of them a write, that
 //                  no barrier orders
 //   alignment      an address that is not a multiple of the access's size
 //   local, host    an access to another thread's stack, or to host memory
@@ -28,8 +28,13 @@ void SetArena(uintptr_t base, size_t bytes);
 void Allocated(uintptr_t address, size_t bytes, const std::string& name);
 // Forgets all allocations and all writes.
 void Reset();
-// Records that the host has written the range, as with a copy to the device.
+// Forgets an allocation.
+void Freed(uintptr_t address);
+// Record that a copy or a library has written the range, or reads it. Report ranges that belong to
+// no allocation, and reads of words that nothing has written. Ignore addresses outside of the
+// arena.
 void HostWrote(uintptr_t address, size_t bytes);
+void HostReads(uintptr_t address, size_t bytes);
 // Returns the index of the first word in the range that nothing has written; -1: none.
 int64_t FirstUninitialised(uintptr_t address, size_t bytes);
 

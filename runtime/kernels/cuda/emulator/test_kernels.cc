@@ -70,6 +70,29 @@ TFJOB_KERNEL(TestBankConflict, TestParameter, kTestThreads) {
   if (threadIdx.x < 32) p.y[threadIdx.x] = tile[(threadIdx.x + 1) % 32 * 32];
 }
 
+// Each thread updates a byte of its own; the bytes of a word belong to threads of two blocks.
+TFJOB_KERNEL(TestBytes, TestParameter, kTestThreads) {
+  uint8_t* const bytes = reinterpret_cast<uint8_t*>(p.x) + 2 * threadIdx.x + blockIdx.x;
+  *bytes = static_cast<uint8_t>(*bytes + 1);
+  *bytes = static_cast<uint8_t>(*bytes + 1);
+}
+
+TFJOB_KERNEL(TestSharedByte, TestParameter, kTestThreads) {
+  reinterpret_cast<uint8_t*>(p.x)[threadIdx.x / 2] = 1;
+}
+
+// Thread 0 reads a word, of which thread 33 writes a byte.
+TFJOB_KERNEL(TestByteOfAWord, TestParameter, kTestThreads) {
+  if (threadIdx.x == 0) p.y[1] = p.x[0];
+  if (threadIdx.x == 33) reinterpret_cast<uint8_t*>(p.x)[2] = 1;
+}
+
+TFJOB_KERNEL(TestUninitialisedByte, TestParameter, kTestThreads) {
+  uint8_t* const bytes = reinterpret_cast<uint8_t*>(p.y);
+  if (threadIdx.x == 0) bytes[1] = 5;
+  if (threadIdx.x == 0) bytes[8] = bytes[2];
+}
+
 TFJOB_KERNEL(TestNothing, TestParameter, kTestThreads) {}
 
 }  // namespace tfjob::kernels::cuda

@@ -1,0 +1,121 @@
+// Declares the functions of NVIDIA's library for matrix products, libcublasLt.so.13, that this
+// project calls. Like the driver (driver_api.h), the library is opened when a GPU is wanted, and
+// the declarations are this project's own; with --config=cuda, blas_api_check.cc compares them with
+// NVIDIA's header.
+//
+// Source: cuBLAS Library, "Using the cuBLASLt API", CUDA 13.0. The library's matrices are stored
+// column by column. It uses the context of the calling thread. A handle may be used by any number
+// of threads, a descriptor by one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/driver_api.h"
+
+namespace tfjob::device::cuda {
+
+using BlasResult = unsigned int;  // cublasStatus_t
+using BlasHandle = struct BlasHandleTag*;
+using BlasProductHandle = struct BlasProductHandleTag*;        // cublasLtMatmulDesc_t
+using BlasLayoutHandle = struct BlasLayoutHandleTag*;          // cublasLtMatrixLayout_t
+using BlasPreferenceHandle = struct BlasPreferenceHandleTag*;  // cublasLtMatmulPreference_t
+
+inline constexpr BlasResult kBlasSuccess = 0;
+inline constexpr BlasResult kBlasInvalidValue = 7;
+inline constexpr BlasResult kBlasNotSupported = 15;
+
+// Types of elements (cudaDataType) and of the computation (cublasComputeType_t).
+inline constexpr unsigned kBlasFloat32 = 0;
+inline constexpr unsigned kBlasComputeFloat32 = 68;
+inline constexpr unsigned kBlasComputeTf32 = 77;
+
+// Attributes of a product. The first two are cublasOperation_t, where 1 means transposed.
+inline constexpr unsigned kBlasTransposeA = 3;
+inline constexpr unsigned kBlasTransposeB = 4;
+inline constexpr unsigned kBlasEpilogue = 7;
+inline constexpr unsigned kBlasBiasPointer = 8;
+// The epilogues. The bias has an element for each row of the result.
+inline constexpr uint32_t kBlasEpilogueNone = 1;
+inline constexpr uint32_t kBlasEpilogueRelu = 2;
+inline constexpr uint32_t kBlasEpilogueBias = 4;
+inline constexpr uint32_t kBlasEpilogueReluBias = 6;
+
+// Attributes of a matrix's layout.
+inline constexpr unsigned kBlasBatchCount = 5;   // int32_t
+inline constexpr unsigned kBlasBatchStride = 6;  // int64_t, in elements
+
+// Attributes of a preference.
+inline constexpr unsigned kBlasMaxWorkspace = 1;      // uint64_t
+inline constexpr unsigned kBlasReductionSchemes = 3;  // uint32_t, a mask
+inline constexpr unsigned kBlasAlignmentA = 5;        // uint32_t; also of B, C and D, in this order
+inline constexpr uint32_t kBlasReduceInComputeType = 2;
+// The address of the workspace must be a multiple of this.
+inline constexpr size_t kBlasWorkspaceAlignment = 256;
+
+// An algorithm for one product, which only the library understands.
+struct BlasAlgorithm {
+  std::array<uint64_t, 8> data;
+};
+struct BlasHeuristic {
+  BlasAlgorithm algorithm;
+  size_t workspace_bytes = 0;
+  BlasResult state = 0;
+  float waves = 0;
+  std::array<int, 4> reserved;
+};
+
+// Lists name, exported symbol and type of each function.
+#define TFJOB_CUDA_BLAS_FUNCTIONS(F)                                                              \
+  F(GetVersion, "cublasLtGetVersion", size_t (*)())                                               \
+  F(GetStatusName, "cublasLtGetStatusName", const char* (*)(BlasResult))                          \
+  F(Create, "cublasLtCreate", BlasResult (*)(BlasHandle*))                                        \
+  F(Destroy, "cublasLtDestroy", BlasResult (*)(BlasHandle))                                       \
+  F(MatmulDescCreate, "cublasLtMatmulDescCreate",                                                 \
+    BlasResult (*)(BlasProductHandle*, unsigned, unsigned))                                       \
+  F(MatmulDescDestroy, "cublasLtMatmulDescDestroy", BlasResult (*)(BlasProductHandle))            \
+  F(MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute",                                     \
+    BlasResult (*)(BlasProductHandle, unsigned, const void*, size_t))                             \
+  F(MatrixLayoutCreate, "cublasLtMatrixLayoutCreate",                                             \
+    BlasResult (*)(BlasLayoutHandle*, unsigned, uint64_t, uint64_t, int64_t))                     \
+  F(MatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", BlasResult (*)(BlasLayoutHandle))         \
+  F(MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute",                                 \
+    BlasResult (*)(BlasLayoutHandle, unsigned, const void*, size_t))                              \
+  F(MatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate",                                     \
+    BlasResult (*)(BlasPreferenceHandle*))                                                        \
+  F(MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy",                                   \
+    BlasResult (*)(BlasPreferenceHandle))                                                         \
+  F(MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute",                         \
+    BlasResult (*)(BlasPreferenceHandle, unsigned, const void*, size_t))                          \
+  F(MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic",                                     \
+    BlasResult (*)(BlasHandle, BlasProductHandle, BlasLayoutHandle, BlasLayoutHandle,             \
+                   BlasLayoutHandle, BlasLayoutHandle, BlasPreferenceHandle, int, BlasHeuristic*, \
+                   int*))                                                                         \
+  F(Matmul, "cublasLtMatmul",                                                                     \
+    BlasResult (*)(BlasHandle, BlasProductHandle, const void*, const void*, BlasLayoutHandle,     \
+                   const void*, BlasLayoutHandle, const void*, const void*, BlasLayoutHandle,     \
+                   void*, BlasLayoutHandle, const BlasAlgorithm*, void*, size_t, StreamHandle))
+
+// The library's functions. Every member is set.
+struct BlasApi {
+#define TFJOB_CUDA_FIELD(name, symbol, ...) \
+  using name##Function = __VA_ARGS__;       \
+  name##Function name = nullptr;
+  TFJOB_CUDA_BLAS_FUNCTIONS(TFJOB_CUDA_FIELD)
+#undef TFJOB_CUDA_FIELD
+};
+
+// The first call opens the library; later calls return the same result. Returns FailedPrecondition
+// if there is no library of this major version. The message says what to do. Thread-safe.
+StatusOr<const BlasApi*> OpenBlas();
+// Does the same with the given library, but does not keep the result.
+StatusOr<BlasApi> OpenBlas(const std::string& library);
+
+// Converts a result of the library: "cublasLtMatmul: CUBLAS_STATUS_INVALID_VALUE".
+Status ToStatus(const BlasApi& blas, BlasResult result, std::string_view call);
+
+}  // namespace tfjob::device::cuda

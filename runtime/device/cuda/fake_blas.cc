@@ -1,0 +1,475 @@
+#include "runtime/device/cuda/fake_blas.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/device/cuda/fake_driver.h"
+
+namespace tfjob::device::cuda {
+namespace {
+
+constexpr uint64_t kMostElements = 0x7fffffff;  // per dimension
+constexpr size_t kNeededWorkspace = 100;        // of each algorithm, if so much is allowed
+
+struct FakeLayout {
+  unsigned type = 0;
+  int64_t rows = 0, cols = 0, ld = 0;
+  int32_t batch = 1;
+  int64_t stride = 0;
+
+  bool operator==(const FakeLayout&) const = default;
+  // Returns the number of elements from the first to the last.
+  int64_t extent() const { return (batch - 1) * stride + (cols - 1) * ld + rows; }
+};
+
+struct FakeProduct {
+  unsigned compute = 0, scale = 0;
+  int32_t transpose_a = 0, transpose_b = 0;
+  uint32_t epilogue = kBlasEpilogueNone;
+  const void* bias = nullptr;
+
+  bool has_bias() const { return (epilogue & kBlasEpilogueBias) != 0; }
+  bool has_relu() const { return (epilogue & kBlasEpilogueRelu) != 0; }
+};
+
+struct FakePreference {
+  uint64_t workspace = 0;
+  uint32_t schemes = 7;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+// A product with its layouts.
+struct Problem {
+  FakeProduct product;
+  FakeLayout a, b, c, d;
+};
+
+// What an algorithm says about the problem for which it was chosen.
+struct Choice {
+  uint64_t problem = 0;
+  uint64_t workspace = 0;
+  uint32_t alignments[4] = {};
+  uint32_t bias_alignment = 0;
+};
+static_assert(sizeof(Choice) <= sizeof(BlasAlgorithm));
+
+struct Library {
+  FakeBlasOptions options;
+  Mutex mutex;
+  std::string refusal ABSL_GUARDED_BY(mutex);
+  int handles ABSL_GUARDED_BY(mutex) = 0;
+  std::set<uint64_t> loaded ABSL_GUARDED_BY(mutex);  // the problems whose algorithms have run
+};
+Library* library = nullptr;
+
+BlasResult Refuse(BlasResult result, std::string why) {
+  MutexLock lock(library->mutex);
+  library->refusal = std::move(why);
+  return result;
+}
+
+template <typename... Parts>
+BlasResult Invalid(const Parts&... parts) {
+  return Refuse(kBlasInvalidValue, StrCat(parts...));
+}
+
+template <typename Object, typename Handle>
+const Object& Get(Handle handle) {
+  return *reinterpret_cast<const Object*>(handle);
+}
+
+template <typename Object, typename Handle>
+BlasResult New(Handle* handle, Object object) {
+  MutexLock lock(library->mutex);
+  ++library->handles;
+  *handle = reinterpret_cast<Handle>(new Object(std::move(object)));
+  return kBlasSuccess;
+}
+
+template <typename Object, typename Handle>
+BlasResult Delete(Handle handle) {
+  MutexLock lock(library->mutex);
+  --library->handles;
+  delete reinterpret_cast<Object*>(handle);
+  return kBlasSuccess;
+}
+
+// Sets an attribute, whose size must be that of the field.
+template <typename Field>
+BlasResult SetField(Field& field, unsigned attribute, const void* value, size_t bytes) {
+  if (value == nullptr || bytes != sizeof field)
+    return Invalid("attribute ", attribute, " has ", bytes, " bytes, but takes ", sizeof field);
+  std::memcpy(&field, value, bytes);
+  return kBlasSuccess;
+}
+
+BlasResult UnknownAttribute(unsigned attribute) {
+  return Refuse(kBlasNotSupported, StrCat("attribute ", attribute, " is not simulated"));
+}
+
+size_t GetVersion() {
+  return 130100;
+}
+
+const char* GetStatusName(BlasResult result) {
+  switch (result) {
+    case kBlasSuccess:
+      return "CUBLAS_STATUS_SUCCESS";
+    case kBlasInvalidValue:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case kBlasNotSupported:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+  }
+}
+
+BlasResult Create(BlasHandle* handle) {
+  return New(handle, 0);
+}
+BlasResult Destroy(BlasHandle handle) {
+  return Delete<int>(handle);
+}
+
+BlasResult MatmulDescCreate(BlasProductHandle* handle, unsigned compute, unsigned scale) {
+  if (scale != kBlasFloat32 || (compute != kBlasComputeFloat32 && compute != kBlasComputeTf32))
+    return Refuse(kBlasNotSupported, StrCat("types ", compute, " and ", scale));
+  FakeProduct product;
+  product.compute = compute;
+  product.scale = scale;
+  return New(handle, product);
+}
+BlasResult MatmulDescDestroy(BlasProductHandle handle) {
+  return Delete<FakeProduct>(handle);
+}
+
+BlasResult MatmulDescSetAttribute(BlasProductHandle handle, unsigned attribute, const void* value,
+                                  size_t bytes) {
+  auto& product = const_cast<FakeProduct&>(Get<FakeProduct>(handle));
+  switch (attribute) {
+    case kBlasTransposeA:
+      return SetField(product.transpose_a, attribute, value, bytes);
+    case kBlasTransposeB:
+      return SetField(product.transpose_b, attribute, value, bytes);
+    case kBlasEpilogue:
+      return SetField(product.epilogue, attribute, value, bytes);
+    case kBlasBiasPointer:
+      return SetField(product.bias, attribute, value, bytes);
+    default:
+      return UnknownAttribute(attribute);
+  }
+}
+
+BlasResult MatrixLayoutCreate(BlasLayoutHandle* handle, unsigned type, uint64_t rows, uint64_t cols,
+                              int64_t ld) {
+  if (type != kBlasFloat32) return Refuse(kBlasNotSupported, StrCat("type ", type));
+  if (rows == 0 || cols == 0 || rows > kMostElements || cols > kMostElements)
+    return Invalid("a matrix of ", rows, " rows and ", cols, " columns");
+  if (ld < static_cast<int64_t>(rows))
+    return Invalid("a leading dimension of ", ld, " for ", rows, " rows");
+  return New(handle, FakeLayout{.type = type,
+                                .rows = static_cast<int64_t>(rows),
+                                .cols = static_cast<int64_t>(cols),
+                                .ld = ld});
+}
+BlasResult MatrixLayoutDestroy(BlasLayoutHandle handle) {
+  return Delete<FakeLayout>(handle);
+}
+
+BlasResult MatrixLayoutSetAttribute(BlasLayoutHandle handle, unsigned attribute, const void* value,
+                                    size_t bytes) {
+  auto& layout = const_cast<FakeLayout&>(Get<FakeLayout>(handle));
+  switch (attribute) {
+    case kBlasBatchCount:
+      return SetField(layout.batch, attribute, value, bytes);
+    case kBlasBatchStride:
+      return SetField(layout.stride, attribute, value, bytes);
+    default:
+      return UnknownAttribute(attribute);
+  }
+}
+
+BlasResult MatmulPreferenceCreate(BlasPreferenceHandle* handle) {
+  return New(handle, FakePreference());
+}
+BlasResult MatmulPreferenceDestroy(BlasPreferenceHandle handle) {
+  return Delete<FakePreference>(handle);
+}
+
+BlasResult MatmulPreferenceSetAttribute(BlasPreferenceHandle handle, unsigned attribute,
+                                        const void* value, size_t bytes) {
+  auto& preference = const_cast<FakePreference&>(Get<FakePreference>(handle));
+  if (attribute == kBlasMaxWorkspace)
+    return SetField(preference.workspace, attribute, value, bytes);
+  if (attribute == kBlasReductionSchemes)
+    return SetField(preference.schemes, attribute, value, bytes);
+  if (attribute >= kBlasAlignmentA && attribute < kBlasAlignmentA + 4) {
+    return SetField(preference.alignments[attribute - kBlasAlignmentA], attribute, value, bytes);
+  }
+  return UnknownAttribute(attribute);
+}
+
+// Returns whether no element belongs to two matrices of the batch: the matrices follow each other,
+// or their columns are interleaved.
+bool AreDistinct(const FakeLayout& d) {
+  const int64_t matrix = (d.cols - 1) * d.ld + d.rows;
+  return d.batch == 1 || d.stride >= matrix ||
+         (d.stride >= d.rows && d.ld >= (d.batch - 1) * d.stride + d.rows);
+}
+
+BlasResult CheckShapes(const Problem& p) {
+  const auto rows_of = [](const FakeLayout& l, int32_t transposed) {
+    return transposed != 0 ? l.cols : l.rows;
+  };
+  const auto cols_of = [](const FakeLayout& l, int32_t transposed) {
+    return transposed != 0 ? l.rows : l.cols;
+  };
+  for (const int32_t transposed : {p.product.transpose_a, p.product.transpose_b})
+    if (transposed != 0 && transposed != 1) return Invalid("a transposition of ", transposed);
+  if (p.c != p.d) return Invalid("the layouts of C and D differ");
+  if (rows_of(p.a, p.product.transpose_a) != p.d.rows ||
+      cols_of(p.b, p.product.transpose_b) != p.d.cols ||
+      cols_of(p.a, p.product.transpose_a) != rows_of(p.b, p.product.transpose_b)) {
+    return Invalid("A is ", p.a.rows, " x ", p.a.cols, ", B ", p.b.rows, " x ", p.b.cols, ", D ",
+                   p.d.rows, " x ", p.d.cols, " before they are transposed");
+  }
+  for (const FakeLayout* layout : {&p.a, &p.b, &p.d}) {
+    if (layout->batch != p.d.batch || layout->batch < 1)
+      return Invalid("a batch of ", layout->batch, " matrices, and one of ", p.d.batch);
+    if (layout->stride < 0) return Invalid("a batch stride of ", layout->stride);
+  }
+  if (!AreDistinct(p.d)) return Invalid("the matrices of D overlap");
+  return kBlasSuccess;
+}
+
+BlasResult CheckEpilogue(const FakeProduct& product) {
+  constexpr uint32_t kKnown[] = {kBlasEpilogueNone, kBlasEpilogueRelu, kBlasEpilogueBias,
+                                 kBlasEpilogueReluBias};
+  if (std::ranges::find(kKnown, product.epilogue) == std::end(kKnown))
+    return Refuse(kBlasNotSupported, StrCat("epilogue ", product.epilogue));
+  if (product.has_bias() != (product.bias != nullptr))
+    return Invalid("epilogue ", product.epilogue,
+                   product.has_bias() ? " without a bias" : " with a bias");
+  return kBlasSuccess;
+}
+
+// Returns a number that depends on everything for which an algorithm is chosen.
+uint64_t Digest(const Problem& p) {
+  uint64_t digest = 1469598103934665603U;  // FNV-1a
+  const auto add = [&digest](int64_t value) {
+    digest = (digest ^ static_cast<uint64_t>(value)) * 1099511628211U;
+  };
+  for (const int64_t value : {int64_t{p.product.compute}, int64_t{p.product.transpose_a},
+                              int64_t{p.product.transpose_b}, int64_t{p.product.epilogue}})
+    add(value);
+  for (const FakeLayout* l : {&p.a, &p.b, &p.c, &p.d})
+    for (const int64_t value : {l->rows, l->cols, l->ld, int64_t{l->batch}, l->stride}) add(value);
+  return digest;
+}
+
+uint32_t AlignmentOf(const void* address) {
+  const auto number = reinterpret_cast<uintptr_t>(address);
+  return number == 0 ? 256 : std::min(256U, 1U << std::min(std::countr_zero(number), 8));
+}
+
+Problem ProblemOf(BlasProductHandle product, BlasLayoutHandle a, BlasLayoutHandle b,
+                  BlasLayoutHandle c, BlasLayoutHandle d) {
+  return {Get<FakeProduct>(product), Get<FakeLayout>(a), Get<FakeLayout>(b), Get<FakeLayout>(c),
+          Get<FakeLayout>(d)};
+}
+
+BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLayoutHandle a,
+                                  BlasLayoutHandle b, BlasLayoutHandle c, BlasLayoutHandle d,
+                                  BlasPreferenceHandle preference, int requested,
+                                  BlasHeuristic* results, int* returned) {
+  const Problem p = ProblemOf(product, a, b, c, d);
+  const auto& wanted = Get<FakePreference>(preference);
+  *returned = 0;
+  for (const BlasResult result : {CheckShapes(p), CheckEpilogue(p.product)})
+    if (result != kBlasSuccess) return result;
+  if (requested < 1) return Invalid("no algorithm is requested");
+  if (wanted.schemes != kBlasReduceInComputeType)
+    return Invalid("reduction schemes ", wanted.schemes, ", some of which add in any order");
+  Choice choice{.problem = Digest(p),
+                .workspace = wanted.workspace >= kNeededWorkspace ? kNeededWorkspace : 0,
+                .bias_alignment = AlignmentOf(p.product.bias)};
+  std::ranges::copy(wanted.alignments, choice.alignments);
+  *results = {.workspace_bytes = choice.workspace};
+  std::memcpy(&results->algorithm, &choice, sizeof choice);
+  *returned = 1;
+  return kBlasSuccess;
+}
+
+// The arguments of a call, with the addresses of the content when it runs.
+struct Call {
+  Problem problem;
+  float alpha = 1, beta = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  const float* bias = nullptr;
+  float* d = nullptr;
+};
+
+BlasResult CheckCall(const Call& call, const Choice& choice, const void* workspace, size_t bytes) {
+  if (choice.problem != Digest(call.problem))
+    return Invalid("the algorithm was chosen for other descriptors");
+  if (bytes < choice.workspace)
+    return Invalid("a workspace of ", bytes, " bytes; the algorithm needs ", choice.workspace);
+  if (bytes > 0 && reinterpret_cast<uintptr_t>(workspace) % kBlasWorkspaceAlignment != 0)
+    return Invalid("a workspace that is not aligned to ", kBlasWorkspaceAlignment, " bytes");
+  const void* const addresses[] = {call.a, call.b, call.d, call.d};
+  for (size_t i = 0; i < std::size(addresses); ++i) {
+    if (addresses[i] == nullptr) return Invalid("matrix ", i, " has no address");
+    if (AlignmentOf(addresses[i]) < choice.alignments[i])
+      return Invalid("matrix ", i, " is aligned to ", AlignmentOf(addresses[i]),
+                     " bytes, but the algorithm needs ", choice.alignments[i]);
+  }
+  if (call.bias != nullptr && AlignmentOf(call.bias) < choice.bias_alignment)
+    return Invalid("the bias is aligned to ", AlignmentOf(call.bias),
+                   " bytes, but the algorithm needs ", choice.bias_alignment);
+  return kBlasSuccess;
+}
+
+// TF32 has 10 bits of mantissa.
+float Rounded(float value, unsigned compute) {
+  if (compute != kBlasComputeTf32 || value != value) return value;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000) & ~0x1fffU);
+}
+
+void NoteReads(const float* matrix, const FakeLayout& layout, int64_t number) {
+  if (!library->options.reads) return;
+  for (int64_t col = 0; col < layout.cols; ++col)
+    library->options.reads(matrix + number * layout.stride + col * layout.ld,
+                           static_cast<size_t>(layout.rows) * sizeof(float));
+}
+
+// Computes one element of the result before the epilogue.
+double Element(const Call& call, int64_t number, int64_t row, int64_t col) {
+  const auto& [product, a, b, c, d] = call.problem;
+  const int64_t inner = product.transpose_a != 0 ? a.rows : a.cols;
+  double sum = 0;
+  for (int64_t i = 0; i < inner; ++i) {
+    const float x =
+        call.a[number * a.stride + (product.transpose_a != 0 ? row * a.ld + i : i * a.ld + row)];
+    const float y =
+        call.b[number * b.stride + (product.transpose_b != 0 ? i * b.ld + col : col * b.ld + i)];
+    sum += static_cast<double>(Rounded(x, product.compute)) * Rounded(y, product.compute);
+  }
+  sum *= call.alpha;
+  // If beta is 0, C is not read, so it may contain NaN.
+  if (call.beta != 0)
+    sum += static_cast<double>(call.beta) * call.d[number * d.stride + col * d.ld + row];
+  return sum;
+}
+
+void Compute(const Call& call) {
+  const auto& [product, a, b, c, d] = call.problem;
+  for (int64_t number = 0; number < d.batch; ++number) {
+    NoteReads(call.a, a, number);
+    NoteReads(call.b, b, number);
+    if (call.beta != 0) NoteReads(call.d, d, number);
+  }
+  if (call.bias != nullptr && library->options.reads)
+    library->options.reads(call.bias, static_cast<size_t>(d.rows) * sizeof(float));
+  for (int64_t number = 0; number < d.batch; ++number) {
+    for (int64_t col = 0; col < d.cols; ++col) {
+      float* const to = call.d + number * d.stride + col * d.ld;
+      for (int64_t row = 0; row < d.rows; ++row) {
+        double value = Element(call, number, row, col);
+        if (call.bias != nullptr) value += call.bias[row];
+        to[row] = static_cast<float>(product.has_relu() && value < 0 ? 0 : value);
+      }
+      if (library->options.wrote) library->options.wrote(to, static_cast<size_t>(d.rows) * 4);
+    }
+  }
+}
+
+Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes) {
+  const auto bytes = [](const FakeLayout& l) { return static_cast<size_t>(l.extent()) * 4; };
+  const Problem& p = call.problem;
+  Operation operation{.name = "cublasLtMatmul",
+                      .accesses = {{call.a, bytes(p.a), false},
+                                   {call.b, bytes(p.b), false},
+                                   {call.d, bytes(p.d), true}},
+                      .run = {}};
+  if (call.bias != nullptr)
+    operation.accesses.push_back({call.bias, static_cast<size_t>(p.d.rows) * 4, false});
+  if (workspace_bytes > 0) operation.accesses.push_back({workspace, workspace_bytes, true});
+  operation.run = [call, workspace_bytes](std::span<void* const> storage) {
+    Call here = call;
+    here.a = static_cast<const float*>(storage[0]);
+    here.b = static_cast<const float*>(storage[1]);
+    here.d = static_cast<float*>(storage[2]);
+    if (here.bias != nullptr) here.bias = static_cast<const float*>(storage[3]);
+    // Nothing may depend on what is in the workspace before or after.
+    if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
+    Compute(here);
+  };
+  return operation;
+}
+
+// Returns false if the algorithm has not run before, and cannot be loaded now.
+bool Load(uint64_t problem, bool capturing) {
+  MutexLock lock(library->mutex);
+  if (library->loaded.contains(problem)) return true;
+  if (!capturing) library->loaded.insert(problem);
+  return !capturing;
+}
+
+BlasResult Matmul(BlasHandle, BlasProductHandle product, const void* alpha, const void* a,
+                  BlasLayoutHandle a_layout, const void* b, BlasLayoutHandle b_layout,
+                  const void* beta, const void* c, BlasLayoutHandle c_layout, void* d,
+                  BlasLayoutHandle d_layout, const BlasAlgorithm* algorithm, void* workspace,
+                  size_t workspace_bytes, StreamHandle stream) {
+  Call call{.problem = ProblemOf(product, a_layout, b_layout, c_layout, d_layout),
+            .alpha = *static_cast<const float*>(alpha),
+            .beta = *static_cast<const float*>(beta),
+            .a = static_cast<const float*>(a),
+            .b = static_cast<const float*>(b),
+            .bias = static_cast<const float*>(Get<FakeProduct>(product).bias),
+            .d = static_cast<float*>(d)};
+  if (c != d) return Refuse(kBlasNotSupported, "C and D at different addresses");
+  for (const BlasResult result : {CheckShapes(call.problem), CheckEpilogue(call.problem.product)})
+    if (result != kBlasSuccess) return result;
+  Choice choice;
+  std::memcpy(static_cast<void*>(&choice), algorithm, sizeof choice);
+  if (const BlasResult result = CheckCall(call, choice, workspace, workspace_bytes);
+      result != kBlasSuccess)
+    return result;
+  if (!Load(choice.problem * 31 + choice.alignments[0], library->options.captures(stream)))
+    return Invalid("a stream captures the first run of an algorithm");
+  const Result submitted =
+      library->options.submit(OperationOf(call, workspace, choice.workspace), stream);
+  return submitted == kSuccess ? kBlasSuccess
+                               : Invalid("the driver refuses the product with ", submitted);
+}
+
+}  // namespace
+
+const BlasApi& FakeBlas(FakeBlasOptions options) {
+  delete library;
+  library = new Library{.options = std::move(options)};
+  if (!library->options.submit) library->options.submit = SubmitToFakeDriver;
+  if (!library->options.captures) library->options.captures = FakeDriverCaptures;
+#define TFJOB_CUDA_FAKE(name, symbol, ...) .name = name,
+  static constexpr BlasApi kBlas{TFJOB_CUDA_BLAS_FUNCTIONS(TFJOB_CUDA_FAKE)};
+#undef TFJOB_CUDA_FAKE
+  return kBlas;
+}
+
+std::string FakeBlasRefusal() {
+  MutexLock lock(library->mutex);
+  return library->refusal;
+}
+
+int FakeBlasHandles() {
+  MutexLock lock(library->mutex);
+  return library->handles;
+}
+
+}  // namespace tfjob::device::cuda

@@ -1,0 +1,24 @@
+// Turns the launch of a kernel on the fake driver into an operation of the fake device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/device/cuda/fake_driver.h"
+#include "runtime/device/fake_runtime.h"
+
+namespace tfjob::device::cuda {
+
+// Returns whether the launch keeps the limits that CUDA has on every GPU.
+bool FitsGpu(const FakeLaunch& launch);
+
+// Returns the operation. Copies the parameter; the kernel must outlive the operation. Words of the
+// parameter for which `is_address` returns true are addresses. The fake driver does not know which
+// bytes a kernel reads or writes, so it assumes that the kernel writes the byte at each address.
+Operation OperationOfLaunch(const std::string& name, const FakeKernel& kernel,
+                            const FakeLaunch& launch, const std::byte* parameter,
+                            const std::function<bool(uint64_t)>& is_address);
+
+}  // namespace tfjob::device::cuda

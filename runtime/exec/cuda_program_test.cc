@@ -1,0 +1,199 @@
+// Trains small nets on a CUDA device whose driver, library and GPU are simulated, and compares them
+// with the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "runtime/device/cuda/fake_blas.h"
+#include "runtime/device/cuda/fake_driver.h"
+#include "runtime/exec/emulated_cuda_device.h"
+#include "runtime/exec/program.h"
+#include "runtime/graph/gradients.h"
+#include "runtime/graph/ops.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/variables/variable_store.h"
+
+namespace tfjob::exec {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+using variables::VariableStore;
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr DType kI64 = DType::kInt64;
+constexpr int64_t kBatch = 16, kIn = 20, kHidden = 32, kOut = 10;
+constexpr int kSteps = 8;
+
+const std::pair<const char*, Shape> kVariables[] = {
+    {"w1", {kIn, kHidden}}, {"b1", {kHidden}}, {"w2", {kHidden, kOut}}, {"b2", {kOut}}};
+
+// A classifier with one hidden layer.
+Builder Net(const optimizer::Optimizer& optimizer) {
+  Builder b;
+  const Output pixels = Placeholder(b, "pixels", DType::kUInt8, {kBatch, kIn});
+  const Output labels = Placeholder(b, "labels", kI64, {kBatch});
+  const Output step = Placeholder(b, "step", kI64, {});
+  std::vector<Output> v;
+  for (const auto& [name, shape] : kVariables) v.push_back(ReadVariable(b, name, kF32, shape));
+  const Output x = Mul(b, Cast(b, pixels, kF32), Scalar(b, kF32, 1.0 / 255));
+  const Output hidden = Relu(b, BiasAdd(b, MatMul(b, x, v[0]), v[1]));
+  const Output logits = BiasAdd(b, MatMul(b, hidden, v[2]), v[3]);
+  const Output loss = Mean(b, SparseSoftmaxCrossEntropyWithLogits(b, logits, labels).loss, {});
+  b.AddFetch("loss", loss);
+  b.AddFetch("probabilities", Softmax(b, logits));
+  const std::vector<Output> gradients = Gradients(b, loss, v);
+  for (size_t i = 0; i < v.size(); ++i) {
+    // Plain SGD is computed together with gradients that are not fetched (MatMulAccumulate).
+    if (i == 2) b.AddFetch("gradient/w2", gradients[i]);
+    ApplyOptimizer(b, kVariables[i].first, gradients[i], step, ToAttributes(optimizer));
+  }
+  return b;
+}
+
+struct Trained {
+  std::vector<float> losses;
+  std::vector<std::vector<float>> values;  // of the last step's fetches, then of the variables
+};
+
+std::vector<float> Floats(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+void CreateVariables(VariableStore& store) {
+  for (const auto& [name, shape] : kVariables) {
+    Tensor initial(kF32, shape);
+    float x = 1;
+    for (float& value : initial.data<float>()) value = 0.3F * std::sin(x += 1.7F);
+    const auto variable = store.Create(name, kF32, shape, variables::Kind::kTrainable);
+    ASSERT_TRUE((*variable)->FromTensor(initial).ok());
+  }
+}
+
+// Trains with two runs in progress, whose feeds differ.
+Trained Train(const Device& device, const optimizer::Optimizer& optimizer) {
+  Trained trained;
+  VariableStore store(device.row_stride, device.runtime);
+  CreateVariables(store);
+  const auto graph = Net(optimizer).Finish();
+  auto compiled = Compile(*graph, store, device, {.announced = {"gradient/w2", "loss"}});
+  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  if (!compiled.ok()) return trained;
+  Program& program = **compiled;
+  std::array<std::vector<uint8_t>, kSteps> pixels;
+  std::array<std::vector<int64_t>, kSteps> labels;
+  std::array<int64_t, kSteps> steps{};
+  const auto start = [&](size_t i) {
+    for (int64_t e = 0; e < kBatch; ++e) labels[i].push_back((e * 3) % kOut);
+    for (int64_t p = 0; p < kBatch * kIn; ++p) {
+      const bool bright = p % kIn % kOut == labels[i][static_cast<size_t>(p / kIn)];
+      const int64_t noise = (p * 37 + static_cast<int64_t>(i) * 11) % 50;
+      pixels[i].push_back(static_cast<uint8_t>(bright ? 200 + noise : noise));
+    }
+    steps[i] = static_cast<int64_t>(i);
+    return *program.Start(std::array{Feed::Of(std::span(pixels[i])), Feed::Of(std::span(labels[i])),
+                                     Feed::Of(steps[i])});
+  };
+  std::vector<Ticket> tickets{start(0)};
+  for (size_t i = 0; i < kSteps; ++i) {
+    if (i + 1 < kSteps) tickets.push_back(start(i + 1));
+    EXPECT_EQ(tickets[i].Wait(), OkStatus());
+    trained.losses.push_back(program.Fetch<float>(program.FindFetch("loss"))[0]);
+  }
+  for (size_t i = 0; i < program.fetches().size(); ++i)
+    trained.values.push_back(Floats(program.Fetch<float>(static_cast<int>(i))));
+  for (const auto& [name, shape] : kVariables)
+    trained.values.push_back(Floats(store.Find(name)->ToTensor().data<float>()));
+  return trained;
+}
+
+void ExpectClose(const Trained& actual, const Trained& expected) {
+  EXPECT_THAT(actual.losses, testing::Pointwise(testing::FloatNear(2e-5F), expected.losses));
+  ASSERT_EQ(actual.values.size(), expected.values.size());
+  for (size_t i = 0; i < actual.values.size(); ++i) {
+    EXPECT_THAT(actual.values[i], testing::Pointwise(testing::FloatNear(5e-5F), expected.values[i]))
+        << i;
+  }
+}
+
+std::vector<optimizer::Optimizer> Optimizers() {
+  optimizer::Optimizer sgd, momentum;
+  sgd.learning_rate = 0.5;
+  momentum.learning_rate = 0.1;
+  momentum.momentum = 0.9;
+  momentum.nesterov = true;
+  auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  adam.learning_rate = 0.01;
+  return {sgd, momentum, adam};
+}
+
+TEST(CudaProgram, TrainsLikeTheCpu) {
+  for (const optimizer::Optimizer& optimizer : Optimizers()) {
+    const Trained expected = Train(CpuDevice(), optimizer);
+    ASSERT_LT(expected.losses.back(), 0.9F * expected.losses.front());
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(StrCat(Name(optimizer.kind), ", seed ", seed));
+      ExpectClose(Train(EmulatedCudaDevice(seed), optimizer), expected);
+    }
+  }
+}
+
+// The order in which a GPU runs threads and streams does not change a bit.
+TEST(CudaProgram, IsReproducible) {
+  const auto optimizer = Optimizers().back();
+  const Trained first = Train(EmulatedCudaDevice(1), optimizer);
+  const Trained second = Train(EmulatedCudaDevice(9), optimizer);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.values, second.values);
+}
+
+// In the steady state, a step is one launch per captured segment, two copies of the feeds' and
+// fetches' memory, and no wait but for the step's own events.
+TEST(CudaProgram, ReplaysItsSegments) {
+  const Device device = EmulatedCudaDevice(1);
+  Train(device, Optimizers().front());
+  auto calls = device::cuda::FakeDriverCalls();
+  constexpr int kSegments = 3;  // the two announced fetches, and the rest
+  EXPECT_EQ(calls["cuGraphInstantiateWithFlags"], kSegments * static_cast<int>(kMaxRuns));
+  EXPECT_EQ(calls["cuGraphLaunch"], kSegments * kSteps);
+  EXPECT_EQ(device::cuda::FakeBlasRefusal(), "");
+}
+
+TEST(CudaProgram, ReturnsTheLibrarysHandles) {
+  {
+    Train(EmulatedCudaDevice(1), Optimizers().front());
+  }
+  EXPECT_EQ(device::cuda::FakeBlasHandles(), 0);
+}
+
+TEST(CudaProgram, AnOpWithoutAKernelIsNamed) {
+  const Device device = EmulatedCudaDevice(1);
+  VariableStore store(device.row_stride, device.runtime);
+  Builder b;
+  b.AddFetch("y", Erf(b, Placeholder(b, "x", kF32, {2})));
+  const auto graph = std::move(b).Finish();
+  EXPECT_EQ(Message(Compile(*graph, store, device).status()),
+            "node Erf: device CUDA has no kernel for op Erf in Erf(float32[2]) -> float32[2]");
+  auto accumulating = Optimizers().front();
+  accumulating.gradient_accumulation_steps = 2;
+  CreateVariables(store);
+  const auto net = Net(accumulating).Finish();
+  EXPECT_THAT(Message(Compile(*net, store, device).status()),
+              testing::HasSubstr("no CUDA kernel for SGD with gradient_accumulation_steps"));
+}
+
+// The first run of a kernel or of an algorithm may load code, which a capture does not allow. So
+// all of them are loaded before.
+TEST(CudaProgram, LoadsItsKernelsBeforeItCaptures) {
+  const Device device = EmulatedCudaDevice(1);
+  const int loaded = device::cuda::FakeDriverCalls()["cuKernelGetFunction"];
+  EXPECT_GT(loaded, 0);
+  Train(device, Optimizers().front());
+  EXPECT_EQ(device::cuda::FakeDriverCalls()["cuKernelGetFunction"], loaded);
+}
+
+}  // namespace
+}  // namespace tfjob::exec

@@ -1,0 +1,16 @@
+// Provides a CUDA device for tests: NVIDIA's driver and cuBLASLt are fakes, and the kernels run on
+// the emulator (kernels/cuda/emulated_gpu.h). The process ends with a message if a program breaks a
+// rule of the device.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/exec/device.h"
+
+namespace tfjob::exec {
+
+// Returns a new device. `seed` determines the order of its operations, and that of its kernels'
+// threads. Nothing of an earlier device may still be in use.
+Device EmulatedCudaDevice(uint64_t seed);
+
+}  // namespace tfjob::exec

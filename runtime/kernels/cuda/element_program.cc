@@ -1,0 +1,138 @@
+#include "runtime/kernels/cuda/element_program.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <sstream>
+#include <vector>
+
+#include "runtime/base/check.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+const NamedOp* FindOp(std::string_view name) {
+  const auto* const found = std::ranges::find(kElementOps, name, &NamedOp::name);
+  return found == std::end(kElementOps) ? nullptr : found;
+}
+
+// An operand of a step, as the program names it.
+struct Source {
+  enum Kind { kInput, kStep, kLiteral };
+  Kind kind = kLiteral;
+  int index = 0;
+  float literal = 0;
+};
+struct ProgramStep {
+  ElementOp op;
+  std::array<Source, 3> source;
+};
+
+// Parses an operand of a step: an input ("i0"), an earlier step ("t1") or a number.
+StatusOr<Source> ParseSource(std::string_view word, size_t inputs, size_t steps) {
+  // "inf" is a number.
+  const bool named = (word.starts_with('i') || word.starts_with('t')) && !word.starts_with("in");
+  const char* const begin = word.data() + (named ? 1 : 0);
+  const char* const end = word.data() + word.size();
+  double number = 0;
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  if (error == std::errc() && stop == end) {
+    if (!named) return Source{Source::kLiteral, 0, static_cast<float>(number)};
+    const bool input = word.starts_with('i');
+    if (number >= 0 && number < static_cast<double>(input ? inputs : steps))
+      return Source{input ? Source::kInput : Source::kStep, static_cast<int>(number), 0};
+  }
+  return InvalidArgument("\"", word,
+                         "\" in the program is not an input, an earlier step or a number");
+}
+
+StatusOr<ProgramStep> ParseStep(const std::string& text, size_t inputs, size_t steps) {
+  std::istringstream words(text);
+  std::string name, word;
+  words >> name;
+  const NamedOp* const op = FindOp(name);
+  if (op == nullptr) return Unimplemented("there is no elementwise op \"", name, "\"");
+  ProgramStep step{op->op, {}};
+  for (size_t i = 0; i < static_cast<size_t>(op->operands); ++i) {
+    if (!(words >> word)) return InvalidArgument(name, " takes ", op->operands, " operands");
+    ASSIGN_OR_RETURN(step.source[i], ParseSource(word, inputs, steps));
+  }
+  if (words >> word) return InvalidArgument(name, " takes ", op->operands, " operands");
+  return step;
+}
+
+StatusOr<std::vector<ProgramStep>> ParseProgram(const std::string& program, size_t inputs) {
+  std::vector<ProgramStep> steps;
+  std::istringstream texts(program);
+  for (std::string text; std::getline(texts, text, ';');) {
+    ASSIGN_OR_RETURN(steps.emplace_back(), ParseStep(text, inputs, steps.size()));
+  }
+  if (steps.empty() || steps.size() > kElementSteps)
+    return InvalidArgument("a program has 1 to ", kElementSteps, " steps");
+  return steps;
+}
+
+// Chooses slots for the results that are needed after the next step.
+class SlotChooser {
+ public:
+  explicit SlotChooser(const std::vector<ProgramStep>& steps)
+      : steps_(steps), last_use_(steps.size(), 0), slots_(steps.size(), -1) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const Source& source : steps[i].source)
+        if (source.kind == Source::kStep) last_use_[static_cast<size_t>(source.index)] = i;
+    }
+  }
+
+  // Returns the number of slots.
+  int Write(ElementwiseParameter& parameter) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      ElementStep& step = parameter.step[i];
+      step.op = steps_[i].op;
+      for (size_t k = 0; k < steps_[i].source.size(); ++k)
+        step.source[k] = Located(steps_[i].source[k], i);
+      Release(i);
+      if (last_use_[i] > i + 1) slots_[i] = Take();
+      step.keep = slots_[i];
+    }
+    parameter.steps = static_cast<int32_t>(steps_.size());
+    return static_cast<int>(taken_.size());
+  }
+
+ private:
+  ElementSource Located(const Source& source, size_t step) const {
+    if (source.kind == Source::kInput) return {ElementSource::kInput, source.index, 0};
+    if (source.kind == Source::kLiteral) return {ElementSource::kLiteral, 0, source.literal};
+    const auto index = static_cast<size_t>(source.index);
+    if (index + 1 == step) return {ElementSource::kLast, 0, 0};
+    return {ElementSource::kSlot, slots_[index], 0};
+  }
+  // Frees the slots that are not needed after the step.
+  void Release(size_t step) {
+    for (size_t i = 0; i < step; ++i)
+      if (slots_[i] >= 0 && last_use_[i] == step) taken_[static_cast<size_t>(slots_[i])] = false;
+  }
+  int Take() {
+    const auto free = std::ranges::find(taken_, false);
+    const auto slot = free - taken_.begin();
+    if (free == taken_.end()) taken_.push_back(false);
+    taken_[static_cast<size_t>(slot)] = true;
+    return static_cast<int>(slot);
+  }
+
+  const std::vector<ProgramStep>& steps_;
+  std::vector<size_t> last_use_;  // by step
+  std::vector<int> slots_;        // by step; -1: none
+  std::vector<bool> taken_;       // by slot
+};
+
+}  // namespace
+
+StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
+                            ElementwiseParameter& parameter) {
+  ASSIGN_OR_RETURN(const std::vector<ProgramStep> steps, ParseProgram(program, inputs));
+  const int slots = SlotChooser(steps).Write(parameter);
+  ENFORCE(slots <= kElementSlots, "enough slots for every program");
+  return slots > 0;
+}
+
+}  // namespace tfjob::kernels::cuda

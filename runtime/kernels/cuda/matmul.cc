@@ -1,0 +1,279 @@
+// Implements the ops that multiply matrices, with the products of product.h. The library stores
+// matrices column by column, so it sees every row-major matrix as its transpose: to compute
+// c = a · b, it multiplies b by a.
+#include <algorithm>
+
+#include "runtime/kernels/cpu/products.h"
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/product.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+// The distances of a call's matrices from the first ones, in elements, in the library's order.
+struct Offsets3 {
+  int64_t a = 0, b = 0, d = 0;
+};
+
+// Computes nothing: the output has no elements, or keeps its value.
+class NoProduct final : public Kernel {
+ public:
+  void Run(const void* const*, void* const*, void*, Stream&) override {}
+};
+
+// Computes a product over no elements, which is 0, with its bias and activation.
+class EmptyProduct final : public Kernel {
+ public:
+  explicit EmptyProduct(std::unique_ptr<Kernel> program) : program_(std::move(program)) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    program_->Run(inputs + 2, outputs, workspace, stream);  // the bias, if there is one
+  }
+
+ private:
+  const std::unique_ptr<Kernel> program_;
+};
+
+// A product, and the elementwise program that follows it in the output's memory (null: none). Its
+// inputs are the product and the bias.
+struct Variant {
+  std::unique_ptr<Product> product;
+  std::unique_ptr<Kernel> program;
+};
+
+// The library's fast algorithms need aligned addresses. The plan usually aligns them, but a kernel
+// must accept all addresses, so there are two variants.
+class ProductKernel final : public Kernel {
+ public:
+  ProductKernel(Variant aligned, Variant unaligned, std::vector<Offsets3> calls, bool bias)
+      : aligned_(std::move(aligned)),
+        unaligned_(std::move(unaligned)),
+        calls_(std::move(calls)),
+        bias_(bias) {}
+
+  size_t workspace_bytes() const override {
+    const size_t bytes =
+        std::max(aligned_.product->workspace_bytes(), unaligned_.product->workspace_bytes());
+    // A program's workspace is aligned to 64 bytes.
+    return bytes == 0 ? 0 : bytes + device::cuda::kBlasWorkspaceAlignment;
+  }
+
+  void Run(const void* const* inputs, void* const* outputs, void* workspace,
+           Stream& stream) override {
+    constexpr uintptr_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
+    const uintptr_t aligned =
+        (reinterpret_cast<uintptr_t>(workspace) + kAlignment - 1) / kAlignment * kAlignment;
+    for (const Offsets3& call : calls_) {
+      const ProductOperands operands{.a = static_cast<const float*>(inputs[1]) + call.a,
+                                     .b = static_cast<const float*>(inputs[0]) + call.b,
+                                     .bias = bias_ ? inputs[2] : nullptr,
+                                     .d = static_cast<float*>(outputs[0]) + call.d,
+                                     .workspace = reinterpret_cast<void*>(aligned)};
+      const Variant& variant = IsAligned(operands) ? aligned_ : unaligned_;
+      variant.product->Run(operands, stream);
+      if (variant.program == nullptr) continue;
+      const void* const read[] = {operands.d, operands.bias};
+      variant.program->Run(read, outputs, nullptr, stream);
+    }
+  }
+
+ private:
+  static bool IsAligned(const ProductOperands& operands) {
+    uintptr_t addresses = 0;
+    for (const void* address :
+         {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.d)})
+      addresses |= reinterpret_cast<uintptr_t>(address);
+    return addresses % 16 == 0;
+  }
+
+  const Variant aligned_, unaligned_;
+  const std::vector<Offsets3> calls_;
+  const bool bias_;
+};
+
+// What follows a product.
+struct Finish {
+  bool bias = false;
+  std::string activation;  // "", "Relu", "Sigmoid" or "Tanh"
+};
+
+ProductDescription DescriptionOf(const cpu::ProductLayout& p, Arithmetic arithmetic) {
+  return {.m = p.n,
+          .n = p.m,
+          .k = p.k,
+          .a = {.transposed = p.transpose_b, .ld = p.b_stride},
+          .b = {.transposed = p.transpose_a, .ld = p.a_stride},
+          .ldd = p.c_stride,
+          .arithmetic = arithmetic};
+}
+
+// Prepares the product with addresses that are aligned; the library adds the bias and computes
+// Relu.
+StatusOr<Variant> PrepareAligned(const GpuAccess& gpu, ProductDescription product,
+                                 const Finish& finish, const Operand& out) {
+  const bool relu = finish.activation == "Relu";
+  if (finish.bias) {
+    product.epilogue = relu ? ProductEpilogue::kReluBias : ProductEpilogue::kBias;
+  } else if (relu) {
+    product.epilogue = ProductEpilogue::kRelu;
+  }
+  Variant variant;
+  ASSIGN_OR_RETURN(variant.product, gpu.products->Prepare(product));
+  if (finish.activation.empty() || relu) return variant;
+  ASSIGN_OR_RETURN(variant.program,
+                   PrepareProgram(gpu.launcher, {out}, out, StrCat(finish.activation, " i0")));
+  return variant;
+}
+
+// Returns the elementwise program "Add i0 i1; Relu t0", or a part of it.
+std::string ProgramOf(const Finish& finish) {
+  if (finish.activation.empty()) return finish.bias ? "Add i0 i1" : "";
+  return StrCat(finish.bias ? "Add i0 i1; " : "", finish.activation, finish.bias ? " t0" : " i0");
+}
+
+StatusOr<Variant> PrepareUnaligned(const GpuAccess& gpu, ProductDescription product,
+                                   const Finish& finish, const Operand& out) {
+  product.alignment = sizeof(float);
+  Variant variant;
+  ASSIGN_OR_RETURN(variant.product, gpu.products->Prepare(product));
+  const std::string program = ProgramOf(finish);
+  if (program.empty()) return variant;
+  std::vector<Operand> inputs = {out};
+  if (finish.bias) inputs.push_back(Operand::Dense(out.dtype, Shape({out.cols()})));
+  ASSIGN_OR_RETURN(variant.program, PrepareProgram(gpu.launcher, inputs, out, program));
+  return variant;
+}
+
+Prepared MakeProduct(const GpuAccess& gpu, const ProductDescription& product,
+                     std::vector<Offsets3> calls, const Finish& finish, const Operand& out) {
+  ASSIGN_OR_RETURN(Variant aligned, PrepareAligned(gpu, product, finish, out));
+  ASSIGN_OR_RETURN(Variant unaligned, PrepareUnaligned(gpu, product, finish, out));
+  return std::make_unique<ProductKernel>(std::move(aligned), std::move(unaligned), std::move(calls),
+                                         finish.bias);
+}
+
+// Prepares a product over no elements.
+Prepared MakeEmptyProduct(const GpuAccess& gpu, const Finish& finish, const Operand& out) {
+  std::vector<Operand> inputs;
+  std::string program = "Add 0 0";
+  if (finish.bias) {
+    inputs.push_back(Operand::Dense(out.dtype, Shape({out.cols()})));
+    program = "Add i0 0";
+  }
+  if (!finish.activation.empty()) program += StrCat("; ", finish.activation, " t0");
+  ASSIGN_OR_RETURN(auto kernel, PrepareProgram(gpu.launcher, inputs, out, program));
+  return std::make_unique<EmptyProduct>(std::move(kernel));
+}
+
+Prepared PrepareMatMul(const GpuAccess& gpu, const KernelRequest& request) {
+  const Attributes& attributes = request.attributes;
+  const bool fused = request.op == "FusedMatMul";
+  const Finish finish{
+      .bias = fused && attributes.Get("bias", false),
+      .activation = fused ? attributes.Get<std::string>("activation", "") : std::string()};
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, finish.bias ? 3 : 2, 1));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(request));
+  if (finish.bias) RETURN_IF_ERROR(cpu::ExpectShape(request.inputs[2], Shape({layout.n})));
+  const Operand& out = request.outputs[0];
+  if (layout.m * layout.n == 0) return std::make_unique<NoProduct>();
+  if (layout.k == 0) return MakeEmptyProduct(gpu, finish, out);
+  return MakeProduct(gpu, DescriptionOf(layout, gpu.arithmetic), {{}}, finish, out);
+}
+
+Prepared PrepareMatMulAccumulate(const GpuAccess& gpu, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  if (request.inputs[2] != request.outputs[0])
+    return InvalidArgument("the output must be input 2 itself");
+  ASSIGN_OR_RETURN(const cpu::ProductLayout layout, cpu::ProductLayoutOf(request));
+  if (layout.m * layout.n * layout.k == 0) return std::make_unique<NoProduct>();
+  ProductDescription product = DescriptionOf(layout, gpu.arithmetic);
+  product.alpha = static_cast<float>(cpu::NumberOf(request.attributes, "alpha", 1));
+  product.beta = 1;
+  return MakeProduct(gpu, product, {{}}, {}, request.outputs[0]);
+}
+
+// The axes of a batch, from the outermost: their sizes and, per operand in the library's order, the
+// distances between matrices.
+struct Batch {
+  std::vector<int64_t> sizes;
+  std::vector<Offsets3> steps;
+};
+
+// Joins axes that together are one axis with a constant distance, and omits those of size 1.
+Batch Joined(const cpu::BatchLayout& l) {
+  Batch joined;
+  for (size_t axis = 0; axis < l.batch.size(); ++axis) {
+    const int64_t size = l.batch[axis];
+    const Offsets3 step{l.y_steps[axis], l.x_steps[axis], l.z_steps[axis]};
+    if (size == 1) continue;
+    if (!joined.sizes.empty()) {
+      const Offsets3& outer = joined.steps.back();
+      if (outer.a == step.a * size && outer.b == step.b * size && outer.d == step.d * size) {
+        joined.sizes.back() *= size;
+        joined.steps.back() = step;
+        continue;
+      }
+    }
+    joined.sizes.push_back(size);
+    joined.steps.push_back(step);
+  }
+  return joined;
+}
+
+// Returns the offsets of the calls for all axes but the last.
+std::vector<Offsets3> CallsOf(const Batch& batch) {
+  std::vector<Offsets3> calls = {{}};
+  for (size_t axis = 0; axis + 1 < batch.sizes.size(); ++axis) {
+    std::vector<Offsets3> next;
+    for (const Offsets3& call : calls) {
+      for (int64_t i = 0; i < batch.sizes[axis]; ++i) {
+        const Offsets3& step = batch.steps[axis];
+        next.push_back({call.a + i * step.a, call.b + i * step.b, call.d + i * step.d});
+      }
+    }
+    calls = std::move(next);
+  }
+  return calls;
+}
+
+Prepared PrepareBatchMatMul(const GpuAccess& gpu, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  ASSIGN_OR_RETURN(const cpu::BatchLayout l, cpu::BatchLayoutOf(request));
+  const Operand& out = request.outputs[0];
+  if (out.shape.num_elements() == 0) return std::make_unique<NoProduct>();
+  if (l.k == 0) return MakeEmptyProduct(gpu, {}, out);
+  ProductDescription product{.m = l.n,
+                             .n = l.m,
+                             .k = l.k,
+                             .a = {.transposed = l.adj_y, .ld = l.y.row_stride},
+                             .b = {.transposed = l.adj_x, .ld = l.x.row_stride},
+                             .ldd = l.z.row_stride,
+                             .arithmetic = gpu.arithmetic};
+  const Batch batch = Joined(l);
+  if (!batch.sizes.empty()) {
+    if (batch.sizes.back() > INT32_MAX) return Unimplemented("a batch of ", batch.sizes.back());
+    product.batch = static_cast<int32_t>(batch.sizes.back());
+    product.a.batch_stride = batch.steps.back().a;
+    product.b.batch_stride = batch.steps.back().b;
+    product.batch_stride_d = batch.steps.back().d;
+  }
+  return MakeProduct(gpu, product, CallsOf(batch), {}, out);
+}
+
+}  // namespace
+
+KernelTable::Entries MatMulKernels(const GpuAccess& gpu) {
+  const auto with = [&gpu](auto prepare) {
+    return [gpu, prepare](const KernelRequest& r) { return prepare(gpu, r); };
+  };
+  return {{"MatMul", {with(PrepareMatMul), {}}},
+          {"FusedMatMul", {with(PrepareMatMul), {}}},
+          {"MatMulAccumulate", {with(PrepareMatMulAccumulate), {{0, 2, InPlace::kAlways}}}},
+          {"BatchMatMulV2", {with(PrepareBatchMatMul), {}}}};
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,238 @@
+#include "runtime/kernels/cuda/product.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+using device::cuda::BlasApi;
+using device::cuda::BlasResult;
+using device::cuda::kBlasSuccess;
+
+// NVIDIA recommends 32 MiB for GPUs of compute capability 9.0 ("cublasSetWorkspace").
+constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;
+constexpr int64_t kMostElements = INT32_MAX;
+
+uint32_t EpilogueOf(ProductEpilogue epilogue) {
+  switch (epilogue) {
+    case ProductEpilogue::kRelu:
+      return device::cuda::kBlasEpilogueRelu;
+    case ProductEpilogue::kBias:
+      return device::cuda::kBlasEpilogueBias;
+    case ProductEpilogue::kReluBias:
+      return device::cuda::kBlasEpilogueReluBias;
+    case ProductEpilogue::kNone:
+      break;
+  }
+  return device::cuda::kBlasEpilogueNone;
+}
+
+bool HasBias(ProductEpilogue epilogue) {
+  return epilogue == ProductEpilogue::kBias || epilogue == ProductEpilogue::kReluBias;
+}
+
+// Calls the library's functions, and keeps the first error.
+class Calls {
+ public:
+  explicit Calls(const BlasApi& blas) : blas_(blas) {}
+
+  void Check(BlasResult result, std::string_view call) {
+    if (status_.ok()) status_ = ToStatus(blas_, result, call);
+  }
+  template <typename Set, typename Handle, typename Value>
+  void SetAttribute(Set set, Handle handle, unsigned attribute, const Value& value) {
+    if (status_.ok())
+      Check(set(handle, attribute, &value, sizeof value), StrCat("attribute ", attribute));
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  const BlasApi& blas_;
+  Status status_;
+};
+
+// The library's objects for one product.
+class BlasProduct final : public Product {
+ public:
+  BlasProduct(const BlasApi& blas, device::cuda::BlasHandle library, Products::Gpu gpu,
+              const ProductDescription& product)
+      : blas_(blas), library_(library), gpu_(std::move(gpu)), p_(product) {}
+  ~BlasProduct() override {
+    if (product_ != nullptr) blas_.MatmulDescDestroy(product_);
+    for (const auto layout : {a_, b_, d_})
+      if (layout != nullptr) blas_.MatrixLayoutDestroy(layout);
+  }
+
+  Status Open() {
+    Calls calls(blas_);
+    const unsigned compute = p_.arithmetic == Arithmetic::kTf32 ? device::cuda::kBlasComputeTf32
+                                                                : device::cuda::kBlasComputeFloat32;
+    calls.Check(blas_.MatmulDescCreate(&product_, compute, device::cuda::kBlasFloat32),
+                "cublasLtMatmulDescCreate");
+    const auto set = [&](unsigned attribute, const auto& value) {
+      calls.SetAttribute(blas_.MatmulDescSetAttribute, product_, attribute, value);
+    };
+    set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
+    set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
+    set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
+    // The library chooses the algorithm for the alignment of this address.
+    if (HasBias(p_.epilogue))
+      set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
+    const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;
+    const int64_t b_rows = p_.b.transposed ? p_.n : p_.k, b_cols = p_.n + p_.k - b_rows;
+    MakeLayout(calls, &a_, a_rows, a_cols, p_.a.ld, p_.a.batch_stride);
+    MakeLayout(calls, &b_, b_rows, b_cols, p_.b.ld, p_.b.batch_stride);
+    MakeLayout(calls, &d_, p_.m, p_.n, p_.ldd, p_.batch_stride_d);
+    RETURN_IF_ERROR(calls.status());
+    return ChooseAlgorithm();
+  }
+
+  // Runs the product once. All matrices are in the same memory, because the result does not matter.
+  Status Rehearse() {
+    if (!gpu_.rehearse) return OkStatus();
+    constexpr size_t kAlignment = device::cuda::kBlasWorkspaceAlignment;
+    const auto extent = [this](int64_t stride, int64_t cols, int64_t ld) {
+      return (p_.batch - 1) * stride + cols * ld;
+    };
+    const int64_t elements = std::max({extent(p_.a.batch_stride, std::max(p_.m, p_.k), p_.a.ld),
+                                       extent(p_.b.batch_stride, std::max(p_.n, p_.k), p_.b.ld),
+                                       extent(p_.batch_stride_d, p_.n, p_.ldd)});
+    const size_t bytes =
+        (static_cast<size_t>(elements) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    return gpu_.rehearse(bytes + workspace_bytes(), [&](void* memory, Stream& stream) {
+      Run({memory, memory, memory, memory, static_cast<std::byte*>(memory) + bytes}, stream);
+    });
+  }
+
+  size_t workspace_bytes() const override { return heuristic_.workspace_bytes; }
+
+  void Run(const ProductOperands& operands, Stream& stream) override {
+    Calls calls(blas_);
+    gpu_.enter();
+    if (HasBias(p_.epilogue)) {
+      calls.SetAttribute(blas_.MatmulDescSetAttribute, product_, device::cuda::kBlasBiasPointer,
+                         operands.bias);
+    }
+    calls.Check(blas_.Matmul(library_, product_, &p_.alpha, operands.a, a_, operands.b, b_,
+                             &p_.beta, operands.d, d_, operands.d, d_, &heuristic_.algorithm,
+                             operands.workspace, heuristic_.workspace_bytes, gpu_.handle(stream)),
+                "cublasLtMatmul");
+    if (!calls.status().ok()) gpu_.fail(calls.status());
+  }
+
+ private:
+  void MakeLayout(Calls& calls, device::cuda::BlasLayoutHandle* layout, int64_t rows, int64_t cols,
+                  int64_t ld, int64_t stride) {
+    calls.Check(
+        blas_.MatrixLayoutCreate(layout, device::cuda::kBlasFloat32, static_cast<uint64_t>(rows),
+                                 static_cast<uint64_t>(cols), ld),
+        "cublasLtMatrixLayoutCreate");
+    calls.SetAttribute(blas_.MatrixLayoutSetAttribute, *layout, device::cuda::kBlasBatchCount,
+                       p_.batch);
+    calls.SetAttribute(blas_.MatrixLayoutSetAttribute, *layout, device::cuda::kBlasBatchStride,
+                       stride);
+  }
+
+  Status ChooseAlgorithm() {
+    Calls calls(blas_);
+    device::cuda::BlasPreferenceHandle preference = nullptr;
+    calls.Check(blas_.MatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+    const auto set = [&](unsigned attribute, const auto& value) {
+      calls.SetAttribute(blas_.MatmulPreferenceSetAttribute, preference, attribute, value);
+    };
+    set(device::cuda::kBlasMaxWorkspace, kMaxWorkspace);
+    // Parts of a sum are added in a separate step, in a fixed order.
+    set(device::cuda::kBlasReductionSchemes, device::cuda::kBlasReduceInComputeType);
+    for (unsigned matrix = 0; matrix < 4; ++matrix)
+      set(device::cuda::kBlasAlignmentA + matrix, p_.alignment);
+    int found = 0;
+    if (calls.status().ok()) {
+      calls.Check(blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_, preference, 1,
+                                               &heuristic_, &found),
+                  "cublasLtMatmulAlgoGetHeuristic");
+    }
+    if (preference != nullptr) blas_.MatmulPreferenceDestroy(preference);
+    RETURN_IF_ERROR(calls.status());
+    if (found > 0 && heuristic_.state == kBlasSuccess) return OkStatus();
+    return Unimplemented("cuBLASLt has no algorithm for a product of ", p_.m, " x ", p_.k, " by ",
+                         p_.k, " x ", p_.n);
+  }
+
+  const BlasApi& blas_;
+  const device::cuda::BlasHandle library_;
+  const Products::Gpu gpu_;
+  const ProductDescription p_;
+  device::cuda::BlasProductHandle product_ = nullptr;
+  device::cuda::BlasLayoutHandle a_ = nullptr, b_ = nullptr, d_ = nullptr;
+  device::cuda::BlasHeuristic heuristic_{};
+};
+
+class BlasProducts final : public Products {
+ public:
+  BlasProducts(const BlasApi& blas, Gpu gpu) : blas_(blas), gpu_(std::move(gpu)) {}
+  ~BlasProducts() override {
+    gpu_.enter();
+    if (handle_ != nullptr) blas_.Destroy(handle_);
+  }
+
+  Status Open() {
+    gpu_.enter();
+    return ToStatus(blas_, blas_.Create(&handle_), "cublasLtCreate");
+  }
+
+  StatusOr<std::unique_ptr<Product>> Prepare(const ProductDescription& product) override {
+    RETURN_IF_ERROR(CheckProduct(product));
+    gpu_.enter();
+    auto prepared = std::make_unique<BlasProduct>(blas_, handle_, gpu_, product);
+    RETURN_IF_ERROR(prepared->Open());
+    RETURN_IF_ERROR(prepared->Rehearse());
+    return prepared;
+  }
+
+ private:
+  const BlasApi& blas_;
+  const Gpu gpu_;
+  device::cuda::BlasHandle handle_ = nullptr;
+};
+
+Status CheckFactor(const char* name, const Factor& factor, int64_t rows) {
+  if (factor.ld < rows)
+    return InvalidArgument("matrix ", name, " has ", rows, " rows, so its columns cannot begin ",
+                           factor.ld, " elements apart");
+  if (factor.batch_stride < 0)
+    return InvalidArgument("matrix ", name, " has a batch stride of ", factor.batch_stride);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckProduct(const ProductDescription& p) {
+  for (const auto& [name, size] : {std::pair("m", p.m), {"n", p.n}, {"k", p.k}}) {
+    if (size < 1 || size > kMostElements)
+      return InvalidArgument("a product with ", name, " = ", size, ": expected 1 to ",
+                             kMostElements);
+  }
+  RETURN_IF_ERROR(CheckFactor("a", p.a, p.a.transposed ? p.k : p.m));
+  RETURN_IF_ERROR(CheckFactor("b", p.b, p.b.transposed ? p.n : p.k));
+  RETURN_IF_ERROR(CheckFactor("d", {false, p.ldd, p.batch_stride_d}, p.m));
+  if (p.batch < 1) return InvalidArgument("a batch of ", p.batch, " products");
+  // The matrices of the result follow each other, or their columns are interleaved.
+  const int64_t matrix = (p.n - 1) * p.ldd + p.m;
+  if (p.batch > 1 && p.batch_stride_d < matrix &&
+      (p.batch_stride_d < p.m || p.ldd < (p.batch - 1) * p.batch_stride_d + p.m)) {
+    return InvalidArgument("the matrices of the result overlap: they begin ", p.batch_stride_d,
+                           " elements apart");
+  }
+  if (p.alignment != 4 && p.alignment != 16)
+    return InvalidArgument("an alignment of ", p.alignment, " bytes: expected 4 or 16");
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<Products>> Products::Create(const BlasApi& blas, Gpu gpu) {
+  auto products = std::make_shared<BlasProducts>(blas, std::move(gpu));
+  RETURN_IF_ERROR(products->Open());
+  return products;
+}
+
+}  // namespace tfjob::kernels::cuda

@@ -1,0 +1,90 @@
+// Computes matrix products with cuBLASLt. A product is described by a value in the library's terms,
+// from which the library's descriptors are made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/blas_api.h"
+#include "runtime/kernels/stream.h"
+
+namespace tfjob::kernels::cuda {
+
+// How the library multiplies float32. TF32 keeps 10 bits of each factor's mantissa, and is several
+// times as fast.
+enum class Arithmetic { kFloat32, kTf32 };
+
+enum class ProductEpilogue { kNone, kRelu, kBias, kReluBias };
+
+// An operand as it is stored.
+struct Factor {
+  bool transposed = false;
+  int64_t ld = 0;            // the distance between columns, in elements
+  int64_t batch_stride = 0;  // the distance between matrices; 0: all products use the same matrix
+};
+
+// Describes d[m,n] = epilogue(alpha · a[m,k] · b[k,n] + beta · d) for a batch of matrices, which
+// are stored column by column. If a factor is transposed, it is stored as [k,m] or [n,k]. The bias
+// has m elements; bias[i] is added to row i.
+struct ProductDescription {
+  int64_t m = 0, n = 0, k = 0;
+  Factor a, b;
+  int64_t ldd = 0, batch_stride_d = 0;
+  int32_t batch = 1;
+  float alpha = 1, beta = 0;
+  ProductEpilogue epilogue = ProductEpilogue::kNone;
+  Arithmetic arithmetic = Arithmetic::kFloat32;
+  uint32_t alignment = 16;  // all addresses, including the bias's, are multiples of this
+};
+
+// Returns InvalidArgument if the description breaks a rule of the library's manual. The library
+// itself does not check most of them. The message names the field.
+Status CheckProduct(const ProductDescription& product);
+
+// The addresses that a product uses.
+struct ProductOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* d = nullptr;
+  void* workspace = nullptr;  // a multiple of kBlasWorkspaceAlignment
+};
+
+// A product with its descriptors and its algorithm. May be used by one thread at a time.
+class Product {
+ public:
+  virtual ~Product() = default;
+
+  virtual size_t workspace_bytes() const = 0;
+  // Submits the product. An error is kept by the GPU's runtime.
+  virtual void Run(const ProductOperands& operands, Stream& stream) = 0;
+};
+
+// Prepares products on one GPU. Thread-safe.
+class Products {
+ public:
+  // The connection to the GPU's runtime.
+  struct Gpu {
+    // Makes the library's functions use this GPU when called on this thread.
+    std::function<void()> enter;
+    std::function<device::cuda::StreamHandle(Stream&)> handle;
+    // Keeps the error of a submission.
+    std::function<void(const Status&)> fail;
+    // Calls run(memory, stream), where `memory` has this many bytes of zeros, and waits until the
+    // work that it submits has run. If empty, products are not run when they are prepared.
+    std::function<Status(size_t bytes, const std::function<void(void*, Stream&)>& run)> rehearse;
+  };
+  virtual ~Products() = default;
+
+  // Creates a handle of the library, which must outlive the result.
+  static StatusOr<std::shared_ptr<Products>> Create(const device::cuda::BlasApi& blas, Gpu gpu);
+
+  // Prepares a product, and runs it once, because the library may load its kernel in the first run,
+  // which a capture does not allow. Returns InvalidArgument if CheckProduct does, and Unimplemented
+  // if the library has no algorithm that adds in a fixed order.
+  virtual StatusOr<std::unique_ptr<Product>> Prepare(const ProductDescription& product) = 0;
+};
+
+}  // namespace tfjob::kernels::cuda
