@@ -86,12 +86,16 @@ TEST_F(TableJob, TrainsAndIsEvaluatedAsWithTheWholeTable) {
 
 TEST_F(TableJob, ContinuesWithTheTableOfItsCheckpoint) {
   const std::vector<Task> all = {{"ps", 0}, {"ps", 1}, {"worker", 0}, {"chief", 0}};
-  const double undisturbed = Run(Config("undisturbed", "1Ki"), all);
-  Run(Config("again", "1Ki", "max_steps: 5\n"), all, 5);
-  EXPECT_EQ(Run(Config("again", "1Ki"), all), undisturbed);
-  // A job that reads the table whole can continue from the same checkpoint.
-  Run(Config("other", "1Ki", "max_steps: 5\n"), all, 5);
-  EXPECT_EQ(Run(Config("other", "0"), all), undisturbed);
+  // Returns the loss of a job that is continued, perhaps with another limit of tables.
+  const auto run_twice = [&](const std::string& folder, const std::string& first,
+                             const std::string& second) {
+    Run(Config(folder, first, "max_steps: 5\n"), all, 5);
+    return Run(Config(folder, second), all);
+  };
+  const double whole = run_twice("both_whole", "0", "0");
+  EXPECT_EQ(run_twice("both_rows", "1Ki", "1Ki"), whole);
+  EXPECT_EQ(run_twice("first_rows", "1Ki", "0"), whole);
+  EXPECT_EQ(run_twice("first_whole", "0", "1Ki"), whole);
 }
 
 // Returns the step of the newest checkpoint; 0 if there is none.

@@ -36,9 +36,12 @@ FakeMachine MachineWithAdd(uint64_t seed = 1) {
   return machine;
 }
 
+// Creates a runtime that has loaded its kernels, as a capture requires.
 std::shared_ptr<CudaRuntime> Create(FakeMachine machine, const CudaOptions& options = {}) {
+  const bool has_add = machine.kernels.contains("Add");
   auto runtime = CudaRuntime::Create(FakeDriver(std::move(machine)), options, kImages);
   EXPECT_TRUE(runtime.ok()) << runtime.status();
+  if (has_add) EXPECT_TRUE((*runtime)->FindKernel("Add").ok());
   return *runtime;
 }
 
@@ -264,7 +267,7 @@ TEST(CudaRuntime, FindsKernelsByNameAndAsksTheDriverOnce) {
 }
 
 TEST(CudaRuntime, LoadingAKernelInvalidatesACapture) {
-  const auto runtime = Create(MachineWithAdd());
+  const auto runtime = *CudaRuntime::Create(FakeDriver(MachineWithAdd()), {}, kImages);
   const auto stream = *runtime->NewStream();
   ASSERT_EQ(runtime->BeginCapture(*stream), OkStatus());
   EXPECT_EQ(runtime->FindKernel("Add").status(),
