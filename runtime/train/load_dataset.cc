@@ -2,6 +2,7 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/table_source.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 #include "runtime/train/job_definition.h"
@@ -198,10 +199,10 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split) 
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::TrainingConfig& config,
-                                                           Split split) {
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split) {
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split));
-  return std::make_shared<const data::Dataset>(std::move(dataset));
+  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
 }
 
 }  // namespace tfjob::train
