@@ -7,7 +7,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/cmd/config_file.h"
 #include "runtime/cmd/verb.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/source.h"
 #include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"

@@ -6,7 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/cmd/config_file.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/source.h"
 #include "runtime/inference/predictor.h"
 #include "runtime/model/freeze.h"
 #include "runtime/model/keras/model_file.h"
@@ -43,7 +43,7 @@ StatusOr<LoadedModel> LoadFromConfig(const ModelSource& source, bool with_data) 
   if (with_data && !StatesInputs(loaded.model)) {
     ASSIGN_OR_RETURN(const auto dataset, train::LoadDataset(config, train::Split::kTrain));
     // A functional model states its inputs, so this one has a single input.
-    loaded.example = dataset->Find(model::kFeatures)->example_shape();
+    loaded.example = dataset->Find(model::kFeatures)->shape;
   }
   return loaded;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/did_you_mean.h"
+#include "runtime/config/features.h"
 #include "runtime/config/keys.h"
 #include "runtime/config/maps.h"
 
@@ -211,6 +212,7 @@ Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
           [&](const Ref<std::map<std::string, std::vector<double>>>& at) {
             return Store(at.mutate(config), ReadRanges(field));
           },
+          [&](const Ref<Features>& at) { return Store(at.mutate(config), ReadFeatures(field)); },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             return Store(at.mutate(config), ReadJson(key, field));
           },
@@ -250,6 +252,9 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
           },
           [&](const Ref<std::map<std::string, std::vector<double>>>& at) {
             return at.read(config).empty() ? Json() : Json(at.read(config));
+          },
+          [&](const Ref<Features>& at) {
+            return at.read(config).empty() ? Json() : FeaturesToJson(at.read(config));
           },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             if (at.read(config)) return *at.read(config);

@@ -24,13 +24,12 @@ struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
 };
-using Binding =
-    std::variant<Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
-                 Ref<std::optional<int64_t>>, Ref<std::optional<double>>,
-                 Ref<std::vector<std::string>>, Ref<std::vector<double>>,
-                 Ref<std::map<int64_t, double>>, Ref<std::map<std::string, std::string>>,
-                 Ref<std::map<std::string, std::vector<double>>>, Ref<std::shared_ptr<const Json>>,
-                 Choice>;
+using Binding = std::variant<
+    Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::string>, Ref<std::optional<bool>>,
+    Ref<std::optional<int64_t>>, Ref<std::optional<double>>, Ref<std::vector<std::string>>,
+    Ref<std::vector<double>>, Ref<std::map<int64_t, double>>,
+    Ref<std::map<std::string, std::string>>, Ref<std::map<std::string, std::vector<double>>>,
+    Ref<std::map<std::string, FeatureConfig>>, Ref<std::shared_ptr<const Json>>, Choice>;
 
 // How the file represents a value:
 //   kNameOrIndex  a string, or an integer (kept as text)
@@ -39,6 +38,7 @@ using Binding =
 //   kClassWeights a map of class numbers to numbers
 //   kNames        a map of names to names, or one name, which is stored as {"": NAME}
 //   kRanges       a map of names to [low, high]
+//   kFeatures     a map of names to features (FeatureConfig)
 //   kMetrics      a list of names, or of maps with a name and arguments
 //   kOutputs      a map of names to maps of the keys that are per_output
 enum class KeyType {
@@ -55,6 +55,7 @@ enum class KeyType {
   kClassWeights,
   kNames,
   kRanges,
+  kFeatures,
   kLayers,
   kMetrics,
   kOutputs

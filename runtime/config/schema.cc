@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "runtime/config/features.h"
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
@@ -69,6 +70,8 @@ Json TypeSchema(const Key& key) {
           {"type", "object"},
           {"additionalProperties",
            {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
+    case KeyType::kFeatures:
+      return FeaturesSchema();
     case KeyType::kLayers:
       return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
     case KeyType::kMetrics: {
@@ -110,6 +113,8 @@ std::string TypeName(const Key& key) {
       return "name, or map of names to names";
     case KeyType::kRanges:
       return "map of names to [low, high]";
+    case KeyType::kFeatures:
+      return "map of names to features";
     case KeyType::kLayers:
       return "list of layers";
     case KeyType::kOutputs:

@@ -68,8 +68,18 @@ struct OptimizerConfig {
   ScheduleConfig learning_rate_schedule;
 };
 
-enum class DataFormat { kNone, kIdx, kCsv, kNpz, kLinear, kSynthetic };
+enum class DataFormat { kNone, kIdx, kCsv, kNpz, kTfRecord, kLinear, kSynthetic };
+enum class OnDamaged { kFail, kSkip };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
+
+// How a feature of a tf.train.Example becomes a value. The names are those of tf.io's features.
+struct FeatureConfig {
+  std::string dtype;                          // "float32", "int64" or "string"
+  std::optional<std::vector<int64_t>> shape;  // FixedLenFeature
+  std::optional<int64_t> max_length;          // VarLenFeature, padded with default_value
+  std::optional<double> default_value;
+  std::string decode_raw;  // the type of the elements that a string consists of
+};
 
 // One set of examples. The format determines which fields apply.
 struct SourceConfig {
@@ -83,10 +93,17 @@ struct SourceConfig {
   std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
-  // npz: the arrays for the inputs, the labels and the sample weights, by the names of inputs and
-  // outputs. An array is given by its name in `file`, or by the path of an NPY file. The name ""
-  // stands for the only input, for the only output, or, for sample weights, for all outputs.
+  // npz, tfrecord: the arrays or features for the inputs, the labels and the sample weights, by the
+  // names of inputs and outputs. An array is given by its name in `file`, or by the path of an NPY
+  // file. The name "" stands for the only input, for the only output, or, for sample weights, for
+  // all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
+
+  // tfrecord
+  std::vector<std::string> files;  // paths, or patterns as in a shell
+  std::map<std::string, FeatureConfig> features;
+  OnDamaged on_damaged = OnDamaged::kFail;
+  std::string cache_dir;  // for temporary files; "" for TMPDIR or /tmp
 
   // synthetic: the range of an input, or of the labels of an output, by its name.
   std::map<std::string, std::vector<double>> ranges;

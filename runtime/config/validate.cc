@@ -66,6 +66,13 @@ Status CheckNpz(const SourceConfig& source, const std::string& at) {
   return Missing(at + ".file", "an NPZ file, or an NPY file for each of the inputs and targets");
 }
 
+Status CheckTfRecord(const SourceConfig& source, const std::string& at) {
+  if (source.files.empty()) return Missing(at + ".files", "a list of TFRecord files");
+  if (!source.features.empty()) return OkStatus();
+  return Missing(at + ".features",
+                 "the features to read, such as {x: {dtype: float32, shape: [784]}}");
+}
+
 Status CheckSource(const SourceConfig& source, const std::string& at) {
   switch (source.format) {
     case DataFormat::kIdx:
@@ -76,6 +83,8 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
       return CheckCsv(source, at);
     case DataFormat::kNpz:
       return CheckNpz(source, at);
+    case DataFormat::kTfRecord:
+      return CheckTfRecord(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -84,7 +93,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kNone:
       break;
   }
-  return Missing(at + ".format", "one of idx, csv, npz, linear, synthetic");
+  return Missing(at + ".format", "one of idx, csv, npz, tfrecord, linear, synthetic");
 }
 
 // Returns whether the section data.eval has keys but no format.
@@ -211,7 +220,7 @@ Status Validate(const TrainingConfig& config) {
   if (config.loss.name.empty() && config.outputs == nullptr)
     return Missing("loss", List(FindKey("loss.name")->choices));
   if (!config.data.train.present() && GetKey(config, *FindKey("data.train.images")).is_null() &&
-      config.data.train.file.empty()) {
+      config.data.train.file.empty() && config.data.train.files.empty()) {
     return Missing("data.train",
                    "the training data, such as {format: idx, images: FILE, labels: FILE}");
   }

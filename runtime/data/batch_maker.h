@@ -1,24 +1,18 @@
-// Produces the batches of one worker's share of the examples: orders, gathers and converts the
-// examples. This is the part of Pipeline that has no threads.
+// Produces the batches of one worker's share of the examples: decides which examples a batch
+// consists of, and reads them. This is the part of Pipeline that has no threads.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "runtime/data/order.h"
 #include "runtime/data/pipeline.h"
 
 namespace tfjob::data {
 
-// The values of one column, for all rows.
-struct ColumnValues {
-  Column column;
-  Tensor values;      // as ConvertColumn returns them
-  int64_t width = 0;  // elements per row of `values`
-};
-
 // Memory for one batch. Full batches and the smaller batch at the end of an epoch have separate
-// tensors, so that Fill allocates nothing.
+// tensors, so that they need not be allocated again.
 struct BatchSlot {
   Batch full;
   Batch rest;
@@ -27,12 +21,13 @@ struct BatchSlot {
 
 class Pipeline::Maker {
  public:
-  static StatusOr<std::unique_ptr<Maker>> Create(std::shared_ptr<const Dataset> dataset,
+  static StatusOr<std::unique_ptr<Maker>> Create(std::shared_ptr<const Source> source,
                                                  const PipelineOptions& options);
 
-  BatchSlot NewSlot() const;
-  // Fills the slot with the next batch. Returns false after the last epoch. Allocates nothing.
-  bool Fill(BatchSlot& slot);
+  BatchSlot NewSlot();
+  // Fills the slot with the next batch. Returns false after the last epoch. Returns the error of
+  // reading an example; the next batch then stays the same.
+  StatusOr<bool> Fill(BatchSlot& slot);
 
   Position next() const { return next_; }
   void Seek(Position next) { next_ = next; }
@@ -48,19 +43,15 @@ class Pipeline::Maker {
   Position After(Position position) const;
 
  private:
-  Maker(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options);
+  Maker(std::shared_ptr<const Source> source, const PipelineOptions& options);
   Status Check() const;
-  Status ReadColumns();
   Batch NewBatch(int64_t size) const;
-  void Shuffle(int64_t epoch);
   bool together() const { return options_.global_batch > 0; }
-  // Returns the position in the dataset of example number `index` of the current epoch, counted in
-  // this worker's share or, with global_batch, over all workers.
+  // Returns example number `index` of the current epoch, counted in this worker's share or, with
+  // global_batch, over all workers.
   int64_t Row(int64_t index) const;
-  // Fills the tensor of a column with the examples `first`, `first` + 1, …
-  void Copy(const ColumnValues& source, int64_t first, Tensor& tensor) const;
 
-  const std::shared_ptr<const Dataset> dataset_;
+  const std::shared_ptr<const Source> source_;
   const PipelineOptions options_;
   int64_t worker_, workers_;
   Part full_;          // this worker's part of a full batch of step_ rows
@@ -70,9 +61,9 @@ class Pipeline::Maker {
   int64_t remainder_;  // the number of examples in the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;
-  std::vector<ColumnValues> columns_;
-  std::vector<uint32_t> order_;  // all rows, in the epoch's order; empty if not shuffled
-  int64_t ordered_epoch_ = -1;
+  std::unique_ptr<RowReader> reader_;
+  std::unique_ptr<Order> order_;
+  std::vector<int64_t> batch_rows_;  // the examples of the batch that is being filled
 };
 
 }  // namespace tfjob::data

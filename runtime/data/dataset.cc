@@ -15,7 +15,7 @@ const Array* Dataset::Find(std::string_view name) const {
 }
 
 std::string Dataset::Place(const Array& array, int64_t index) const {
-  return StrCat(array.file, ": ", row_name, " ", first_row + index);
+  return place ? place(index) : StrCat(array.file, ": ", row_name, " ", first_row + index);
 }
 
 }  // namespace tfjob::data

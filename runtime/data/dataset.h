@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ struct Dataset {
       "row";              // the word for an example in errors: "row" (IDX files), "line" (CSV
                           // files)
   int64_t first_row = 0;  // number of the first example; rows count from 0, lines from 1
+  // If set, returns the place of an example in its file, for error messages, instead of the above.
+  std::function<std::string(int64_t index)> place = nullptr;
 
   int64_t size() const { return arrays[0].values.shape().dim(0); }
   // Returns null if there is no such array.

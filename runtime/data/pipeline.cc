@@ -7,6 +7,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/data/batch_maker.h"
+#include "runtime/data/table_source.h"
 
 namespace tfjob::data {
 
@@ -31,8 +32,8 @@ class Pipeline::Ring {
     thread_.join();
   }
 
-  // Returns null after the last batch.
-  Batch* Next() {
+  // Returns null after the last batch, or the error of reading the next one.
+  StatusOr<Batch*> Next() {
     MutexLock lock(mutex_);
     if (holding_) {
       holding_ = false;
@@ -40,7 +41,10 @@ class Pipeline::Ring {
       if (++empty_ >= refill_) emptied_.NotifyOne();
     }
     while (filled_ == 0 && !ended_) became_filled_.Wait(mutex_);
-    if (filled_ == 0) return nullptr;
+    if (filled_ == 0) {
+      if (!error_.ok()) return error_;
+      return nullptr;
+    }
     --filled_;
     holding_ = true;
     return slots_[first_].filled;
@@ -50,13 +54,15 @@ class Pipeline::Ring {
   void Work() {
     SetThreadName("data");
     for (size_t slot = 0; AwaitEmpty(); slot = (slot + 1) % slots_.size()) {
-      const bool made = maker_.Fill(slots_[slot]);
+      const StatusOr<bool> filled = maker_.Fill(slots_[slot]);
+      const bool made = filled.ok() && *filled;
       MutexLock lock(mutex_);
       if (made) {
         --empty_;
         ++filled_;
       }
       ended_ = !made;
+      error_ = filled.status();
       became_filled_.NotifyOne();
       if (!made) return;
     }
@@ -82,6 +88,7 @@ class Pipeline::Ring {
   size_t first_ ABSL_GUARDED_BY(mutex_) = 0;      // the slot that the owner holds or will get next
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the owner is using slot first_
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  Status error_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -97,7 +104,12 @@ const Tensor* Batch::Find(std::string_view name) const {
 
 StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(std::shared_ptr<const Dataset> dataset,
                                                      const PipelineOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Maker> maker, Maker::Create(std::move(dataset), options));
+  return Create(TableSource(std::move(dataset)), options);
+}
+
+StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(std::shared_ptr<const Source> source,
+                                                     const PipelineOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Maker> maker, Maker::Create(std::move(source), options));
   return std::unique_ptr<Pipeline>(new Pipeline(std::move(maker), options));
 }
 
@@ -113,14 +125,17 @@ Pipeline::Pipeline(std::unique_ptr<Maker> maker, const PipelineOptions& options)
 Pipeline::~Pipeline() = default;
 
 const Batch* Pipeline::Next() {
-  const Batch* batch = nullptr;
-  if (ring_ != nullptr) {
-    batch = ring_->Next();
-  } else if (maker_->Fill(*slot_)) {
-    batch = slot_->filled;
-  }
-  if (batch != nullptr) next_ = maker_->After(batch->position);
-  return batch;
+  if (!status_.ok()) return nullptr;
+  const auto next = [&]() -> StatusOr<Batch*> {
+    if (ring_ != nullptr) return ring_->Next();
+    ASSIGN_OR_RETURN(const bool made, maker_->Fill(*slot_));
+    return made ? slot_->filled : nullptr;
+  };
+  const StatusOr<Batch*> batch = next();
+  status_ = batch.status();
+  if (!batch.ok() || *batch == nullptr) return nullptr;
+  next_ = maker_->After((*batch)->position);
+  return *batch;
 }
 
 Position Pipeline::position() const {
@@ -131,7 +146,7 @@ int64_t Pipeline::drawn() const {
 }
 
 void Pipeline::Seek(int64_t drawn) {
-  if (drawn == this->drawn()) return;
+  if (drawn == this->drawn() && status_.ok()) return;
   next_ = {drawn / batches_per_epoch(), drawn % batches_per_epoch()};
   ring_.reset();  // ends the thread that uses the maker
   Restart();
@@ -146,6 +161,7 @@ void Pipeline::TakePart(int64_t worker, int64_t workers) {
 
 // Prepares batches from next_ on.
 void Pipeline::Restart() {
+  status_ = OkStatus();
   maker_->Seek(next_);
   if (prefetch_ > 0) {
     ring_ = std::make_unique<Ring>(*maker_, prefetch_);

@@ -1,12 +1,13 @@
-// Turns a dataset into batches of named tensors. Shuffles the examples every epoch, divides them
-// among the workers, groups them into batches, and converts them to the types that the model
-// requires. A background thread prepares batches ahead of time.
+// Turns a source of examples into batches of named tensors. Shuffles the examples every epoch,
+// divides them among the workers, groups them into batches, and converts them to the types that the
+// model requires. A background thread prepares batches ahead of time.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
 //                    Pipeline::Create(dataset, {.batch_size = 128,
 //                                               .columns = {FloatColumn(*dataset, kFeaturesArray),
 //                                                           ClassColumn(kLabelsArray, 10)}}));
 //   while (const Batch* batch = pipeline->Next()) Step(*batch);
+//   RETURN_IF_ERROR(pipeline->status());
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 #include "runtime/data/column.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/source.h"
 
 namespace tfjob::data {
 
@@ -47,6 +49,9 @@ struct PipelineOptions {
   int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
+  // The order of more examples than this, if they are not in memory, is a KeyedPermutation
+  // (order.h), which needs no list of them. A list of this length takes 4 MiB.
+  int64_t most_listed = 1 << 20;
 };
 
 // The rows [begin, begin + size) of a batch.
@@ -58,11 +63,6 @@ struct Part {
 // Splits `rows` rows into consecutive parts, one per worker. Their sizes differ by at most one, and
 // the first workers have the larger parts. A part may be empty.
 Part PartOf(int64_t rows, int64_t worker, int64_t workers);
-
-struct NamedTensor {
-  std::string name;
-  Tensor value;  // [b, …]
-};
 
 struct Batch {
   std::vector<NamedTensor> tensors;  // one per column, in their order
@@ -80,18 +80,23 @@ struct BatchSlot;
 // it.
 class Pipeline {
  public:
-  // Checks every value. Returns the errors of ConvertColumn (column.h). Also returns
-  // InvalidArgument if this worker would have no rows, if drop_remainder would leave no batch, or
-  // if `start` is not a position in the data.
+  // Returns the errors of Source::Open. Also returns InvalidArgument if this worker would have no
+  // rows, if drop_remainder would leave no batch, or if `start` is not a position in the data.
+  static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Source> source,
+                                                    const PipelineOptions& options);
+  // Reads a dataset in memory, and checks every value of it.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Returns the next batch, or null after the last epoch. The batch stays unchanged until the next
-  // call. Allocates nothing. May wait for the background thread.
+  // Returns the next batch, or null after the last epoch or an error (status). The batch stays
+  // unchanged until the next call. Allocates nothing. May wait for the background thread.
   const Batch* Next();
+  // Returns the error because of which Next has returned null. Examples in memory cause none. The
+  // error names the file and the place in it. After Seek, reading is tried again.
+  const Status& status() const { return status_; }
 
   // Returns the position of the batch that Next will return. A pipeline that is created with this
   // position as `start` continues from there.
@@ -101,7 +106,7 @@ class Pipeline {
   int64_t drawn() const;
   // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
   // batch that Next has last returned becomes invalid. Allocates memory and prepares new batches,
-  // unless this is already the current position.
+  // unless this is already the current position and there is no error.
   void Seek(int64_t drawn);
   // From the next batch on, takes another part of every global batch: part number `worker` of
   // `workers` parts. Requires global_batch. The batch that Next has last returned becomes invalid.
@@ -124,6 +129,7 @@ class Pipeline {
 
   int64_t prefetch_ = 0;
   Position next_;
+  Status status_;
 };
 
 }  // namespace tfjob::data

@@ -8,9 +8,6 @@
 namespace tfjob::io {
 namespace {
 
-constexpr size_t kHeader = 12;  // length and its checksum
-constexpr size_t kFooter = 4;
-
 template <typename T>
 void AppendLittleEndian(T value, std::string& out) {
   char bytes[sizeof(T)];
@@ -35,24 +32,30 @@ void AppendRecord(std::string_view payload, std::string& out) {
   AppendLittleEndian<uint32_t>(MaskCrc(Crc32c(payload)), out);
 }
 
+std::optional<uint64_t> RecordLength(std::string_view header) {
+  if (MaskCrc(Crc32c(header.substr(0, 8))) != LoadLittleEndian<uint32_t>(header.substr(8)))
+    return std::nullopt;
+  return LoadLittleEndian<uint64_t>(header);
+}
+
+bool IsIntact(std::string_view payload, std::string_view footer) {
+  return MaskCrc(Crc32c(payload)) == LoadLittleEndian<uint32_t>(footer);
+}
+
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content) {
   std::vector<std::string> records;
   size_t offset = 0;
-  while (content.size() - offset >= kHeader) {
-    const std::string_view header = content.substr(offset, kHeader);
-    if (MaskCrc(Crc32c(header.substr(0, 8))) != LoadLittleEndian<uint32_t>(header.substr(8))) {
+  while (content.size() - offset >= kRecordHeader) {
+    const std::optional<uint64_t> length = RecordLength(content.substr(offset, kRecordHeader));
+    if (!length)
       return DataLoss("record at byte ", offset, ": the checksum of its length is wrong");
-    }
-    const uint64_t length = LoadLittleEndian<uint64_t>(header);
-    const size_t left = content.size() - offset - kHeader;
-    if (left < kFooter || length > left - kFooter) break;  // torn
-    const std::string_view payload = content.substr(offset + kHeader, length);
-    if (MaskCrc(Crc32c(payload)) !=
-        LoadLittleEndian<uint32_t>(content.substr(offset + kHeader + length))) {
+    const size_t left = content.size() - offset - kRecordHeader;
+    if (left < kRecordFooter || *length > left - kRecordFooter) break;  // torn
+    const std::string_view payload = content.substr(offset + kRecordHeader, *length);
+    if (!IsIntact(payload, content.substr(offset + kRecordHeader + *length)))
       return DataLoss("record at byte ", offset, ": the checksum of its payload is wrong");
-    }
     records.emplace_back(payload);
-    offset += kHeader + length + kFooter;
+    offset += kRecordHeader + *length + kRecordFooter;
   }
   return records;
 }

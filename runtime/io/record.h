@@ -3,7 +3,9 @@
 // https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 #pragma once
 
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,15 @@ namespace tfjob::io {
 
 // Appends one framed record to `out`.
 void AppendRecord(std::string_view payload, std::string& out);
+
+// The bytes before and after a payload.
+inline constexpr size_t kRecordHeader = 12, kRecordFooter = 4;
+
+// Returns the length of the payload, from the first kRecordHeader bytes of a record; nullopt if
+// their checksum is wrong.
+std::optional<uint64_t> RecordLength(std::string_view header);
+// Returns whether the checksum in the footer, of kRecordFooter bytes, is that of the payload.
+bool IsIntact(std::string_view payload, std::string_view footer);
 
 // Returns all records in the content of a file. Omits an incomplete last record, since its writer
 // may have died. If a checksum is wrong, returns DataLoss with a message that names the record's

@@ -9,13 +9,13 @@
 namespace tfjob::train {
 namespace {
 
-StatusOr<const data::Array*> FindArray(const data::Dataset& dataset, Split split,
+StatusOr<const data::Field*> FindField(const data::Source& source, Split split,
                                        const std::string& name) {
-  const data::Array* array = dataset.Find(name);
-  if (array != nullptr) return array;
+  const data::Field* field = source.Find(name);
+  if (field != nullptr) return field;
   return InvalidArgument(KeyOf(split), ": the data provide no ", name,
                          ", which the model needs; a model with several inputs or outputs takes "
-                         "data of the formats npz and synthetic");
+                         "data of the formats npz, tfrecord and synthetic");
 }
 
 // Returns InvalidArgument if an input has the same name as another of the graph's feeds.
@@ -43,12 +43,12 @@ Status CheckClasses(const config::TrainingConfig& config, const std::string& nam
 // Returns the column of an output's labels, in the form that the output's loss requires.
 // CheckClasses must have accepted the output.
 data::Column LabelColumn(const config::TrainingConfig& config, const std::string& name,
-                         const Shape& output, const data::Array& array) {
-  data::Column column{.name = name, .array = name, .shape = array.example_shape()};
+                         const Shape& output, const data::Field& field) {
+  data::Column column{.name = name, .array = name, .shape = field.shape};
   const config::LabelKind kind = config::ResolvedLabels(config);
   if (kind == config::LabelKind::kValue) return column;
   const int64_t classes = output.dim(-1);
-  const int64_t width = array.example_shape().num_elements();
+  const int64_t width = field.shape.num_elements();
   if (kind == config::LabelKind::kOneHot) {
     column.shape = output;
     const bool rows_in_data = classes > 1 && width == output.num_elements();
@@ -65,14 +65,14 @@ data::Column LabelColumn(const config::TrainingConfig& config, const std::string
 }
 
 Status CheckLabels(const config::TrainingConfig& config, Split split, const data::Column& column,
-                   const Shape& output, const data::Array& array) {
+                   const Shape& output, const data::Field& field) {
   const int64_t elements = column.shape.num_elements();
   const int64_t expected =
       column.one_hot ? elements / std::max<int64_t>(column.classes, 1) : elements;
-  if (array.example_shape().num_elements() == expected) return OkStatus();
+  if (field.shape.num_elements() == expected) return OkStatus();
   return InvalidArgument(KeyOf(split), ": ", config.loss.name, " over outputs of shape ",
                          output.ToString(), " needs ", expected, " labels per example, but ",
-                         array.file, " has labels of shape ", array.example_shape().ToString());
+                         field.file, " has labels of shape ", field.shape.ToString());
 }
 
 // Returns whether `longer` is `shape` followed by one more axis, of length 1.
@@ -85,15 +85,15 @@ bool IsFollowedByOne(const Shape& shape, const Shape& longer) {
 StatusOr<std::optional<data::Column>> WeightColumn(const config::TrainingConfig& config,
                                                    Split split, const std::string& labels,
                                                    const std::string& name, const Shape& output,
-                                                   const data::Dataset& dataset) {
-  const data::Array* array = dataset.Find(name);
+                                                   const data::Source& source) {
+  const data::Field* field = source.Find(name);
   const bool by_class = split == Split::kTrain && !config.class_weight.empty();
-  if (array != nullptr && by_class) {
-    return InvalidArgument("class_weight: the data have sample weights, too (", array->file,
+  if (field != nullptr && by_class) {
+    return InvalidArgument("class_weight: the data have sample weights, too (", field->file,
                            "); multiply them by the class weights, and remove this key");
   }
-  if (array != nullptr) {
-    data::Column column = data::FloatColumn(dataset, name);
+  if (field != nullptr) {
+    data::Column column{.name = name, .array = name, .shape = field->shape};
     if (column.shape == Shape{1} || IsFollowedByOne(model::PlacesOf(output), column.shape))
       column.shape = model::PlacesOf(column.shape);
     return column;
@@ -156,15 +156,15 @@ void BatchColumns::Describe(model::BuildOptions& build) const {
 }
 
 StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
-                                 const model::Model& model, const data::Dataset& dataset) {
+                                 const model::Model& model, const data::Source& source) {
   BatchColumns columns;
   std::vector<graph::TensorType> in;
   const std::vector<std::string> inputs = model::InputNames(model);
   const std::vector<std::optional<graph::TensorType>> stated = model::StatedInputs(model);
   for (size_t i = 0; i < inputs.size(); ++i) {
     RETURN_IF_ERROR(CheckInputName(inputs[i]));
-    ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, inputs[i]));
-    const Shape shape = array->example_shape();
+    ASSIGN_OR_RETURN(const data::Field* field, FindField(source, split, inputs[i]));
+    const Shape shape = field->shape;
     in.push_back({stated[i] ? stated[i]->dtype : DType::kFloat32,
                   stated[i] ? model::TakenAs(stated[i]->shape, shape) : shape});
     const double scale = in.back().dtype == DType::kFloat32 ? SourceOf(config, split).scale : 1;
@@ -179,13 +179,13 @@ StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split spl
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name = model::LabelsName(model, i);
     const Shape& output = outputs[i].shape;
-    ASSIGN_OR_RETURN(const data::Array* array, FindArray(dataset, split, name));
+    ASSIGN_OR_RETURN(const data::Field* field, FindField(source, split, name));
     RETURN_IF_ERROR(CheckClasses(configs[i], name, output));
-    columns.labels.push_back(LabelColumn(configs[i], name, output, *array));
-    RETURN_IF_ERROR(CheckLabels(configs[i], split, columns.labels.back(), output, *array));
+    columns.labels.push_back(LabelColumn(configs[i], name, output, *field));
+    RETURN_IF_ERROR(CheckLabels(configs[i], split, columns.labels.back(), output, *field));
     ASSIGN_OR_RETURN(
         columns.sample_weights.emplace_back(),
-        WeightColumn(configs[i], split, name, model::SampleWeightsName(model, i), output, dataset));
+        WeightColumn(configs[i], split, name, model::SampleWeightsName(model, i), output, source));
   }
   return columns;
 }

@@ -25,7 +25,7 @@ std::string_view KeyOf(Split split);  // "data.train", "data.eval"
 StatusOr<std::vector<config::TrainingConfig>> OutputConfigs(const config::TrainingConfig& config,
                                                             const model::Model& model);
 
-// The columns of a batch. The columns and the dataset's arrays have the names of the graph's feeds
+// The columns of a batch. The columns and the source's fields have the names of the graph's feeds
 // (model/build.h).
 struct BatchColumns {
   std::vector<data::Column> inputs;                         // one per input
@@ -40,6 +40,6 @@ struct BatchColumns {
 // Returns InvalidArgument, with a message that names the key or the layer, if the data do not fit
 // the model. Class weights become sample weights in kTrain only, as in Keras.
 StatusOr<BatchColumns> ColumnsOf(const config::TrainingConfig& config, Split split,
-                                 const model::Model& model, const data::Dataset& dataset);
+                                 const model::Model& model, const data::Source& source);
 
 }  // namespace tfjob::train

@@ -70,21 +70,23 @@ Evaluation::~Evaluation() = default;
 
 StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
     const config::TrainingConfig& config, const strategy::ModelDefinition& definition,
-    std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
+    std::shared_ptr<const data::Source> source, const exec::Device& device) {
   ASSIGN_OR_RETURN(const BatchColumns columns,
-                   ColumnsOf(config, Split::kEval, definition.model, *dataset));
+                   ColumnsOf(config, Split::kEval, definition.model, *source));
   strategy::ModelDefinition own = definition;
   columns.Describe(own.build);
   RETURN_IF_ERROR(
       ExpectEqualVariables(definition.model, definition.build.features, own.build.features));
-  ASSIGN_OR_RETURN(const data::PipelineOptions options, EvaluationPipeline(config, own, *dataset));
+  ASSIGN_OR_RETURN(const data::PipelineOptions options, EvaluationPipeline(config, own, *source));
   if (config.strategy.table_bytes > 0) {
     ASSIGN_OR_RETURN(own.tables, strategy::SeparableTables(own, model::Mode::kEval,
                                                            config.strategy.table_bytes));
   }
+  if (const std::string left_out = source->LeftOut(); !left_out.empty())
+    kEvaluationLog.Warning(left_out, {{"key", KeyOf(Split::kEval)}});
   auto state = std::make_unique<State>(config.eval.steps, std::move(own), device);
   RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));
-  ASSIGN_OR_RETURN(state->pipeline, data::Pipeline::Create(std::move(dataset), options));
+  ASSIGN_OR_RETURN(state->pipeline, data::Pipeline::Create(std::move(source), options));
   return std::unique_ptr<Evaluation>(new Evaluation(std::move(state)));
 }
 
@@ -116,6 +118,7 @@ StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot
     program->AddTotals(totals);
     if (++batches == s.max_batches) break;
   }
+  RETURN_IF_ERROR(s.pipeline->status());
   return totals;
 }
 

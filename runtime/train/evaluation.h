@@ -16,7 +16,7 @@ namespace tfjob::io {
 class StoredTensor;
 }  // namespace tfjob::io
 namespace tfjob::data {
-struct Dataset;
+class Source;
 }  // namespace tfjob::data
 namespace tfjob::exec {
 struct Device;
@@ -39,7 +39,7 @@ class Evaluation {
   // different shape or its labels are out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       const strategy::ModelDefinition& definition,
-                                                      std::shared_ptr<const data::Dataset> dataset,
+                                                      std::shared_ptr<const data::Source> source,
                                                       const exec::Device& device);
 
   ~Evaluation();
@@ -47,7 +47,7 @@ class Evaluation {
   // Returns the loss and metrics of the model with the snapshot's values. Reads only those rows of
   // a table that a batch needs, from the snapshot or, if `stored` is not empty, from `stored`,
   // which then has one element per table. Returns Cancelled if `stop` is requested, and the errors
-  // of reading `stored`.
+  // of reading `stored` and the data.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop,
                                        std::span<const io::StoredTensor> stored = {});
   // Returns the indices of the variables that are tables (strategy.table_bytes), in ascending

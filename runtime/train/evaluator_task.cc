@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/base/file.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/source.h"
 #include "runtime/exec/device.h"
 #include "runtime/rpc/server.h"
 #include "runtime/strategy/model_definition.h"

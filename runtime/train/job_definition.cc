@@ -76,8 +76,8 @@ Status CheckBatch(const config::TrainingConfig& config, int training_tasks) {
 
 StatusOr<data::PipelineOptions> CommonPipeline(const config::TrainingConfig& config, Split split,
                                                const strategy::ModelDefinition& definition,
-                                               const data::Dataset& dataset) {
-  ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, dataset));
+                                               const data::Source& source) {
+  ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, source));
   return data::PipelineOptions{.seed = static_cast<uint64_t>(config.seed),
                                .prefetch = config.data.prefetch,
                                .columns = columns.All()};
@@ -120,12 +120,12 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 }
 
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
-                                                const data::Dataset& dataset, int training_tasks) {
+                                                const data::Source& source, int training_tasks) {
   strategy::ModelDefinition definition;
   definition.seed = config.seed;
   ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
   RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
-  ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, dataset));
+  ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, source));
   ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, definition.model));
   for (const config::TrainingConfig& output : outputs) {
     ASSIGN_OR_RETURN(definition.build.objectives.emplace_back(), ObjectiveOf(output));
@@ -146,10 +146,10 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
 
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
-                                                 const data::Dataset& dataset, int rank,
+                                                 const data::Source& source, int rank,
                                                  int training_tasks, bool together) {
   ASSIGN_OR_RETURN(data::PipelineOptions options,
-                   CommonPipeline(config, Split::kTrain, definition, dataset));
+                   CommonPipeline(config, Split::kTrain, definition, source));
   options.batch_size = config::BatchSize(config, rank, training_tasks);
   if (together) options.global_batch = config::GlobalBatchSize(config, training_tasks);
   options.shuffle = config.data.shuffle;
@@ -165,9 +165,9 @@ StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& c
 
 StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
                                                    const strategy::ModelDefinition& definition,
-                                                   const data::Dataset& dataset) {
+                                                   const data::Source& source) {
   ASSIGN_OR_RETURN(data::PipelineOptions options,
-                   CommonPipeline(config, Split::kEval, definition, dataset));
+                   CommonPipeline(config, Split::kEval, definition, source));
   options.batch_size =
       config.eval.batch_size > 0 ? config.eval.batch_size : config::BatchSize(config, 0, 1);
   options.epochs = 1;

@@ -25,17 +25,17 @@ namespace tfjob::train {
 // Reads the model's architecture.
 StatusOr<model::Model> ReadModel(const config::ModelConfig& config);
 
-// Reads or generates the examples of one source. The arrays have the names of the graph's feeds
-// (model/build.h).
-StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::TrainingConfig& config,
-                                                           Split split);
+// Reads, generates or opens the examples of one source. The fields have the names of the graph's
+// feeds (model/build.h).
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split);
 
 // Reads the model, and derives its losses, metrics, optimizer and variables from the training file
 // and the data of `split`. `training_tasks` is the number of tasks that compute gradients; here and
 // below, 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or
 // the layer.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
-                                                const data::Dataset& dataset, int training_tasks);
+                                                const data::Source& source, int training_tasks);
 
 // Returns the state from which a run without a checkpoint starts: the initial values, replaced with
 // the values of model.weights if that key is set, and the slots and the step of
@@ -51,12 +51,12 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 // (data::PipelineOptions::global_batch). Returns the errors of ColumnsOf (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
-                                                 const data::Dataset& dataset, int rank,
+                                                 const data::Source& source, int rank,
                                                  int training_tasks, bool together = false);
 // Returns the options for one pass over the evaluation data, in order.
 StatusOr<data::PipelineOptions> EvaluationPipeline(const config::TrainingConfig& config,
                                                    const strategy::ModelDefinition& definition,
-                                                   const data::Dataset& dataset);
+                                                   const data::Source& source);
 
 // Returns the global step at which the run ends: max_steps, or the number of steps in `epochs`
 // epochs (rounded up), whichever is less. An epoch has BatchesPerEpoch batches. A step takes one

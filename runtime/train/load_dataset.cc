@@ -2,6 +2,8 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/table_source.h"
+#include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/model/any_length.h"
 #include "runtime/model/build.h"
 #include "runtime/train/job_definition.h"
@@ -74,16 +76,64 @@ Status AddSampleWeights(const Role& role, const Names& given,
   return OkStatus();
 }
 
+// Returns the arrays or features for the model's inputs, labels and sample weights.
+StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const SourceConfig& source,
+                                                             Split split,
+                                                             const model::Model& model) {
+  std::vector<data::NpzOptions::Source> sources;
+  RETURN_IF_ERROR(AddSources(InputRole(model, split), source.inputs, sources));
+  RETURN_IF_ERROR(AddSources(OutputRole(model, split, "targets", model::LabelsName, "y"),
+                             source.targets, sources));
+  RETURN_IF_ERROR(
+      AddSampleWeights(OutputRole(model, split, "sample_weights", model::SampleWeightsName, ""),
+                       source.sample_weights, sources));
+  return sources;
+}
+
 StatusOr<data::Dataset> LoadArrays(const SourceConfig& source, Split split,
                                    const model::Model& model) {
   data::NpzOptions options{.file = source.file};
-  RETURN_IF_ERROR(AddSources(InputRole(model, split), source.inputs, options.arrays));
-  RETURN_IF_ERROR(AddSources(OutputRole(model, split, "targets", model::LabelsName, "y"),
-                             source.targets, options.arrays));
-  RETURN_IF_ERROR(
-      AddSampleWeights(OutputRole(model, split, "sample_weights", model::SampleWeightsName, ""),
-                       source.sample_weights, options.arrays));
+  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
   return data::LoadNpz(options);
+}
+
+data::ExampleFeature ToFeature(const std::string& name, const config::FeatureConfig& feature) {
+  const bool raw = feature.dtype == "string";
+  return {.name = name,
+          .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
+          .raw = raw,
+          .shape = Shape(feature.max_length ? std::vector{*feature.max_length} : *feature.shape),
+          .variable = feature.max_length.has_value(),
+          .fill = feature.default_value};
+}
+
+StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& source, Split split,
+                                                          const model::Model& model) {
+  data::TfRecordOptions options{.files = source.files,
+                                .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+                                .cache_dir = source.cache_dir};
+  std::vector<std::string> names;
+  for (const auto& [name, feature] : source.features) {
+    names.push_back(name);
+    options.features.push_back(ToFeature(name, feature));
+  }
+  ASSIGN_OR_RETURN(const auto used, NamedSources(source, split, model));
+  for (const data::NpzOptions::Source& use : used) {
+    if (!source.features.contains(use.array)) {
+      return InvalidArgument(KeyOf(split), ".features: expected the feature ", use.array,
+                             ", which the model's ", use.name, " needs, but it is missing",
+                             DidYouMean(use.array, names));
+    }
+    options.fields.push_back({use.name, use.array});
+  }
+  for (const std::string& name : names) {
+    if (std::ranges::find(used, name, &data::NpzOptions::Source::array) != used.end()) continue;
+    return InvalidArgument(KeyOf(split), ".features.", name, ": no input, target or sample weight ",
+                           "uses this feature; remove it, or name it in inputs, targets or "
+                           "sample_weights");
+  }
+  StatusOr<std::shared_ptr<const data::Source>> opened = data::OpenTfRecords(options);
+  return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
 // Returns the range of the numbers of an input or output.
@@ -166,9 +216,9 @@ DType CsvType(const model::Model& model) {
   return !stated || stated->dtype == DType::kFloat32 ? DType::kFloat32 : DType::kFloat64;
 }
 
-StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split) {
+StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
+                             const model::Model& model) {
   const SourceConfig& source = SourceOf(config, split);
-  ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
   switch (source.format) {
     case config::DataFormat::kIdx:
       return data::LoadIdx({.images = source.images, .labels = source.labels});
@@ -190,6 +240,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split) 
                                .seed = static_cast<uint64_t>(config.seed)});
     case config::DataFormat::kSynthetic:
       return DrawArrays(config, split, model);
+    case config::DataFormat::kTfRecord:  // is not loaded, but opened
     case config::DataFormat::kNone:
       break;
   }
@@ -198,10 +249,13 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split) 
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::TrainingConfig& config,
-                                                           Split split) {
-  ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split));
-  return std::make_shared<const data::Dataset>(std::move(dataset));
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split) {
+  ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
+  const SourceConfig& source = SourceOf(config, split);
+  if (source.format == config::DataFormat::kTfRecord) return OpenRecords(source, split, model);
+  ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
+  return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
 }
 
 }  // namespace tfjob::train

@@ -209,8 +209,9 @@ TEST_F(SeveralOutputs, SyntheticDataHaveTheTypesOfTheModel) {
   ASSERT_EQ(config::Override(config, "data.train.format", "synthetic"), OkStatus());
   const auto dataset = LoadDataset(config, Split::kTrain);
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  EXPECT_EQ((*dataset)->Find("b")->values.shape(), Shape({100, 3}));
-  EXPECT_EQ((*dataset)->Find("labels/second")->values.dtype(), DType::kInt64);
+  EXPECT_EQ((*dataset)->size(), 100);
+  EXPECT_EQ((*dataset)->Find("b")->shape, Shape({3}));
+  EXPECT_EQ((*dataset)->Find("labels/second")->dtype, DType::kInt64);
   const auto definition = DefineModel(config, Split::kTrain, **dataset, 1);
   ASSERT_TRUE(definition.ok()) << definition.status();
   const auto options = TrainingPipeline(config, *definition, **dataset, 0, 1);

@@ -43,15 +43,19 @@ Status Trainer::Prepare() {
   ASSIGN_OR_RETURN(const config::StrategyKind kind,
                    strategy::Select(config.strategy.kind, context_.tf_config()));
   const bool together = strategy::MakesGlobalBatches(kind);
-  ASSIGN_OR_RETURN(dataset_, LoadDataset(config, Split::kTrain));
+  ASSIGN_OR_RETURN(source_, LoadDataset(config, Split::kTrain));
   ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
-                   DefineModel(config, Split::kTrain, *dataset_, tasks_));
+                   DefineModel(config, Split::kTrain, *source_, tasks_));
   definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
-  total_steps_ = TotalSteps(config, dataset_->size(), tasks_, together);
-  steps_per_epoch_ = StepsPerEpoch(config, dataset_->size(), tasks_, together);
+  total_steps_ = TotalSteps(config, source_->size(), tasks_, together);
+  steps_per_epoch_ = StepsPerEpoch(config, source_->size(), tasks_, together);
   ASSIGN_OR_RETURN(const data::PipelineOptions options,
-                   TrainingPipeline(config, *definition_, *dataset_, rank_, tasks_, together));
-  ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
+                   TrainingPipeline(config, *definition_, *source_, rank_, tasks_, together));
+  ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(source_, options));
+  if (const std::string left_out = source_->LeftOut(); !left_out.empty()) {
+    kTrainLog.Warning(left_out, {{"key", KeyOf(Split::kTrain)}});
+    context_.board().ShowProblem("data", left_out);
+  }
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());
   RETURN_IF_ERROR(LoadWeights());
   context_.board().Update([&](progress::Progress& p) { p.max_steps = total_steps_; });
@@ -88,7 +92,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .endpoint = endpoint_,
       .global_batch = config::GlobalBatchSize(context_.config(), tasks_),
       .last_step = total_steps_,
-      .agreement = TrainingAgreement(context_.config(), dataset_->size())};
+      .agreement = TrainingAgreement(context_.config(), source_->size())};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
   if (device.for_tests) {
     kTrainLog.Warning("computes on a device for tests: much slower than the CPU",
@@ -265,7 +269,9 @@ void Trainer::OnLateStep() {
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
-  StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*pipeline_->Next(), totals);
+  const data::Batch* batch = pipeline_->Next();
+  if (batch == nullptr) return pipeline_->status();  // the pipeline has no last epoch
+  StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*batch, totals);
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
     RETURN_IF_ERROR(run_end_.Failure());
     kTrainLog.Info("no further step", {{"because", Message(outcome.status())}});

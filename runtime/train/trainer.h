@@ -17,8 +17,8 @@ namespace tfjob::collectives {
 class Endpoint;
 }  // namespace tfjob::collectives
 namespace tfjob::data {
-struct Dataset;
 class Pipeline;
+class Source;
 }  // namespace tfjob::data
 namespace tfjob::strategy {
 struct ModelDefinition;
@@ -107,7 +107,7 @@ class Trainer {
   const int rank_;   // rank among the tasks that compute gradients
   const int tasks_;  // number of those tasks; 0 if unknown
   std::unique_ptr<strategy::ModelDefinition> definition_;  // set by Prepare, like the next three
-  std::shared_ptr<const data::Dataset> dataset_;
+  std::shared_ptr<const data::Source> source_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;
   StepObserver* observer_ = nullptr;

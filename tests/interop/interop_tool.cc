@@ -9,6 +9,8 @@
 #include <string>
 
 #include "runtime/base/json.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
@@ -104,6 +106,33 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
     StatusOr<Tensor> tensor = reader->Read(name);
     reply[name] = tensor.ok() ? ToJson(*tensor) : Json{{"error", tensor.status().ToString()}};
   }
+  return reply;
+}
+
+// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "fill"}}} → {name: tensor},
+// of all records in the order of the files
+StatusOr<Json> ReadRecords(const Json& request) {
+  data::TfRecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
+  data::PipelineOptions reading{.epochs = 1, .shuffle = false};
+  for (const auto& [name, feature] : request["features"].items()) {
+    options.features.push_back({.name = name,
+                                .dtype = *ParseDType(feature["dtype"].get<std::string>()),
+                                .raw = feature.value("raw", false),
+                                .shape = Shape(feature["shape"].get<std::vector<int64_t>>()),
+                                .variable = feature.value("variable", false)});
+    data::ExampleFeature& added = options.features.back();
+    if (feature.contains("fill")) added.fill = feature["fill"].get<double>();
+    options.fields.push_back({name, name});
+    reading.columns.push_back(
+        {.name = name, .array = name, .dtype = added.dtype, .shape = added.shape});
+  }
+  ASSIGN_OR_RETURN(const auto source, data::OpenTfRecords(options));
+  reading.batch_size = source->size();
+  ASSIGN_OR_RETURN(const auto pipeline, data::Pipeline::Create(source, reading));
+  const data::Batch* batch = pipeline->Next();
+  RETURN_IF_ERROR(pipeline->status());
+  Json reply = Json::object();
+  for (const data::NamedTensor& tensor : batch->tensors) reply[tensor.name] = ToJson(tensor.value);
   return reply;
 }
 
@@ -346,6 +375,7 @@ int Main(const std::string& verb) {
   const std::map<std::string, StatusOr<Json> (*)(const Json&)> verbs = {
       {"write-checkpoint", WriteCheckpoint},
       {"read-checkpoint", ReadCheckpoint},
+      {"read-records", ReadRecords},
       {"write-events", WriteEvents},
       {"apply-optimizer", ApplyOptimizer},
       {"loss", ComputeLoss},

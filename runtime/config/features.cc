@@ -1,0 +1,148 @@
+#include "runtime/config/features.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/did_you_mean.h"
+
+namespace tfjob::config {
+namespace {
+
+const std::vector<std::string> kKeys = {"dtype", "shape", "max_length", "default_value",
+                                        "decode_raw"};
+const std::vector<std::string> kTypes = {"float32", "int64", "string"};
+const std::vector<std::string> kRawTypes = {"uint8", "int32", "int64", "float32", "float64"};
+
+constexpr int64_t kMostElements = int64_t{1} << 28;  // of an example
+
+StatusOr<std::string> ReadType(const JsonField& field, const std::vector<std::string>& types) {
+  const StatusOr<std::string> name = field.String();
+  if (name.ok() && std::ranges::find(types, *name) != types.end()) return name;
+  std::string expected = "one of ";
+  for (const std::string& type : types) expected += (&type == types.data() ? "" : ", ") + type;
+  return field.Mismatch(expected);
+}
+
+StatusOr<int64_t> ReadLength(const JsonField& field) {
+  ASSIGN_OR_RETURN(const int64_t length, field.Int());
+  if (length >= 1 && length <= kMostElements) return length;
+  return field.Mismatch(StrCat("a length from 1 to ", kMostElements));
+}
+
+StatusOr<std::vector<int64_t>> ReadShape(const JsonField& field) {
+  if (!field.present() || !field.value()->is_array())
+    return field.Mismatch("a list of lengths, such as [28, 28], or [] for one value");
+  ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
+  std::vector<int64_t> shape;
+  int64_t count = 1;
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(const int64_t length, ReadLength(element));
+    shape.push_back(length);
+    if (length > kMostElements / count)
+      return field.Mismatch(StrCat("a shape of at most ", kMostElements, " elements"));
+    count *= length;
+  }
+  return shape;
+}
+
+// Checks the keys of a feature against each other.
+Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
+  if (feature.shape.has_value() == feature.max_length.has_value()) {
+    return InvalidArgument(
+        at,
+        ": expected either shape (tf.io.FixedLenFeature) or max_length (tf.io.VarLenFeature), "
+        "got ",
+        feature.shape ? "both; remove one of the two" : "neither");
+  }
+  const bool text = feature.dtype == "string";
+  if (text && feature.decode_raw.empty()) {
+    return InvalidArgument(at,
+                           ".decode_raw: expected the type of the elements that the string "
+                           "consists of, such as uint8, since models take numbers, but it is "
+                           "missing");
+  }
+  if (!text && !feature.decode_raw.empty()) {
+    return InvalidArgument(at, ".decode_raw: belongs to dtype string, but dtype is ", feature.dtype,
+                           "; remove one of the two");
+  }
+  if (text && (feature.max_length || feature.default_value)) {
+    return InvalidArgument(at, feature.max_length ? ".max_length" : ".default_value",
+                           ": belongs to dtype float32, int64, but dtype is string; remove it");
+  }
+  const double value = feature.default_value.value_or(0);
+  const bool fits = feature.dtype == "int64"
+                        ? std::floor(value) == value && std::fabs(value) <= 0x1p53
+                        : std::isfinite(static_cast<float>(value));
+  if (fits) return OkStatus();
+  return InvalidArgument(at, ".default_value: expected a number of the type ", feature.dtype,
+                         ", got ", value);
+}
+
+StatusOr<FeatureConfig> ReadFeature(const JsonField& field) {
+  if (!field.IsObject())
+    return field.Mismatch("a map of keys, such as {dtype: float32, shape: [784]}");
+  ASSIGN_OR_RETURN(const auto members, field.Members());
+  FeatureConfig feature;
+  ASSIGN_OR_RETURN(feature.dtype, ReadType(field["dtype"], kTypes));
+  for (const auto& [name, member] : members) {
+    if (name == "shape") {
+      ASSIGN_OR_RETURN(feature.shape, ReadShape(member));
+    } else if (name == "max_length") {
+      ASSIGN_OR_RETURN(feature.max_length, ReadLength(member));
+    } else if (name == "default_value") {
+      ASSIGN_OR_RETURN(feature.default_value, member.Double());
+    } else if (name == "decode_raw") {
+      ASSIGN_OR_RETURN(feature.decode_raw, ReadType(member, kRawTypes));
+    } else if (name != "dtype") {
+      return InvalidArgument(member.path(), ": unknown key", DidYouMean(name, kKeys));
+    }
+  }
+  RETURN_IF_ERROR(CheckFeature(feature, field.path()));
+  return feature;
+}
+
+}  // namespace
+
+StatusOr<Features> ReadFeatures(const JsonField& field) {
+  if (!field.IsObject())
+    return field.Mismatch(
+        "a map of names to features, such as {x: {dtype: float32, shape: [784]}}");
+  ASSIGN_OR_RETURN(const auto members, field.Members());
+  Features features;
+  for (const auto& [name, member] : members) {
+    ASSIGN_OR_RETURN(features[name], ReadFeature(member));
+  }
+  return features;
+}
+
+Json FeaturesToJson(const Features& features) {
+  Json json = Json::object();
+  for (const auto& [name, feature] : features) {
+    Json& written = json[name];
+    written["dtype"] = feature.dtype;
+    if (feature.shape) written["shape"] = *feature.shape;
+    if (feature.max_length) written["max_length"] = *feature.max_length;
+    if (feature.default_value) written["default_value"] = *feature.default_value;
+    if (!feature.decode_raw.empty()) written["decode_raw"] = feature.decode_raw;
+  }
+  return json;
+}
+
+Json FeaturesSchema() {
+  const Json length = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMostElements}};
+  const Json feature = {{"type", "object"},
+                        {"additionalProperties", false},
+                        {"required", {"dtype"}},
+                        {"properties",
+                         {{"dtype", {{"type", "string"}, {"enum", kTypes}}},
+                          {"shape", {{"type", "array"}, {"items", length}}},
+                          {"max_length", length},
+                          {"default_value", {{"type", "number"}}},
+                          {"decode_raw", {{"type", "string"}, {"enum", kRawTypes}}}}}};
+  return {{"type", "object"}, {"additionalProperties", feature}};
+}
+
+}  // namespace tfjob::config

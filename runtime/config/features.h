@@ -1,0 +1,20 @@
+// Converts the key `features` of TFRecord data.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "runtime/config/training_config.h"
+
+namespace tfjob::config {
+
+using Features = std::map<std::string, FeatureConfig>;
+
+// Checks each feature, and also its keys against each other. Errors are InvalidArgument and name
+// the path.
+StatusOr<Features> ReadFeatures(const JsonField& field);
+Json FeaturesToJson(const Features& features);
+// Returns the JSON Schema of the map.
+Json FeaturesSchema();
+
+}  // namespace tfjob::config

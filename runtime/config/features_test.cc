@@ -1,0 +1,114 @@
+// Tests the keys of TFRecord data.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/training_config.h"
+
+namespace tfjob::config {
+namespace {
+
+constexpr char kBase[] = R"(
+model: {layers: [{Dense: {units: 1}}]}
+loss: mean_squared_error
+max_steps: 1
+data:
+  train:
+    format: tfrecord
+    files: [a.tfrecord, "b-*"]
+    features:
+      x: {dtype: float32, shape: [2, 3], default_value: 0.5}
+      y: {dtype: int64, shape: []}
+      tokens: {dtype: int64, max_length: 8}
+      image: {dtype: string, shape: [4], decode_raw: uint8}
+    inputs: {x: x, tokens: tokens, image: image}
+    targets: "y"
+    on_damaged: skip
+    cache_dir: /cache
+)";
+
+TEST(Features, AreRead) {
+  const StatusOr<TrainingConfig> config = ParseTrainingConfig(kBase, "t.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_TRUE(Validate(*config).ok()) << Validate(*config);
+  const SourceConfig& train = config->data.train;
+  EXPECT_EQ(train.format, DataFormat::kTfRecord);
+  EXPECT_EQ(train.files, (std::vector<std::string>{"a.tfrecord", "b-*"}));
+  EXPECT_EQ(train.on_damaged, OnDamaged::kSkip);
+  EXPECT_EQ(train.cache_dir, "/cache");
+  ASSERT_EQ(train.features.size(), 4u);
+  EXPECT_EQ(train.features.at("x").dtype, "float32");
+  EXPECT_EQ(train.features.at("x").shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(train.features.at("x").default_value, 0.5);
+  EXPECT_EQ(train.features.at("y").shape, std::vector<int64_t>{});
+  EXPECT_EQ(train.features.at("tokens").max_length, 8);
+  EXPECT_EQ(train.features.at("image").decode_raw, "uint8");
+}
+
+TEST(Features, ArePrinted) {
+  const StatusOr<TrainingConfig> config = ParseTrainingConfig(kBase, "t.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const StatusOr<TrainingConfig> again =
+      ParseTrainingConfig(PrintTrainingConfig(*config), "printed");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(TrainingConfigToJson(*again), TrainingConfigToJson(*config));
+  EXPECT_EQ(TrainingConfigToJson(*again)["data"]["train"]["features"]["x"],
+            (Json{{"dtype", "float32"}, {"shape", {2, 3}}, {"default_value", 0.5}}));
+}
+
+// Returns the error of a training file with this value of a key.
+std::string ErrorOf(std::string_view key, std::string_view value) {
+  StatusOr<TrainingConfig> config = ParseTrainingConfig(kBase, "t.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  const Status set = Override(*config, StrCat("data.train.", key), value);
+  return std::string(Message(set.ok() ? Validate(*config) : set));
+}
+
+std::string FeatureError(std::string_view feature) {
+  const std::string error = ErrorOf("features", StrCat("{x: ", feature, "}"));
+  constexpr std::string_view kAt = "data.train.features.x";
+  return error.starts_with(kAt) ? error.substr(kAt.size()) : error;
+}
+
+TEST(Features, AreChecked) {
+  EXPECT_EQ(FeatureError("{dtype: float32, shape: [2]}"), "");
+  EXPECT_EQ(FeatureError("{shape: [2]}"),
+            ".dtype: expected one of float32, int64, string, but it is missing");
+  EXPECT_EQ(FeatureError("{dtype: half, shape: [2]}"),
+            ".dtype: expected one of float32, int64, string, got \"half\"");
+  EXPECT_EQ(FeatureError("{dtype: float32}"),
+            ": expected either shape (tf.io.FixedLenFeature) or max_length (tf.io.VarLenFeature), "
+            "got neither");
+  EXPECT_EQ(FeatureError("{dtype: float32, shape: [2], max_length: 2}"),
+            ": expected either shape (tf.io.FixedLenFeature) or max_length (tf.io.VarLenFeature), "
+            "got both; remove one of the two");
+  EXPECT_EQ(FeatureError("{dtype: float32, shpae: [2]}"),
+            ".shpae: unknown key; did you mean \"shape\"?");
+  EXPECT_EQ(FeatureError("{dtype: float32, shape: [0]}"),
+            ".shape[0]: expected a length from 1 to 268435456, got 0");
+  EXPECT_EQ(FeatureError("{dtype: float32, shape: [65536, 65536]}"),
+            ".shape: expected a shape of at most 268435456 elements, got a list");
+  EXPECT_EQ(FeatureError("{dtype: int64, shape: [], default_value: 0.5}"),
+            ".default_value: expected a number of the type int64, got 0.5");
+  EXPECT_EQ(FeatureError("{dtype: string, shape: []}").substr(0, 46),
+            ".decode_raw: expected the type of the elements");
+  EXPECT_EQ(FeatureError("{dtype: int64, shape: [], decode_raw: uint8}"),
+            ".decode_raw: belongs to dtype string, but dtype is int64; remove one of the two");
+  EXPECT_EQ(FeatureError("{dtype: string, max_length: 2, decode_raw: uint8}"),
+            ".max_length: belongs to dtype float32, int64, but dtype is string; remove it");
+}
+
+TEST(Features, AndFilesAreRequired) {
+  EXPECT_EQ(ErrorOf("files", "[]"),
+            "data.train.files: expected a list of TFRecord files, but it is missing");
+  EXPECT_EQ(ErrorOf("features", "{}"),
+            "data.train.features: expected the features to read, such as {x: {dtype: float32, "
+            "shape: [784]}}, but it is missing");
+  EXPECT_EQ(ErrorOf("format", "linear").substr(0, 43),
+            "data.train.inputs: belongs to data.train.fo");
+  EXPECT_EQ(ErrorOf("on_damaged", "ignore"),
+            "data.train.on_damaged: expected one of fail, skip, got \"ignore\"");
+}
+
+}  // namespace
+}  // namespace tfjob::config

@@ -1,0 +1,57 @@
+#include "runtime/data/column_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/check.h"
+#include "runtime/data/convert.h"
+
+namespace tfjob::data {
+namespace {
+
+// Writes one row of a column to its place in a batch.
+void CopyRow(const ColumnValues& source, const std::byte* from, std::span<std::byte> to) {
+  const Column& column = source.column;
+  const DType stored = source.values.dtype();
+  if (column.one_hot) {
+    ENFORCE(stored == DType::kInt64, "class numbers, which the conversion has checked");
+    const auto* classes = reinterpret_cast<const int64_t*>(from);
+    auto* row = reinterpret_cast<float*>(to.data());
+    std::fill_n(row, source.width * column.classes, 0.0f);
+    for (int64_t i = 0; i < source.width; ++i) row[i * column.classes + classes[i]] = 1;
+  } else if (stored == DType::kUInt8 && column.dtype == DType::kFloat32) {
+    ScaleRow(reinterpret_cast<const uint8_t*>(from), source.width, column.scale,
+             reinterpret_cast<float*>(to.data()));
+  } else if (stored == DType::kFloat32 && column.scale != 1) {
+    ScaleRow(reinterpret_cast<const float*>(from), source.width, column.scale,
+             reinterpret_cast<float*>(to.data()));
+  } else {
+    std::memcpy(to.data(), from, to.size());
+  }
+}
+
+}  // namespace
+
+StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column) {
+  ColumnValues read{.column = column};
+  ASSIGN_OR_RETURN(read.values, ConvertColumn(dataset, column));
+  read.width = read.values.num_elements() / dataset.size();
+  return read;
+}
+
+void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor) {
+  if (rows.empty()) return;
+  const size_t from_bytes = static_cast<size_t>(source.width) * SizeOf(source.values.dtype());
+  const size_t to_bytes = tensor.num_bytes() / rows.size();
+  const std::byte* base = source.values.bytes().data();
+  std::byte* to = tensor.bytes().data();
+  const auto at = [&](size_t i) { return base + static_cast<size_t>(rows[i]) * from_bytes; };
+  for (size_t i = 0; i < rows.size(); ++i, to += to_bytes) {
+    // Rows are scattered in memory, so the start of each is prefetched here. The hardware
+    // prefetcher then follows the row from its first cache lines.
+    if (i + 2 < rows.size()) __builtin_prefetch(at(i + 2));
+    CopyRow(source, at(i), {to, to_bytes});
+  }
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,26 @@
+// Copies converted values of a column to the rows of a batch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "runtime/data/column.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::data {
+
+// The values of one column for several examples.
+struct ColumnValues {
+  Column column;
+  Tensor values;      // as ConvertColumn returns them
+  int64_t width = 0;  // elements per example of `values`
+};
+
+// Converts a column of the dataset. Returns the errors of ConvertColumn.
+StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column);
+
+// Fills the tensor, which has the type and shape of the column for rows.size() examples, with the
+// examples `rows` of `source`. Allocates nothing.
+void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor);
+
+}  // namespace tfjob::data

@@ -1,0 +1,61 @@
+#include "runtime/data/order.h"
+
+#include <numeric>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/base/philox.h"
+
+namespace tfjob::data {
+namespace {
+
+// Mixes 64 bits (the finalizer of splitmix64, by David Stafford and Sebastiano Vigna).
+constexpr uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+KeyedPermutation::KeyedPermutation(uint64_t key, int64_t size)
+    : size_(static_cast<uint64_t>(size)) {
+  ENFORCE(size >= 1 && size <= int64_t{1} << 62, "sizes are checked where they are read");
+  while (half_bits_ < 31 && uint64_t{1} << (2 * half_bits_) < size_) ++half_bits_;
+  PhiloxStream random(key);
+  for (uint64_t& round : keys_) round = uint64_t{random.Next()} << 32 | random.Next();
+}
+
+int64_t KeyedPermutation::At(int64_t place) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  auto value = static_cast<uint64_t>(place);
+  // The numbers of 2 * half_bits_ bits are at most four times as many as `size_`, so this takes
+  // four rounds on average at most.
+  do {
+    uint64_t left = value >> half_bits_, right = value & mask;
+    for (const uint64_t round : keys_)
+      left = std::exchange(right, left ^ (Mix(right ^ round) & mask));
+    value = left << half_bits_ | right;
+  } while (value >= size_);
+  return static_cast<int64_t>(value);
+}
+
+Order::Order(Kind kind, uint64_t seed, int64_t size) : kind_(kind), seed_(seed), size_(size) {
+  if (kind == Kind::kList) list_.resize(static_cast<size_t>(size));
+}
+
+void Order::Begin(int64_t epoch) {
+  if (epoch == epoch_) return;
+  epoch_ = epoch;
+  const uint64_t key =
+      PhiloxKey(PhiloxKey(seed_, "shuffle") + static_cast<uint64_t>(epoch), "epoch");
+  if (kind_ == Kind::kPermutation) permutation_ = KeyedPermutation(key, size_);
+  if (kind_ != Kind::kList) return;
+  PhiloxStream random(key);
+  std::iota(list_.begin(), list_.end(), 0u);
+  for (size_t i = list_.size(); i > 1; --i) {
+    std::swap(list_[i - 1], list_[random.Below(static_cast<uint32_t>(i))]);
+  }
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,58 @@
+// Gives the order of the examples in each epoch: a function of the seed, the epoch and the number
+// of examples. Training that continues from a checkpoint of an earlier version needs the same
+// orders, so they must never change.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tfjob::data {
+
+// A permutation of [0, size), each of whose values is computed on its own, without a list: a
+// Feistel network, which permutes the numbers of an even number of bits, applied again until the
+// result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+class KeyedPermutation {
+ public:
+  KeyedPermutation() = default;
+  // `size` is in [1, 2^62].
+  KeyedPermutation(uint64_t key, int64_t size);
+  int64_t At(int64_t place) const;
+
+ private:
+  static constexpr int kRounds = 8;
+
+  uint64_t size_ = 1;
+  int half_bits_ = 1;
+  std::array<uint64_t, kRounds> keys_{};
+};
+
+// Owned by one thread.
+class Order {
+ public:
+  enum class Kind {
+    kFiles,        // the order of the files
+    kList,         // a list, shuffled by the Fisher-Yates method; `size` must be below 2^32
+    kPermutation,  // a KeyedPermutation
+  };
+  Order(Kind kind, uint64_t seed, int64_t size);
+
+  // Call it before At. Does nothing if it is already the current epoch. Allocates nothing.
+  void Begin(int64_t epoch);
+  // Returns the number of the example at a place in [0, size).
+  int64_t At(int64_t place) const {
+    if (kind_ == Kind::kFiles) return place;
+    return kind_ == Kind::kList ? list_[static_cast<size_t>(place)] : permutation_.At(place);
+  }
+
+ private:
+  const Kind kind_;
+  const uint64_t seed_;
+  const int64_t size_;
+  int64_t epoch_ = -1;
+  std::vector<uint32_t> list_;
+  KeyedPermutation permutation_;
+};
+
+}  // namespace tfjob::data

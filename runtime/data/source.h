@@ -1,0 +1,62 @@
+// Defines where a pipeline's examples come from: a table in memory (table_source.h), or files that
+// are read while the pipeline runs (tfrecord). A source numbers its examples from 0 and can read
+// any of them at any time, so the pipeline alone decides on their order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/column.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::data {
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;  // [b, …]
+};
+
+// One of the values that every example has.
+struct Field {
+  std::string name;
+  std::string file;  // where the values come from, for error messages
+  DType dtype = DType::kFloat32;
+  Shape shape;  // of one example
+};
+
+// Reads the examples of a source. Owned by one thread.
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+  // Fills the tensors, one per column, with the examples `rows`, in this order. Every tensor has
+  // the type and the shape of its column, for rows.size() examples.
+  virtual Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) = 0;
+};
+
+// Immutable. Shared by the pipelines that read it.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual int64_t size() const = 0;                      // the number of examples
+  virtual const std::vector<Field>& fields() const = 0;  // at least one
+  // Returns whether the examples are in memory. Otherwise, there may be more of them than memory
+  // has room for a list of their numbers.
+  virtual bool in_memory() const = 0;
+  // Returns a description of the damaged parts of the files that are left out of the examples; ""
+  // if there are none.
+  virtual std::string LeftOut() const { return {}; }
+  // Returns a reader whose tensors are `columns`. Returns the errors of ConvertColumn (column.h). A
+  // source in memory checks every value now, and its readers never fail and allocate nothing. Other
+  // readers check the values that they read. The source must outlive the reader.
+  virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
+
+  // Returns null if there is no such field.
+  const Field* Find(std::string_view name) const;
+};
+
+}  // namespace tfjob::data

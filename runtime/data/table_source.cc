@@ -1,0 +1,53 @@
+#include "runtime/data/table_source.h"
+
+#include <utility>
+
+#include "runtime/data/column_rows.h"
+
+namespace tfjob::data {
+namespace {
+
+class TableReader : public RowReader {
+ public:
+  explicit TableReader(std::vector<ColumnValues> columns) : columns_(std::move(columns)) {}
+
+  Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
+    for (size_t i = 0; i < columns_.size(); ++i) CopyRows(columns_[i], rows, tensors[i].value);
+    return OkStatus();
+  }
+
+ private:
+  const std::vector<ColumnValues> columns_;
+};
+
+class Table : public Source {
+ public:
+  explicit Table(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {
+    for (const Array& array : dataset_->arrays)
+      fields_.push_back({array.name, array.file, array.values.dtype(), array.example_shape()});
+  }
+
+  int64_t size() const override { return dataset_->size(); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  bool in_memory() const override { return true; }
+
+  StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override {
+    std::vector<ColumnValues> values;
+    for (const Column& column : columns) {
+      ASSIGN_OR_RETURN(values.emplace_back(), ReadColumn(*dataset_, column));
+    }
+    return std::make_unique<TableReader>(std::move(values));
+  }
+
+ private:
+  const std::shared_ptr<const Dataset> dataset_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Source> TableSource(std::shared_ptr<const Dataset> dataset) {
+  return std::make_shared<const Table>(std::move(dataset));
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,107 @@
+#include "runtime/data/tfrecord/example.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+
+#include "runtime/data/tfrecord/test_example.h"
+
+namespace tfjob::data {
+namespace {
+
+using testing::BytesFeature;
+using testing::ExampleOf;
+using testing::FloatFeature;
+using testing::Int64Feature;
+
+// Returns "name=kind,name=kind", or the error.
+std::string Names(std::string_view example) {
+  std::string names;
+  const Status status = VisitFeatures(example, [&](const Feature& feature) {
+    names += StrCat(names.empty() ? "" : ",", feature.name, "=", Name(feature.kind));
+    return OkStatus();
+  });
+  return status.ok() ? names : std::string(Message(status));
+}
+
+std::string ListOf(const std::string& example) {
+  std::string list;
+  EXPECT_TRUE(VisitFeatures(example, [&](const Feature& feature) {
+                list = feature.list;
+                return OkStatus();
+              }).ok());
+  return list;
+}
+
+TEST(Example, VisitsFeaturesOfEachKind) {
+  EXPECT_EQ(Names(ExampleOf({{"a", BytesFeature({"x"})},
+                             {"b", FloatFeature({1})},
+                             {"c", Int64Feature({2})},
+                             {"without a list", ""}})),
+            "a=a bytes_list,b=a float_list,c=an int64_list");
+  EXPECT_EQ(Names(""), "") << "an example without features";
+  EXPECT_EQ(Names(testing::WireField(7, "new") + ExampleOf({{"a", FloatFeature({})}})),
+            "a=a float_list")
+      << "unknown fields are skipped, as protobuf does";
+}
+
+TEST(Example, ReadsLists) {
+  std::array<int64_t, 4> integers{};
+  const std::vector<int64_t> values = {0, -1, std::numeric_limits<int64_t>::min(),
+                                       std::numeric_limits<int64_t>::max()};
+  EXPECT_EQ(*ReadInt64List(ListOf(ExampleOf({{"a", Int64Feature(values)}})), integers), 4u);
+  EXPECT_EQ(std::vector<int64_t>(integers.begin(), integers.end()), values);
+
+  std::array<float, 2> floats{};
+  EXPECT_EQ(*ReadFloatList(ListOf(ExampleOf({{"a", FloatFeature({1.5f, -2, 3})}})), floats), 3u)
+      << "counts also what there is no room for";
+  EXPECT_EQ(floats, (std::array{1.5f, -2.0f}));
+
+  std::array<std::string_view, 2> texts;
+  const std::string list = ListOf(ExampleOf({{"a", BytesFeature({"one", ""})}}));
+  EXPECT_EQ(*ReadBytesList(list, texts), 2u);
+  EXPECT_EQ(texts[0], "one");
+  EXPECT_EQ(texts[1], "");
+}
+
+TEST(Example, ReadsListsThatAreNotPacked) {
+  std::array<int64_t, 3> integers{};
+  EXPECT_EQ(*ReadInt64List("\x08\x05\x0A\x02\x06\x07", integers), 3u);
+  EXPECT_EQ(integers, (std::array<int64_t, 3>{5, 6, 7}));
+  std::array<float, 1> floats{};
+  EXPECT_EQ(*ReadFloatList(std::string_view("\x0D\0\0\x80\x3F", 5), floats), 1u);
+  EXPECT_EQ(floats[0], 1.0f);
+}
+
+TEST(Example, RefusesMalformedLists) {
+  EXPECT_FALSE(ReadInt64List("\x0A\x02\x06", {}).ok()) << "shorter than it says";
+  EXPECT_FALSE(ReadInt64List("\x0A\x01\x86", {}).ok()) << "a number that does not end";
+  EXPECT_FALSE(ReadInt64List("\x10\x01", {}).ok()) << "field 2";
+  EXPECT_FALSE(ReadInt64List("\x0A\x0B\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", {}).ok())
+      << "more than 64 bits";
+  EXPECT_FALSE(ReadFloatList(std::string_view("\x0A\x03\0\0\0", 5), {}).ok()) << "3 bytes";
+  EXPECT_FALSE(ReadFloatList(std::string_view("\x0D\0\0\0", 4), {}).ok()) << "3 bytes";
+  EXPECT_FALSE(ReadBytesList("\x0A\xFF\xFF\xFF\xFF\x0F", {}).ok()) << "a huge length";
+  EXPECT_FALSE(ReadBytesList("\x08\x01", {}).ok()) << "a number";
+  EXPECT_EQ(Message(ReadFloatList("\x0A\x01z", {}).status()),
+            "malformed data in a float_list, near its byte 3 of 3");
+}
+
+TEST(Example, RefusesWhatIsAmbiguous) {
+  EXPECT_EQ(Names(ExampleOf({{"a", FloatFeature({1}) + Int64Feature({2})}})),
+            "feature a: expected one list of values, got 2");
+  EXPECT_EQ(Names(testing::WireField(2, "lists")),
+            "it looks like a tf.train.SequenceExample, which is not supported");
+}
+
+TEST(Example, EveryPrefixIsReadOrRefused) {
+  const std::string example = ExampleOf(
+      {{"a", BytesFeature({"xyz"})}, {"b", FloatFeature({1, 2})}, {"c", Int64Feature({300, -1})}});
+  ASSERT_TRUE(CheckExample(example).ok());
+  for (size_t size = 1; size < example.size(); ++size)
+    EXPECT_FALSE(CheckExample(std::string_view(example).substr(0, size)).ok()) << size;
+}
+
+}  // namespace
+}  // namespace tfjob::data

@@ -1,0 +1,43 @@
+// A long list of numbers. Beyond a limit, it is in a temporary file that is mapped into memory, so
+// that it takes no anonymous memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/tfrecord/temporary_file.h"
+
+namespace tfjob::data {
+
+// Movable. Written by one thread.
+class OffsetList {
+ public:
+  // Keeps up to `most_in_memory` numbers, at least 1, in memory, and more in a file in `folder`.
+  OffsetList(std::string folder, size_t most_in_memory)
+      : folder_(std::move(folder)), most_(most_in_memory) {}
+
+  Status Append(uint64_t value);
+  size_t size() const { return stored_ + pending_.size(); }
+  // Call it once, after the last Append.
+  Status Finish();
+  // The numbers, after Finish.
+  uint64_t operator[](size_t i) const { return mapped_.empty() ? pending_[i] : mapped_[i]; }
+  bool in_memory() const { return !file_; }
+
+ private:
+  Status Store();
+
+  std::string folder_;
+  size_t most_;
+  std::vector<uint64_t> pending_;  // those that are not in the file
+  std::optional<TemporaryFile> file_;
+  size_t stored_ = 0;  // how many are in the file
+  std::span<const uint64_t> mapped_;
+};
+
+}  // namespace tfjob::data

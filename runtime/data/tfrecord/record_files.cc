@@ -1,0 +1,139 @@
+#include "runtime/data/tfrecord/record_files.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/data/tfrecord/unpack.h"
+#include "runtime/io/record.h"
+
+namespace tfjob::data {
+namespace {
+
+constexpr size_t kMostOpen = 64;
+// Whoever skips no more than kNear bytes is taken to read on, and gets kAhead bytes at once.
+constexpr size_t kAhead = 256 << 10, kNear = 16 << 10;
+
+StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
+  if (pattern.find_first_of("*?[") == std::string::npos) return std::vector{pattern};
+  glob_t found{};
+  const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (code == GLOB_NOMATCH) return NotFound(pattern, ": no file matches this pattern");
+  if (code != 0) return ErrnoStatus(errno, StrCat("list ", pattern));
+  std::sort(paths.begin(), paths.end());  // the same in every locale
+  return paths;
+}
+
+std::span<std::byte> Bytes(char* data, size_t size) {
+  return {reinterpret_cast<std::byte*>(data), size};
+}
+
+StatusOr<std::string> StartOf(const io::RandomAccessFile& file) {
+  std::string start(std::min<uint64_t>(io::kRecordHeader, file.size()), '\0');
+  RETURN_IF_ERROR(file.Read(0, Bytes(start.data(), start.size())));
+  return start;
+}
+
+}  // namespace
+
+void Damage::Add(const Status& error) {
+  if (places++ == 0) first = Message(error);
+}
+
+std::string RecordFile::Place(uint64_t offset) const {
+  return StrCat(path, ": record at byte ", offset, unpacked ? " of its unpacked content" : "");
+}
+
+StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& patterns,
+                                        const std::string& folder, Damage* damage) {
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> found, Expand(pattern));
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  std::vector<std::string> sorted = paths;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    return InvalidArgument(*twice, ": the file is listed twice, or matches two patterns; expected ",
+                           "each file once");
+  }
+  RecordFiles files;
+  for (const std::string& path : paths) RETURN_IF_ERROR(files.Add(path, folder, damage));
+  return files;
+}
+
+Status RecordFiles::Add(const std::string& path, const std::string& folder, Damage* damage) {
+  ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
+  ASSIGN_OR_RETURN(const std::string start, StartOf(file));
+  if (!IsCompressed(start)) {
+    files_.push_back({.path = path, .size = file.size()});
+    return OkStatus();
+  }
+  if (!unpacked_) {
+    ASSIGN_OR_RETURN(TemporaryFile created, TemporaryFile::Create(folder));
+    unpacked_.emplace(std::move(created));
+  }
+  const uint64_t begin = unpacked_->size();
+  if (const Status error = Unpack(path, *unpacked_); !error.ok()) {
+    if (damage == nullptr || !absl::IsDataLoss(error)) return error;
+    damage->Add(error);
+  }
+  files_.push_back(
+      {.path = path, .size = unpacked_->size() - begin, .unpacked = true, .unpacked_at = begin});
+  return OkStatus();
+}
+
+RecordFileReader::RecordFileReader(const RecordFiles& files)
+    : files_(files), open_(files.files().size()) {}
+
+StatusOr<const io::RandomAccessFile*> RecordFileReader::Opened(size_t file) {
+  if (open_[file] != nullptr) return open_[file].get();
+  if (opened_.size() >= kMostOpen) {
+    open_[opened_.front()].reset();
+    opened_.pop_front();
+  }
+  ASSIGN_OR_RETURN(io::RandomAccessFile opened,
+                   io::RandomAccessFile::Open(files_.files()[file].path));
+  open_[file] = std::make_unique<io::RandomAccessFile>(std::move(opened));
+  opened_.push_back(file);
+  return open_[file].get();
+}
+
+StatusOr<std::string_view> RecordFileReader::View(size_t file, uint64_t offset, size_t size) {
+  const uint64_t end = begin_ + filled_;
+  const bool after = file == in_buffer_ && offset >= begin_;
+  if (!after || offset > end || size > end - offset) {
+    const uint64_t left = files_.files()[file].size - offset;
+    ENFORCE(size <= left, "the file has these bytes");
+    const bool reads_on = after && offset <= end + kNear;
+    RETURN_IF_ERROR(
+        Fill(file, offset, reads_on ? std::min<uint64_t>(left, std::max(size, kAhead)) : size));
+  }
+  return std::string_view(buffer_.data() + (offset - begin_), size);
+}
+
+Status RecordFileReader::Fill(size_t file, uint64_t offset, size_t size) {
+  filled_ = 0;
+  if (buffer_.size() < size) buffer_.resize(size);
+  const RecordFile& from = files_.files()[file];
+  const std::span<std::byte> bytes = Bytes(buffer_.data(), size);
+  if (from.unpacked) {
+    RETURN_IF_ERROR(files_.unpacked()->Read(from.unpacked_at + offset, bytes));
+  } else {
+    ASSIGN_OR_RETURN(const io::RandomAccessFile* opened, Opened(file));
+    RETURN_IF_ERROR(opened->Read(offset, bytes));
+  }
+  in_buffer_ = file;
+  begin_ = offset;
+  filled_ = size;
+  return OkStatus();
+}
+
+}  // namespace tfjob::data

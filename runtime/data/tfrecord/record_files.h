@@ -1,0 +1,83 @@
+// Finds the files of a source, unpacks those that are compressed, and reads any part of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/io/random_access_file.h"
+
+namespace tfjob::data {
+
+// Counts the damaged places in files.
+struct Damage {
+  int64_t places = 0;
+  std::string first;  // the message of the first one
+
+  void Add(const Status& error);
+};
+
+struct RecordFile {
+  std::string path;
+  uint64_t size = 0;         // of the records, in bytes
+  bool unpacked = false;     // the file is compressed; its records are in a temporary file
+  uint64_t unpacked_at = 0;  // where they begin in it
+
+  // Returns "train.tfrecord: record at byte 57", for messages.
+  std::string Place(uint64_t offset) const;
+};
+
+// Immutable once opened.
+class RecordFiles {
+ public:
+  // Lists the files that `patterns` match: paths, or patterns as in a shell, whose matches are
+  // sorted. Unpacks compressed files into a temporary file in `folder`. If `damage` is null, a
+  // damaged compressed file is an error; otherwise it is counted, and what precedes the damage is
+  // kept. Returns NotFound if a pattern matches nothing, and InvalidArgument if a file is listed
+  // twice.
+  static StatusOr<RecordFiles> Open(const std::vector<std::string>& patterns,
+                                    const std::string& folder, Damage* damage);
+
+  const std::vector<RecordFile>& files() const { return files_; }
+  const TemporaryFile* unpacked() const { return unpacked_ ? &*unpacked_ : nullptr; }
+
+ private:
+  RecordFiles() = default;
+  Status Add(const std::string& path, const std::string& folder, Damage* damage);
+
+  std::vector<RecordFile> files_;
+  std::optional<TemporaryFile> unpacked_;
+};
+
+// Reads the files. Reads ahead if it is asked for consecutive parts. Owned by one thread. The files
+// must outlive it.
+class RecordFileReader {
+ public:
+  explicit RecordFileReader(const RecordFiles& files);
+
+  // Returns `size` bytes of a file, which must have them, from byte `offset` on. They stay valid
+  // until the next call.
+  StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
+
+ private:
+  StatusOr<const io::RandomAccessFile*> Opened(size_t file);
+  Status Fill(size_t file, uint64_t offset, size_t size);
+
+  const RecordFiles& files_;
+  std::vector<std::unique_ptr<io::RandomAccessFile>> open_;  // null for those that are not open
+  std::deque<size_t> opened_;                                // those that are, in that order
+  // The buffer has the bytes of file in_buffer_, from byte begin_ on.
+  std::vector<char> buffer_;
+  size_t filled_ = 0;
+  size_t in_buffer_ = 0;
+  uint64_t begin_ = 0;
+};
+
+}  // namespace tfjob::data

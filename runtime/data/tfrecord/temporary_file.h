@@ -1,0 +1,46 @@
+// Defines a file without a name, for data that do not fit into memory. The disk space is free again
+// when the file is closed or the process ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::data {
+
+// Returns the folder for temporary files: `folder`, or TMPDIR, or /tmp.
+std::string TemporaryFolder(const std::string& folder);
+
+// Movable. Written by one thread.
+class TemporaryFile {
+ public:
+  // Errors name the folder, and the key of the training file that chooses it.
+  static StatusOr<TemporaryFile> Create(const std::string& folder);
+  TemporaryFile(TemporaryFile&& other) noexcept;
+  TemporaryFile& operator=(TemporaryFile&&) = delete;
+  ~TemporaryFile();
+
+  Status Append(std::string_view bytes);
+  uint64_t size() const { return size_; }
+  // Fills `bytes` from the file, from byte `offset` on. Any number of threads may call it.
+  Status Read(uint64_t offset, std::span<std::byte> bytes) const;
+  // Maps the whole content, which must not be empty, into memory. The kernel can take the pages
+  // back at any time, so they are not anonymous memory. The span stays valid as long as the file
+  // exists. Call it once, after the last Append.
+  StatusOr<std::span<const std::byte>> Map();
+
+ private:
+  TemporaryFile(std::string folder, int fd) : folder_(std::move(folder)), fd_(fd) {}
+  Status Failed(int error, std::string_view what) const;
+
+  std::string folder_;
+  int fd_;
+  uint64_t size_ = 0;
+  void* memory_ = nullptr;
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,24 @@
+// Unpacks files that are compressed with gzip or zlib, as TensorFlow's TFRecordWriter compresses
+// them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "runtime/data/tfrecord/temporary_file.h"
+
+namespace tfjob::data {
+
+// Returns whether a file whose first bytes are `start` is compressed. If they are also the valid
+// header of a record, it is not.
+bool IsCompressed(std::string_view start);
+
+// Appends the unpacked content of the file to `to`. If it returns an error, everything before the
+// damage has been appended. Returns DataLoss, with the offset, if the file is damaged, and
+// InvalidArgument if it unpacks to more than kFreeUnpacked bytes and a hundred times its size.
+Status Unpack(const std::string& path, TemporaryFile& to);
+
+inline constexpr uint64_t kFreeUnpacked = 64 << 20;
+
+}  // namespace tfjob::data
