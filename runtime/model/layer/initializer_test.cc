@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "runtime/model/initial_pieces.h"
+#include "runtime/model/layer/initial_pieces.h"
 
 namespace tfjob::model {
 namespace {
