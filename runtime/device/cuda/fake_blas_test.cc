@@ -56,8 +56,10 @@ class FakeBlasTest : public testing::Test {
     blas.MatmulDescSetAttribute(product, kBlasTransposeA, &call.transpose_a, 4);
     blas.MatmulDescSetAttribute(product, kBlasEpilogue, &call.epilogue, 4);
     blas.MatmulDescSetAttribute(product, kBlasBiasPointer, &call.bias, 8);
-    if (blas.MatrixLayoutCreate(&a, kBlasFloat32, call.a_rows, 3, call.a_ld) != kBlasSuccess)
+    if (blas.MatrixLayoutCreate(&a, kBlasFloat32, call.a_rows, 3, call.a_ld) != kBlasSuccess) {
+      blas.MatmulDescDestroy(product);
       return FakeBlasRefusal();
+    }
     blas.MatrixLayoutCreate(&b, kBlasFloat32, 3, 4, 3);
     blas.MatrixLayoutCreate(&d, kBlasFloat32, 2, 4, call.d_ld);
     blas.MatrixLayoutSetAttribute(a, kBlasBatchCount, &call.batch, 4);
