@@ -174,8 +174,7 @@ class Trainer {
   std::span<const std::span<std::byte>> value_spans() { return value_spans_; }
   std::span<const std::span<const std::byte>> gradient_spans() { return gradient_spans_; }
 
-  Events events;  // outlives the client, which still reports events while it is destroyed
-  std::unique_ptr<ParameterClient> client;
+  Events events;
   StepResult last;
 
  private:
@@ -183,6 +182,10 @@ class Trainer {
   std::vector<Tensor> values_, gradients_;
   std::vector<std::span<std::byte>> value_spans_;
   std::vector<std::span<const std::byte>> gradient_spans_;
+
+ public:
+  // Declared last, since it reports events and may use the memory until it is destroyed.
+  std::unique_ptr<ParameterClient> client;
 };
 
 // Breaks a stream after a given number of frames, as if its connection were lost.

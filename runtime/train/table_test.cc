@@ -57,8 +57,8 @@ class TableJob : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs the job to its end, as another attempt than all runs before. Returns the loss that the last
-  // task has seen.
+  // Runs the job to its end, as another attempt than all earlier runs. Returns the loss that the
+  // last task has seen.
   double Run(const config::TrainingConfig& config, const std::vector<Task>& all,
              int64_t last_step = 12) {
     for (const Task& task : all) AddressOf(task);
