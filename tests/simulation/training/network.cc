@@ -83,8 +83,7 @@ class Network::End : public rpc::Transport, private rpc::PayloadSource {
     begin_ += payload_;
     payload_ = 0;
     RETURN_IF_ERROR(Fill(rpc::kHeaderBytes));
-    ASSIGN_OR_RETURN(const size_t prefix,
-                     rpc::PrefixBytes(Buffered().first<rpc::kHeaderBytes>()));
+    ASSIGN_OR_RETURN(const size_t prefix, rpc::PrefixBytes(Buffered().first<rpc::kHeaderBytes>()));
     RETURN_IF_ERROR(Fill(prefix));
     frame.pieces.assign(1, Buffered().first(prefix));
     begin_ += prefix;

@@ -61,9 +61,9 @@ void LimitGradients(Plan& plan, Dice& dice) {
 
 Fault MakeFault(const Plan& plan, Dice& dice, Duration horizon) {
   using Kind = Fault::Kind;
-  constexpr Kind kKinds[] = {Kind::kKill,  Kind::kKill, Kind::kVanish, Kind::kTerminate,
-                             Kind::kPause, Kind::kHang, Kind::kCut,    Kind::kTear,
-                             Kind::kPart};
+  constexpr Kind kKinds[] = {Kind::kKill,      Kind::kKill,  Kind::kVanish,
+                             Kind::kTerminate, Kind::kPause, Kind::kHang,
+                             Kind::kCut,       Kind::kTear,  Kind::kPart};
   Fault fault;
   fault.kind = kKinds[dice.Number(0, std::size(kKinds) - 1)];
   fault.at = dice.Time(0ms, horizon);
