@@ -109,8 +109,8 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
   return reply;
 }
 
-// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "fill"}}} → {name: tensor},
-// of all records in the order of the files
+// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "fill"}}} →
+// {name: tensor}, with all records in the order of the files
 StatusOr<Json> ReadRecords(const Json& request) {
   data::TfRecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
   data::PipelineOptions reading{.epochs = 1, .shuffle = false};

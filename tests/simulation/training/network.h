@@ -1,6 +1,6 @@
-// Simulates the network between the tasks of a job: streams whose bytes take time, keep their order,
-// and are lost when the stream breaks, perhaps in the middle of a frame; partitions, which hold
-// bytes back; and processes that end without notice.
+// Simulates the network between the tasks of a job: streams whose bytes take time, keep their
+// order, and are lost when the stream breaks, perhaps in the middle of a frame; partitions, which
+// hold bytes back; and processes that end without notice.
 #pragma once
 
 #include <cstdint>
