@@ -29,9 +29,9 @@ THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/.
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
-# sanitizers. All other tests run only under the sanitizers.
+# sanitizers, and a test that measures memory runs only there. All other tests run only under the sanitizers.
 SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runtime/kernels/... //runtime/optimizer/...
-  //runtime/exec/... //runtime/io/... //runtime/base/... //tests/simulation/...)
+  //runtime/exec/... //runtime/io/... //runtime/base/... //tests/simulation/... //runtime/train:table_memory_test)
 
 RESULTS=$(mktemp)
 cluster_programs=""
