@@ -41,7 +41,9 @@ std::shared_ptr<CudaRuntime> Create(FakeMachine machine, const CudaOptions& opti
   const bool has_add = machine.kernels.contains("Add");
   auto runtime = CudaRuntime::Create(FakeDriver(std::move(machine)), options, kImages);
   EXPECT_TRUE(runtime.ok()) << runtime.status();
-  if (has_add) EXPECT_TRUE((*runtime)->FindKernel("Add").ok());
+  if (has_add) {
+    EXPECT_TRUE((*runtime)->FindKernel("Add").ok());
+  }
   return *runtime;
 }
 
