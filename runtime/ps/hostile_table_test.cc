@@ -174,7 +174,7 @@ TEST_F(HostileTableTest, CopiesTakeOnlyTheMemoryThatIsLeft) {
 
 TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
   for (const bool room : {false, true}) {
-    Start({.max_bytes = room ? 256 : 250});  // a state takes 128 bytes
+    Start({.max_bytes = room ? 292 : 291});  // a state takes 128 bytes, and an eighth is left
     RawPeer& chief = Connect("chief", 0);
     const std::vector<Bytes> state = {{.bytes = Floats(8, 0)}, {.index = 1, .bytes = Floats(2, 9)}};
     const auto code = [&](int64_t copy) {
@@ -205,7 +205,7 @@ TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
 
 // The first fill breaks off, so no state is in service when the second one begins.
 TEST_F(HostileTableTest, ARepeatedFillKeepsTheCopiesOfTheLastState) {
-  Start({.max_bytes = 256});  // a state takes 128 bytes
+  Start({.max_bytes = 292});  // a state takes 128 bytes, and an eighth is left
   RawPeer& chief = Connect("chief", 0);
   const std::vector<Bytes> state = {{.bytes = Floats(8, 5)}, {.index = 1, .bytes = Floats(2, 9)}};
   ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 1), StatusCode::kOk);
@@ -218,6 +218,34 @@ TEST_F(HostileTableTest, ARepeatedFillKeepsTheCopiesOfTheLastState) {
   const Received piece = chief.Ask({.type = wire::kReadCopy, .sequence = 2, .value = 1},
                                    {{.bytes = PieceText({.length = 8})}});
   EXPECT_EQ(piece.text, Floats(2, 5));
+}
+
+TEST_F(HostileTableTest, ShardsThatHaveBeenCopiedCountBeforeAFill) {
+  for (const bool room : {false, true}) {
+    Start({.max_bytes = room ? 512 : 330});  // a state takes 128 bytes, a copied shard at least 64
+    RawPeer& chief = Connect("chief", 0);
+    ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 1), StatusCode::kOk);
+    ASSERT_EQ(Fill(chief, {{.bytes = Floats(8, 0)}, {.index = 1, .bytes = Floats(2, 9)}}, 1),
+              StatusCode::kOk);
+    ASSERT_EQ(chief.Send({.type = wire::kSnapshot, .sequence = 1}, {}), OkStatus());
+    ASSERT_EQ(chief.Next().header.type, wire::kShard);
+    ASSERT_EQ(chief.Next().header.type, wire::kSnapshotEnd);
+    RawPeer& worker = Connect("worker", 0);
+    const Received pushed = worker.Ask(
+        Push(1, 0, 1),
+        {Count(1), {.bytes = Indices({1}) + Floats(2, 1)}, {.index = 1, .bytes = Floats(2, 1)}});
+    ASSERT_EQ(pushed.header.type, wire::kValues);
+    const auto piece = [&] {
+      return chief.Ask({.type = wire::kReadCopy, .sequence = 2, .value = 1},
+                       {{.bytes = PieceText({.length = 8})}});
+    };
+    EXPECT_EQ(piece().text, Floats(2, 0));
+    ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 2), StatusCode::kOk);
+    const Received after = piece();
+    EXPECT_EQ(after.header.type, room ? wire::kCopied : wire::kReply);
+    peers_.clear();
+    connector_.Close("here");
+  }
 }
 
 TEST_F(HostileTableTest, OnlyTheChiefReadsCopies) {

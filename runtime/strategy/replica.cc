@@ -164,9 +164,10 @@ StatusOr<bool> Replica::Apply(int64_t step, MetricTotals& totals) {
     check_.Contribution(v, buckets_->Reduced(static_cast<int>(v)));
   ASSIGN_OR_RETURN(const bool fine, check_.Verdict(words_[1], step + 1));
   if (!fine) return false;
+  // Another device may apply the step although this one cannot.
+  has_state_ = false;
   ASSIGN_OR_RETURN(Updates * updates,
                    updates_->For([this](int v) { return buckets_->ReducedRowCount(v); }));
-  has_state_ = false;
   RETURN_IF_ERROR(updates->Run(step, [&](int v) {
     if (!buckets_->ByRows(v)) return Updates::Input{.value = buckets_->Reduced(v)};
     const GradientRows::Rows rows = buckets_->ReducedRows(v, updates->rows_of(v));

@@ -195,5 +195,19 @@ TEST(Damage, AfterOpeningIsAnError) {
   EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a has ")) << error;
 }
 
+// The first two bytes of the length 376 are those of zlib.
+TEST(Damage, OfTheFirstLengthIsNotTakenForDamagedCompression) {
+  const Folder folder;
+  std::string content;
+  io::AppendRecord(std::string(376, 'x'), content);
+  content += NumberedRecords(0, 3);
+  content[8] = static_cast<char>(content[8] ^ 1);
+  TfRecordOptions options = NumberedOptions({folder.Write("damaged", content)});
+  const Status error = ReadAll(options).second;
+  EXPECT_NE(std::string(error.message()).find("record at byte 0"), std::string::npos) << error;
+  options.skip_damaged = true;
+  EXPECT_EQ(ReadAll(options).first, (std::vector<int64_t>{0, 1, 2}));
+}
+
 }  // namespace
 }  // namespace tfjob::data

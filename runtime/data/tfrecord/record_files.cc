@@ -82,6 +82,12 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
   }
   const uint64_t begin = unpacked_->size();
   if (const Status error = Unpack(path, *unpacked_); !error.ok()) {
+    // The first length in a plain file may look like the header of zlib, of which nothing can then
+    // be unpacked.
+    if (absl::IsDataLoss(error) && !start.starts_with('\x1f') && unpacked_->size() == begin) {
+      files_.push_back({.path = path, .size = file.size()});
+      return OkStatus();
+    }
     if (damage == nullptr || !absl::IsDataLoss(error)) return error;
     damage->Add(error);
   }

@@ -95,8 +95,9 @@ class BlasProduct final : public Product {
     const auto extent = [this](int64_t stride, int64_t cols, int64_t ld) {
       return (p_.batch - 1) * stride + cols * ld;
     };
-    const int64_t elements = std::max({extent(p_.a.batch_stride, std::max(p_.m, p_.k), p_.a.ld),
-                                       extent(p_.b.batch_stride, std::max(p_.n, p_.k), p_.b.ld),
+    const int64_t a_cols = p_.a.transposed ? p_.m : p_.k, b_cols = p_.b.transposed ? p_.k : p_.n;
+    const int64_t elements = std::max({extent(p_.a.batch_stride, a_cols, p_.a.ld),
+                                       extent(p_.b.batch_stride, b_cols, p_.b.ld),
                                        extent(p_.batch_stride_d, p_.n, p_.ldd)});
     const size_t bytes =
         (static_cast<size_t>(elements) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
@@ -148,9 +149,11 @@ class BlasProduct final : public Product {
       set(device::cuda::kBlasAlignmentA + matrix, p_.alignment);
     int found = 0;
     if (calls.status().ok()) {
-      calls.Check(blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_, preference, 1,
-                                               &heuristic_, &found),
-                  "cublasLtMatmulAlgoGetHeuristic");
+      const auto result = blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_,
+                                                       preference, 1, &heuristic_, &found);
+      // The library has no algorithm either if it returns success and finds none.
+      if (result != device::cuda::kBlasNotSupported)
+        calls.Check(result, "cublasLtMatmulAlgoGetHeuristic");
     }
     if (preference != nullptr) blas_.MatmulPreferenceDestroy(preference);
     RETURN_IF_ERROR(calls.status());

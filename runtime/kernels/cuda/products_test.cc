@@ -405,6 +405,42 @@ TEST(Products, AnErrorOfTheLibraryIsReported) {
                 };
               }),
               testing::HasSubstr("cuBLASLt has no algorithm for a product of 2 x 2 by 2 x 2"));
+  EXPECT_THAT(failing([](BlasApi& blas) {
+                blas.MatmulAlgoGetHeuristic = [](auto, auto, auto, auto, auto, auto, auto, int,
+                                                 auto*,
+                                                 int*) { return device::cuda::kBlasNotSupported; };
+              }),
+              testing::HasSubstr("cuBLASLt has no algorithm for a product of 2 x 2 by 2 x 2"));
+}
+
+TEST(Products, TheFirstRunTakesOnlyTheMemoryOfTheLargestMatrix) {
+  size_t bytes = 0;
+  const auto products =
+      Products::Create(device::cuda::FakeBlas(), {.enter = [] {},
+                                                  .handle = [](Stream&) { return nullptr; },
+                                                  .fail = [](const Status&) {},
+                                                  .rehearse =
+                                                      [&bytes](size_t size, const auto&) {
+                                                        bytes = size;
+                                                        return OkStatus();
+                                                      }});
+  ASSERT_TRUE(products.ok()) << products.status();
+  const int64_t sizes[][3] = {{50'000, 8, 16}, {16, 50'000, 8}, {8, 16, 50'000}};
+  for (const auto& [m, n, k] : sizes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const auto product = (*products)->Prepare({.m = m,
+                                                   .n = n,
+                                                   .k = k,
+                                                   .a = {.transposed = ta, .ld = ta ? k : m},
+                                                   .b = {.transposed = tb, .ld = tb ? n : k},
+                                                   .ldd = m});
+        ASSERT_TRUE(product.ok()) << product.status();
+        EXPECT_LE(bytes, 50'000 * 16 * sizeof(float) + 256 + (*product)->workspace_bytes());
+        EXPECT_GE(bytes, 50'000 * 16 * sizeof(float));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -308,6 +308,9 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
+  // The last copy may have been taken since OnPush looked. It then lacks rows of this contribution,
+  // which must not be counted.
+  if (service_.frozen()) return PutOff(push_.name.sequence);
   // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());

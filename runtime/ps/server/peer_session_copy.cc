@@ -76,7 +76,7 @@ void PeerSession::DropOldCopies() {
     const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
     const int64_t bytes =
         Store::BytesFor(newest->definition(), service_.index(), newest->servers());
-    const bool room = bytes <= service_.max_bytes() / 2;
+    const bool room = 2 * bytes + newest->kept_bytes() <= service_.memory().most();
     for (auto copy = kept_.begin(); copy != kept_.end();) {
       if (room && copy->second->store() == newest) {
         ++copy;

@@ -24,6 +24,8 @@ std::string Described(const rpc::Identity& peer, const std::string& address) {
 
 Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
     : options_(std::move(options)),
+      // An eighth is left for connections and contributions.
+      memory_(std::make_shared<StateMemory>(options_.max_bytes - options_.max_bytes / 8)),
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
       watch_([this] { Tick(); }, options_.liveness) {}
@@ -203,8 +205,7 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
   }
   RETURN_IF_ERROR(BeginEpoch(epoch, assignment.servers[0]));
   auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
-  // An eighth is left for connections and contributions.
-  store->LimitKept(std::max<int64_t>(0, options_.max_bytes - options_.max_bytes / 8 - bytes));
+  store->CountIn(memory_, bytes);
   MutexLock lock(mutex_);
   if (epoch != epoch_) return EpochIsOver(epoch);
   filling_ = store;
@@ -212,8 +213,8 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
 }
 
 // The old state goes out of service now, not when the new one is complete, because no task may mix
-// values of two states. It is freed before the new one is allocated, since a server may not have
-// memory for both.
+// values of two states. Unless a session keeps copies of it, it is freed before the new one is
+// allocated, since a server may not have memory for both.
 Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
   std::shared_ptr<Store> old, unfinished;
   MutexLock change(change_mutex_);

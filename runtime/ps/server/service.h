@@ -45,6 +45,7 @@ class Service : public ParameterServer {
   // For sessions.
   int index() const { return options_.identity.task_index; }
   int64_t max_bytes() const { return options_.max_bytes; }
+  const StateMemory& memory() const { return *memory_; }
   RefusalLog& refusals() { return refusals_; }
   // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
   // returns FailedPrecondition if the store belongs to another epoch.
@@ -167,6 +168,7 @@ class Service : public ParameterServer {
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
+  const std::shared_ptr<StateMemory> memory_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous

@@ -151,6 +151,7 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
     entry->optimizer = optimizer::ForVariable(definition_.state.optimizer, variable.name);
     if (variable.constraint.present())
       entry->projection = optimizer::Projection(variable.constraint, ShapeOf(variable, shard));
+    entry->keeps_rows = optimizer::KeepsRows(entry->optimizer) && !variable.constraint.present();
     if (HasRowGradient(definition_, shard.variable)) entry->rows = RowsOf(variable, shard);
     if (IsTable(definition_, shard.variable)) {
       entry->table_rows = RowsOf(variable, shard);
@@ -202,6 +203,9 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
 
 void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
                             int64_t step, double scale, kernels::Stream& stream) {
+  // Tasks send an update to every shard of a table. If it is empty, KeepBeforeWrite must not copy
+  // the shard, or every save would copy the whole table.
+  if (rows == 0 && entry.keeps_rows) return;
   KeepBeforeWrite(entry);
   std::span<std::byte> slots[optimizer::kMaxSlots];
   const auto count = static_cast<size_t>(entry.slots);

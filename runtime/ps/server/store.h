@@ -17,6 +17,7 @@
 #include "runtime/ps/placement.h"
 #include "runtime/ps/protocol/ledger.h"
 #include "runtime/ps/server/row_update.h"
+#include "runtime/ps/server/state_memory.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::ps {
@@ -36,6 +37,7 @@ class Store {
  public:
   // Requires a definition that Validate accepts. Allocates the memory that BytesFor returns.
   Store(Definition definition, int server, int servers, int64_t epoch);
+  ~Store();
   // Returns the number of bytes that the values and slots of a server take. Requires a definition
   // that Validate accepts.
   static int64_t BytesFor(const Definition& definition, int server, int servers);
@@ -124,14 +126,16 @@ class Store {
   // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
   // CopyKept copies bytes of what was kept. The first update after BeginKeeping copies the shard,
   // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
-  // and the store must outlive it. LimitKept limits the memory of all these copies together. If a
-  // copy would exceed the limit, it is not made, and CopyKept returns ResourceExhausted.
-  // Call LimitKept before the store is used in any other way.
-  void LimitKept(int64_t bytes) { most_kept_bytes_ = bytes; }
+  // and the store must outlive it. If a copy would exceed the limit of CountIn, it is not made, and
+  // CopyKept returns ResourceExhausted.
   void BeginKeeping(int shard, KeptShard& kept, std::string& ledger);
   void EndKeeping(int shard, KeptShard& kept);
   Status CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
                   std::span<std::byte> to);
+  int64_t kept_bytes() const { return kept_bytes_; }
+  // Counts the store, which takes `bytes` (BytesFor), and its copies. Without this call, they have
+  // no limit. Call it before the store is used in any other way.
+  void CountIn(std::shared_ptr<StateMemory> memory, int64_t bytes);
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
@@ -175,6 +179,8 @@ class Store {
     optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
+    bool keeps_rows =
+        false;             // only the rows of a gradient change, so one without rows has no effect
     ShardRows rows;        // count 0: the gradient does not arrive as rows
     ShardRows table_rows;  // count 0: the shard belongs to no table
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
@@ -211,7 +217,8 @@ class Store {
   std::vector<std::unique_ptr<Entry>> entries_;
   int64_t unfilled_ = 0;
   std::atomic<int64_t> step_ = 0;
-  int64_t most_kept_bytes_ = INT64_MAX;
+  std::shared_ptr<StateMemory> memory_;  // null: not counted
+  int64_t counted_bytes_ = 0;
   std::atomic<int64_t> kept_bytes_ = 0;  // the size of the copies of kept shards
 
   Mutex counter_mutex_;

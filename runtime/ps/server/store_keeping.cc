@@ -1,6 +1,7 @@
 // Implements how a store keeps shards as they are at one moment, while updates change them.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/ps/server/store.h"
 
@@ -29,16 +30,26 @@ void Store::KeepBeforeWrite(Entry& entry) {
   entry.keepers.clear();
 }
 
+void Store::CountIn(std::shared_ptr<StateMemory> memory, int64_t bytes) {
+  memory_ = std::move(memory);
+  counted_bytes_ = bytes;
+  memory_->Take(bytes);
+}
+
+Store::~Store() {
+  if (memory_ != nullptr) memory_->Return(counted_bytes_);
+}
+
 std::shared_ptr<const Buffer> Store::CopyWithinLimit(const Buffer& state) {
   const auto bytes = static_cast<int64_t>(state.size());
   // Other shards may be copied at the same time, so the bytes are counted before they are taken.
-  if (kept_bytes_.fetch_add(bytes) + bytes > most_kept_bytes_) {
-    kept_bytes_ -= bytes;
-    return nullptr;
-  }
+  if (memory_ != nullptr && !memory_->TryTake(bytes)) return nullptr;
+  kept_bytes_ += bytes;
   const auto release = [this](const Buffer* copy) {
-    kept_bytes_ -= static_cast<int64_t>(copy->size());
+    const auto size = static_cast<int64_t>(copy->size());
     delete copy;
+    kept_bytes_ -= size;
+    if (memory_ != nullptr) memory_->Return(size);
   };
   const std::shared_ptr<Buffer> copy(new Buffer(state.size(), Buffer::Contents::kUndefined),
                                      release);

@@ -325,8 +325,18 @@ TEST_F(KeptTableTest, MayBeDroppedAtAnyTime) {
   EXPECT_EQ(Read(second, 0, 1), std::vector<float>(4));
 }
 
+TEST_F(KeptTableTest, AnUpdateWithoutRowsCopiesNothing) {
+  store_->CountIn(std::make_shared<StateMemory>(0), 0);
+  const TableCopy copy(store_, ledger_);
+  ASSERT_TRUE(store_->ApplyRows(0, Of(0, 1), {}, 0, 0, stream_));
+  EXPECT_EQ(store_->kept_bytes(), 0);
+  EXPECT_EQ(Read(copy, 0, 1), std::vector<float>(4));
+  EXPECT_FALSE(store_->ApplyRows(0, Of(0, 1), {}, 0, 0, stream_)) << "it counts as applied";
+}
+
 TEST_F(KeptTableTest, IsLostWithoutMemoryForItsCopy) {
-  store_->LimitKept(200);  // the copy of one shard takes 128 bytes
+  // The store counts as 100 bytes, and the copy of one shard takes 128.
+  store_->CountIn(std::make_shared<StateMemory>(300), 100);
   auto first = std::make_unique<TableCopy>(store_, ledger_);
   Train(0, 1);
   Train(1, 1);
