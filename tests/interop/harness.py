@@ -20,7 +20,7 @@ TRAINER = os.environ["INTEROP_TRAINER"]
 
 def tool(verb, request):
     """Calls interop_tool with a verb and a JSON request. Returns its JSON output."""
-    done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=120)
+    done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise AssertionError(f"{verb} failed: {done.stderr}")
     return json.loads(done.stdout)
@@ -35,7 +35,7 @@ def train(keys):
         json.dump(keys, file)
         file.flush()
         done = subprocess.run([TRAINER, f"--config={file.name}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=120, env=environment)
+                              text=True, timeout=600, env=environment)
     if done.returncode != 0:
         raise AssertionError(f"tfjob-trainer ended with {done.returncode}:\n{done.stdout}")
     return done.stdout

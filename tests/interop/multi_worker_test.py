@@ -31,7 +31,7 @@ def run_group(command):
         **environment, "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})})
         for kind, index in TASKS]
     try:
-        outputs = [process.communicate(timeout=120)[0] for process in started]
+        outputs = [process.communicate(timeout=600)[0] for process in started]
     finally:
         for process in started:
             process.kill()

@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 def run(*arguments):
-    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise Refused(f"exit code {done.returncode}: {done.stderr.strip()}")
 
