@@ -43,6 +43,7 @@ if [ "${1:-}" = --fix ]; then timed "formatting" clang-format-19 -i "${sources[@
 check "format" format
 check "sizes" deploy/dev/sizes.py "${sources[@]}"
 check "scripts" scripts
+check "links of the documentation" deploy/dev/links.py
 check "example models" deploy/dev/write_models.py --check
 check "borders of the rooms" tests/contract/rooms.sh
 if [ "${1:-}" = --tidy ]; then check "clang-tidy" tidy; fi

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/json.h"
+#include "runtime/base/varint.h"
 
 namespace tfjob {
 namespace {
@@ -36,16 +37,7 @@ void ProtobufReader::Fail(Status error) {
 }
 
 bool ProtobufReader::ReadVarint(uint64_t& value) {
-  value = 0;
-  for (size_t i = 0; i < rest_.size() && i < 10; ++i) {
-    const auto byte = static_cast<unsigned char>(rest_[i]);
-    if (i == 9 && byte > 1) break;  // more than 64 bits
-    value |= static_cast<uint64_t>(byte & 0x7F) << (7 * i);
-    if (byte < 0x80) {
-      rest_.remove_prefix(i + 1);
-      return true;
-    }
-  }
+  if (TakeVarint(rest_, value)) return true;
   Fail(InvalidArgument("protobuf: a number does not end"));
   return false;
 }

@@ -16,7 +16,7 @@ namespace tfjob::collectives {
 // Some rows of a matrix.
 struct MatrixRows {
   std::span<const int64_t> indices;   // strictly ascending
-  std::span<const std::byte> values;  // one row for each index, aligned to its elements
+  std::span<const std::byte> values;  // one row for each index, aligned to the element type
 };
 
 // Returns OK if the indices are strictly ascending and those of rows of a matrix with `rows` rows.

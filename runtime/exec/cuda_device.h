@@ -22,7 +22,7 @@ StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 // Creates no context on the GPU, because that takes time and memory.
 StatusOr<std::string> FindCudaDevice();
 
-// What a device is made from. All of it must outlive the device.
+// The parts of a device, all of which must outlive it.
 struct CudaParts {
   const device::cuda::DriverApi& driver;  // initialised
   const device::cuda::BlasApi& blas;

@@ -150,8 +150,7 @@ TEST(CudaProgram, IsReproducible) {
   EXPECT_EQ(first.values, second.values);
 }
 
-// In the steady state, a step is one launch per captured segment, two copies of the feeds' and
-// fetches' memory, and no wait but for the step's own events.
+// Each run in progress captures every segment once, and a step launches its segments.
 TEST(CudaProgram, ReplaysItsSegments) {
   const Device device = EmulatedCudaDevice(1);
   Train(device, Optimizers().front());
@@ -163,9 +162,7 @@ TEST(CudaProgram, ReplaysItsSegments) {
 }
 
 TEST(CudaProgram, ReturnsTheLibrarysHandles) {
-  {
-    Train(EmulatedCudaDevice(1), Optimizers().front());
-  }
+  Train(EmulatedCudaDevice(1), Optimizers().front());
   EXPECT_EQ(device::cuda::FakeBlasHandles(), 0);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "runtime/base/varint.h"
 #include "runtime/io/crc32c.h"
 
 namespace tfjob::io {
@@ -25,20 +26,6 @@ T LoadFixed(std::string_view bytes) {
   T value;
   std::memcpy(&value, bytes.data(), sizeof(T));  // x86-64 is little-endian
   return value;
-}
-
-// Takes a varint (base 128, the least significant group first) from the front of `text`. Returns
-// false if there is no varint of at most 64 bits.
-bool TakeVarint(std::string_view& text, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(text.front());
-    text.remove_prefix(1);
-    if (shift == 63 && byte > 1) return false;
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 bool TakeHandle(std::string_view& text, BlockHandle& handle) {

@@ -28,6 +28,8 @@ struct VariableState {
   // and `streamed` provides the value, followed by the slots.
   std::vector<std::shared_ptr<const StreamedValue>> streamed;
 
+  // Returns the number of tensors: the value and the slots.
+  size_t parts() const { return streamed.empty() ? 1 + slots.size() : streamed.size(); }
   // Returns `value` with slots at their initial values.
   static VariableState Initial(const Variable& variable, const optimizer::Optimizer& optimizer,
                                Tensor value);

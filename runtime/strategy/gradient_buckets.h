@@ -62,8 +62,8 @@ class GradientBuckets {
   void Abandon(const Status& why);
 
   // Returns the reduced contribution to variable v in the last step, or an empty span if there is
-  // none. Of a table, these are the rows that any rank has contributed. Valid until the next Begin,
-  // Connect or Disconnect.
+  // none. For a table, it consists of the rows to which any rank has contributed. Valid until the
+  // next Begin, Connect or Disconnect.
   std::span<const std::byte> Reduced(int v) const;
   // Returns whether the contribution to variable v consists of rows of a table. The next two
   // functions are for such variables.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -20,8 +19,8 @@ void ForRows(std::span<const int64_t> indices, size_t row_bytes, const Copy& cop
 
 }  // namespace
 
-bool TravelsByRows(int64_t rows, std::span<const int64_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0}) <= 2 * rows;
+bool TravelsByRows(int64_t rows, int64_t rows_of_all_ranks) {
+  return rows_of_all_ranks <= 2 * rows;
 }
 
 GradientRows::GradientRows(std::vector<TableItem> tables) {
@@ -87,17 +86,18 @@ Status GradientRows::ExchangeCounts(collectives::Communicator& communicator) {
     counts_[static_cast<size_t>(communicator.rank()) * tables_.size() + t] = tables_[t].count;
   RETURN_IF_ERROR(communicator.AllGather(std::as_writable_bytes(std::span(counts_)),
                                          tables_.size() * sizeof(int64_t)));
-  std::vector<int64_t> of_table(ranks);
   for (size_t t = 0; t < tables_.size(); ++t) {
     Table& table = tables_[t];
+    int64_t together = 0;
     for (int rank = 0; rank < communicator.size(); ++rank) {
       const int64_t count = CountOf(rank, t);
-      of_table[static_cast<size_t>(rank)] = count;
-      if (count >= 0 && count <= table.item.rows) continue;
-      return InvalidArgument("rank ", rank, " announced ", count, " rows of the gradient of ",
-                             table.item.name, ", which has ", table.item.rows, " rows");
+      if (count < 0 || count > table.item.rows) {
+        return InvalidArgument("rank ", rank, " announced ", count, " rows of the gradient of ",
+                               table.item.name, ", which has ", table.item.rows, " rows");
+      }
+      together += count;
     }
-    table.by_rows = TravelsByRows(table.item.rows, of_table);
+    table.by_rows = TravelsByRows(table.item.rows, together);
   }
   return OkStatus();
 }

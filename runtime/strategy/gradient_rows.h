@@ -21,10 +21,10 @@
 
 namespace tfjob::strategy {
 
-// Returns how the gradient of a table with this number of rows travels, if the ranks have `counts`
-// rows of it. If n ranks have c rows together, (n - 1) · c rows are sent to all ranks, whereas an
-// all-reduce sends 2 · (n - 1) times the table. The indices travel in both cases.
-bool TravelsByRows(int64_t rows, std::span<const int64_t> counts);
+// Returns whether the gradient of a table with `rows` rows travels by rows, rather than as a whole.
+// If n ranks have c rows together, (n - 1) · c rows are sent, whereas an all-reduce sends
+// 2 · (n - 1) times the table. The indices travel in both cases.
+bool TravelsByRows(int64_t rows, int64_t rows_of_all_ranks);
 
 // Used by one thread at a time.
 class GradientRows {

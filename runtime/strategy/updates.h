@@ -53,10 +53,10 @@ class Updates {
 };
 
 // Holds updates for gradients by rows that were added up over several ranks. Such gradients have a
-// different number of rows in each step, whereas the shapes of a program are fixed. The number of
-// rows that a program expects is a function of the rows of the step alone, so all ranks use the
-// same program for a step, even if they have taken different steps before. (The norm of a gradient
-// may depend on how many zeros follow it.)
+// different number of rows in each step, whereas the shapes of a program are fixed. The norm of a
+// gradient may depend on how many zeros follow it, so all ranks must use the same program for a
+// step. The number of rows that a program expects therefore depends only on the rows of the step,
+// not on earlier steps.
 class UpdatesByRows {
  public:
   // Compiles the updates for a small number of rows, and thereby creates the slots. The arguments

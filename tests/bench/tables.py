@@ -7,9 +7,9 @@ import json
 import os
 import pathlib
 import random
-import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import zipfile
@@ -17,6 +17,8 @@ import zipfile
 from report import print_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bench/peers"))
+from local_cluster import free_addresses
 TARGET = "//runtime/cmd:tfjob-trainer"
 COLUMNS = 64
 EXAMPLES, LENGTH = 4096, 8
@@ -49,16 +51,6 @@ def write_examples(path, rows):
         ids = [draw.randrange(rows) for _ in range(EXAMPLES * LENGTH)]
         archive.writestr("x.npy", npy("i4", (EXAMPLES, LENGTH), ids))
         archive.writestr("y.npy", npy("f4", (EXAMPLES,), [draw.random() for _ in range(EXAMPLES)]))
-
-
-def free_addresses(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    return addresses
 
 
 def run(trainer, config, attempt, options, log):

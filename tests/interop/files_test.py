@@ -7,7 +7,7 @@ import tempfile
 import unittest
 import zipfile
 
-from harness import TRAINER, train
+from harness import RUN_SECONDS, TRAINER, train
 
 import numpy as np
 import keras
@@ -20,7 +20,7 @@ from interop_test import functional, images, randomize, variables
 
 def run(*arguments):
     """Runs tfjob-trainer. Returns what it prints to standard output."""
-    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=RUN_SECONDS)
     if done.returncode != 0:
         raise AssertionError(f"tfjob-trainer {' '.join(arguments)}: {done.returncode}\n{done.stderr}{done.stdout}")
     return done.stdout
@@ -220,7 +220,7 @@ class Files(unittest.TestCase):
                  r"d/kernel is float32\[2,4\] there, but float32\[2,3\] in the model"),
                 (["--model", self.path("none.keras"), "--input", self.path("x.npy")], {1}, "none.keras"),
                 (["--model", self.path("x.npy"), "--input", self.path("x.npy")], {2}, "x.npy")]:
-            done = subprocess.run([TRAINER, "predict", *flags, "--output", output], capture_output=True, text=True, timeout=600)
+            done = subprocess.run([TRAINER, "predict", *flags, "--output", output], capture_output=True, text=True, timeout=RUN_SECONDS)
             self.assertIn(done.returncode, code, done.stderr + done.stdout)
             self.assertRegex(done.stderr + done.stdout, message)
             with open(output) as file:

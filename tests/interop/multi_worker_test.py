@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import TRAINER, scalars
+from harness import RUN_SECONDS, TRAINER, scalars
 from trainer_test import training_file, write_images
 
 import numpy as np
@@ -31,7 +31,7 @@ def run_group(command):
         **environment, "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})})
         for kind, index in TASKS]
     try:
-        outputs = [process.communicate(timeout=600)[0] for process in started]
+        outputs = [process.communicate(timeout=RUN_SECONDS)[0] for process in started]
     finally:
         for process in started:
             process.kill()

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 import warnings
 
-from harness import TRAINER
+from harness import RUN_SECONDS, TRAINER
 
 import numpy as np
 import keras
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 def run(*arguments):
-    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([TRAINER, *arguments], capture_output=True, text=True, timeout=RUN_SECONDS)
     if done.returncode != 0:
         raise Refused(f"exit code {done.returncode}: {done.stderr.strip()}")
 

@@ -4,27 +4,13 @@
 #include <cstring>
 
 #include "runtime/base/protobuf_reader.h"
+#include "runtime/base/varint.h"
 
 namespace tfjob::data {
 namespace {
 
 // The first bytes of the field 1 of a list, by the type of the field.
 constexpr char kVarint = 0x08, kBytes = 0x0A, kFixed32 = 0x0D;
-
-// Removes a number from the front of `rest`. Returns false if there is none.
-bool TakeVarint(std::string_view& rest, uint64_t& value) {
-  value = 0;
-  for (size_t i = 0; i < rest.size() && i < 10; ++i) {
-    const auto byte = static_cast<unsigned char>(rest[i]);
-    if (i == 9 && byte > 1) return false;  // more than 64 bits
-    value |= static_cast<uint64_t>(byte & 0x7F) << (7 * i);
-    if (byte < 0x80) {
-      rest.remove_prefix(i + 1);
-      return true;
-    }
-  }
-  return false;
-}
 
 // Removes a string from the front of `rest`. Returns false if there is none.
 bool TakeBytes(std::string_view& rest, std::string_view& bytes) {

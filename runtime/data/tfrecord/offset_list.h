@@ -27,7 +27,6 @@ class OffsetList {
   Status Finish();
   // The numbers, after Finish.
   uint64_t operator[](size_t i) const { return mapped_.empty() ? pending_[i] : mapped_[i]; }
-  bool in_memory() const { return !file_; }
 
  private:
   Status Store();

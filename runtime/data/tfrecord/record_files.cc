@@ -15,7 +15,8 @@ namespace tfjob::data {
 namespace {
 
 constexpr size_t kMostOpen = 64;
-// Whoever skips no more than kNear bytes is taken to read on, and gets kAhead bytes at once.
+// A call that skips at most kNear bytes is expected to be followed by others, and reads kAhead
+// bytes at once.
 constexpr size_t kAhead = 256 << 10, kNear = 16 << 10;
 
 StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
@@ -81,7 +82,7 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
     unpacked_.emplace(std::move(created));
   }
   const uint64_t begin = unpacked_->size();
-  if (const Status error = Unpack(path, *unpacked_); !error.ok()) {
+  if (const Status error = Unpack(file, *unpacked_); !error.ok()) {
     // The first length in a plain file may look like the header of zlib, of which nothing can then
     // be unpacked.
     if (absl::IsDataLoss(error) && !start.starts_with('\x1f') && unpacked_->size() == begin) {

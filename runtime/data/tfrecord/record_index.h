@@ -38,7 +38,6 @@ class RecordIndex {
 
   int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   RecordPlace At(int64_t record) const;
-  bool in_memory() const { return offsets_.in_memory(); }
 
  private:
   explicit RecordIndex(OffsetList offsets) : offsets_(std::move(offsets)) {}

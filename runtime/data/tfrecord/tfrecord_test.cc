@@ -159,7 +159,8 @@ TEST(TfRecord, NamesTheRecordOfAWrongLabel) {
   EXPECT_TRUE(pipeline->status().ok());
 }
 
-// Order and shares are those of a table, for every way to divide the examples.
+// However the examples are divided among tasks, each task gets the batches that it would get from a
+// table in memory.
 TEST(TfRecord, GivesTheBatchesThatATableGives) {
   const Folder folder;
   folder.Write("part-1", NumberedRecords(40, 63));
@@ -220,7 +221,7 @@ TEST(TfRecord, RefusesDamagedCompressedFiles) {
   const std::string path = folder.Write("a.gz", whole.substr(0, whole.size() / 2));
   EXPECT_EQ(Message(OpenTfRecords(NumberedOptions({path})).status()),
             StrCat(path, ": the compressed data is damaged at byte ", whole.size() / 2,
-                   ": it ends early; copy the file again; replace the file, or set on_damaged: "
+                   ": it ends early; replace the file, or set on_damaged: "
                    "skip to leave out what is damaged"));
   TfRecordOptions skip = NumberedOptions({path});
   skip.skip_damaged = true;

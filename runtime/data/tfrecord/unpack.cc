@@ -85,7 +85,7 @@ class Unpacker {
 
   Status Damaged(std::string_view why) const {
     return DataLoss(file_.path(), ": the compressed data is damaged at byte ",
-                    read_ - stream_.avail_in, ": ", why, "; copy the file again");
+                    read_ - stream_.avail_in, ": ", why);
   }
 
   const io::RandomAccessFile& file_;
@@ -103,8 +103,7 @@ bool IsCompressed(std::string_view start) {
   return IsGzip(start) || IsZlib(start);
 }
 
-Status Unpack(const std::string& path, TemporaryFile& to) {
-  ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
+Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to) {
   return Unpacker(file, to).Run();
 }
 

@@ -2,11 +2,12 @@
 // them.
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <string_view>
 
 #include "runtime/base/status.h"
 #include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/io/random_access_file.h"
 
 namespace tfjob::data {
 
@@ -17,7 +18,7 @@ bool IsCompressed(std::string_view start);
 // Appends the unpacked content of the file to `to`. If it returns an error, everything before the
 // damage has been appended. Returns DataLoss, with the offset, if the file is damaged, and
 // InvalidArgument if it unpacks to more than kFreeUnpacked bytes and a hundred times its size.
-Status Unpack(const std::string& path, TemporaryFile& to);
+Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to);
 
 inline constexpr uint64_t kFreeUnpacked = 64 << 20;
 

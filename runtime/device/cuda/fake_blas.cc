@@ -17,7 +17,6 @@ constexpr uint64_t kMostElements = 0x7fffffff;  // per dimension
 constexpr size_t kNeededWorkspace = 100;        // of each algorithm, if so much is allowed
 
 struct FakeLayout {
-  unsigned type = 0;
   int64_t rows = 0, cols = 0, ld = 0;
   int32_t batch = 1;
   int64_t stride = 0;
@@ -28,7 +27,7 @@ struct FakeLayout {
 };
 
 struct FakeProduct {
-  unsigned compute = 0, scale = 0;
+  unsigned compute = 0;
   int32_t transpose_a = 0, transpose_b = 0;
   uint32_t epilogue = kBlasEpilogueNone;
   const void* bias = nullptr;
@@ -49,7 +48,7 @@ struct Problem {
   FakeLayout a, b, c, d;
 };
 
-// What an algorithm says about the problem for which it was chosen.
+// The problem for which an algorithm was chosen. It is stored in the algorithm.
 struct Choice {
   uint64_t problem = 0;
   uint64_t workspace = 0;
@@ -139,10 +138,7 @@ BlasResult Destroy(BlasHandle handle) {
 BlasResult MatmulDescCreate(BlasProductHandle* handle, unsigned compute, unsigned scale) {
   if (scale != kBlasFloat32 || (compute != kBlasComputeFloat32 && compute != kBlasComputeTf32))
     return Refuse(kBlasNotSupported, StrCat("types ", compute, " and ", scale));
-  FakeProduct product;
-  product.compute = compute;
-  product.scale = scale;
-  return New(handle, product);
+  return New(handle, FakeProduct{.compute = compute});
 }
 BlasResult MatmulDescDestroy(BlasProductHandle handle) {
   return Delete<FakeProduct>(handle);
@@ -172,10 +168,9 @@ BlasResult MatrixLayoutCreate(BlasLayoutHandle* handle, unsigned type, uint64_t 
     return Invalid("a matrix of ", rows, " rows and ", cols, " columns");
   if (ld < static_cast<int64_t>(rows))
     return Invalid("a leading dimension of ", ld, " for ", rows, " rows");
-  return New(handle, FakeLayout{.type = type,
-                                .rows = static_cast<int64_t>(rows),
-                                .cols = static_cast<int64_t>(cols),
-                                .ld = ld});
+  return New(
+      handle,
+      FakeLayout{.rows = static_cast<int64_t>(rows), .cols = static_cast<int64_t>(cols), .ld = ld});
 }
 BlasResult MatrixLayoutDestroy(BlasLayoutHandle handle) {
   return Delete<FakeLayout>(handle);

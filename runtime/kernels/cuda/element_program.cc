@@ -6,8 +6,6 @@
 #include <sstream>
 #include <vector>
 
-#include "runtime/base/check.h"
-
 namespace tfjob::kernels::cuda {
 namespace {
 
@@ -131,7 +129,11 @@ StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
                             ElementwiseParameter& parameter) {
   ASSIGN_OR_RETURN(const std::vector<ProgramStep> steps, ParseProgram(program, inputs));
   const int slots = SlotChooser(steps).Write(parameter);
-  ENFORCE(slots <= kElementSlots, "enough slots for every program");
+  if (slots > kElementSlots) {
+    return Unimplemented("a fused elementwise operation that keeps ", slots,
+                         " intermediate results: on a GPU, at most ", kElementSlots,
+                         " are possible");
+  }
   return slots > 0;
 }
 

@@ -377,6 +377,13 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("")}}, {matrix}, {matrix}).code(),
             StatusCode::kInvalidArgument);
+  // The result of each of the 18 steps is kept until one of the six others needs it.
+  std::string crowded;
+  for (int i = 0; i < 18; ++i) crowded += "Neg i0;";
+  for (int i = 0; i < 18; i += 3)
+    crowded += StrCat("ClipByValue t", i, " t", i + 1, " t", i + 2, ";");
+  EXPECT_EQ(prepare("FusedElementwise", {{"program", crowded}}, {matrix}, {matrix}).code(),
+            StatusCode::kUnimplemented);
   Operand padded = Operand::Dense(DType::kFloat32, Shape({2, 3, 4}));
   padded.row_stride = 5;
   EXPECT_EQ(prepare("Sum", {{"axes", std::vector<int64_t>{0}}}, {padded},
@@ -390,8 +397,7 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
 }
 
 // Returns one or more requests for each op of the table but the products, which the library
-// computes. Their operands are dense, with 64 rows and
-// 256 columns.
+// computes. Their operands are dense, with 64 rows and 256 columns.
 std::vector<KernelRequest> DenseRequests() {
   const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
   const Operand matrix = dense(DType::kFloat32, Shape({64, 256}));

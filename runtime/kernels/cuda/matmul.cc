@@ -92,7 +92,7 @@ class ProductKernel final : public Kernel {
   const bool bias_;
 };
 
-// What follows a product.
+// The operations that follow a product.
 struct Finish {
   bool bias = false;
   std::string activation;  // "", "Relu", "Sigmoid" or "Tanh"
@@ -108,22 +108,11 @@ ProductDescription DescriptionOf(const cpu::ProductLayout& p, Arithmetic arithme
           .arithmetic = arithmetic};
 }
 
-// Prepares the product with addresses that are aligned; the library adds the bias and computes
-// Relu.
-StatusOr<Variant> PrepareAligned(const GpuAccess& gpu, ProductDescription product,
-                                 const Finish& finish, const Operand& out) {
+// Returns what the library can add to a product whose addresses are aligned.
+ProductEpilogue LibraryPart(const Finish& finish) {
   const bool relu = finish.activation == "Relu";
-  if (finish.bias) {
-    product.epilogue = relu ? ProductEpilogue::kReluBias : ProductEpilogue::kBias;
-  } else if (relu) {
-    product.epilogue = ProductEpilogue::kRelu;
-  }
-  Variant variant;
-  ASSIGN_OR_RETURN(variant.product, gpu.products->Prepare(product));
-  if (finish.activation.empty() || relu) return variant;
-  ASSIGN_OR_RETURN(variant.program,
-                   PrepareProgram(gpu.launcher, {out}, out, StrCat(finish.activation, " i0")));
-  return variant;
+  if (finish.bias) return relu ? ProductEpilogue::kReluBias : ProductEpilogue::kBias;
+  return relu ? ProductEpilogue::kRelu : ProductEpilogue::kNone;
 }
 
 // Returns the elementwise program "Add i0 i1; Relu t0", or a part of it.
@@ -132,24 +121,28 @@ std::string ProgramOf(const Finish& finish) {
   return StrCat(finish.bias ? "Add i0 i1; " : "", finish.activation, finish.bias ? " t0" : " i0");
 }
 
-StatusOr<Variant> PrepareUnaligned(const GpuAccess& gpu, ProductDescription product,
-                                   const Finish& finish, const Operand& out) {
-  product.alignment = sizeof(float);
+// Prepares a product and a kernel for `rest`, the operations that the library does not do.
+StatusOr<Variant> PrepareVariant(const GpuAccess& gpu, const ProductDescription& product,
+                                 const Finish& rest, const Operand& out) {
   Variant variant;
   ASSIGN_OR_RETURN(variant.product, gpu.products->Prepare(product));
-  const std::string program = ProgramOf(finish);
+  const std::string program = ProgramOf(rest);
   if (program.empty()) return variant;
   std::vector<Operand> inputs = {out};
-  if (finish.bias) inputs.push_back(Operand::Dense(out.dtype, Shape({out.cols()})));
+  if (rest.bias) inputs.push_back(Operand::Dense(out.dtype, Shape({out.cols()})));
   ASSIGN_OR_RETURN(variant.program, PrepareProgram(gpu.launcher, inputs, out, program));
   return variant;
 }
 
 Prepared MakeProduct(const GpuAccess& gpu, const ProductDescription& product,
                      std::vector<Offsets3> calls, const Finish& finish, const Operand& out) {
-  ASSIGN_OR_RETURN(Variant aligned, PrepareAligned(gpu, product, finish, out));
-  ASSIGN_OR_RETURN(Variant unaligned, PrepareUnaligned(gpu, product, finish, out));
-  return std::make_unique<ProductKernel>(std::move(aligned), std::move(unaligned), std::move(calls),
+  ProductDescription with_epilogue = product, unaligned = product;
+  with_epilogue.epilogue = LibraryPart(finish);
+  unaligned.alignment = sizeof(float);
+  const Finish rest{.activation = finish.activation == "Relu" ? "" : finish.activation};
+  ASSIGN_OR_RETURN(Variant fast, PrepareVariant(gpu, with_epilogue, rest, out));
+  ASSIGN_OR_RETURN(Variant any, PrepareVariant(gpu, unaligned, finish, out));
+  return std::make_unique<ProductKernel>(std::move(fast), std::move(any), std::move(calls),
                                          finish.bias);
 }
 

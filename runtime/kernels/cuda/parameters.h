@@ -56,11 +56,11 @@ inline constexpr int kElementThreads = 128;
 inline constexpr int kElementsPerBlock = 4 * kElementThreads;
 inline constexpr int kElementInputs = 8;
 inline constexpr int kElementSteps = 24;
-// Enough for every program: at any time, the results that are still needed, and the steps that need
-// them, are at most kElementSteps.
+// The number of results that a program keeps at a time. It suffices for kElementSteps steps with up
+// to three operands if every result is used.
 inline constexpr int kElementSlots = 16;
 
-// In the order of kElementOps in elementwise_program.cc.
+// In the order of kElementOps in element_program.h.
 enum class ElementOp : int32_t {
   kAdd,
   kSub,

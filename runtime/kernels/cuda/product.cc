@@ -41,9 +41,11 @@ class Calls {
     if (status_.ok()) status_ = ToStatus(blas_, result, call);
   }
   template <typename Set, typename Handle, typename Value>
-  void SetAttribute(Set set, Handle handle, unsigned attribute, const Value& value) {
-    if (status_.ok())
-      Check(set(handle, attribute, &value, sizeof value), StrCat("attribute ", attribute));
+  void SetAttribute(Set set, std::string_view call, Handle handle, unsigned attribute,
+                    const Value& value) {
+    if (!status_.ok()) return;
+    const BlasResult result = set(handle, attribute, &value, sizeof value);
+    if (result != kBlasSuccess) Check(result, StrCat(call, ", attribute ", attribute));
   }
   const Status& status() const { return status_; }
 
@@ -71,7 +73,8 @@ class BlasProduct final : public Product {
     calls.Check(blas_.MatmulDescCreate(&product_, compute, device::cuda::kBlasFloat32),
                 "cublasLtMatmulDescCreate");
     const auto set = [&](unsigned attribute, const auto& value) {
-      calls.SetAttribute(blas_.MatmulDescSetAttribute, product_, attribute, value);
+      calls.SetAttribute(blas_.MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", product_,
+                         attribute, value);
     };
     set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
     set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
@@ -112,8 +115,8 @@ class BlasProduct final : public Product {
     Calls calls(blas_);
     gpu_.enter();
     if (HasBias(p_.epilogue)) {
-      calls.SetAttribute(blas_.MatmulDescSetAttribute, product_, device::cuda::kBlasBiasPointer,
-                         operands.bias);
+      calls.SetAttribute(blas_.MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", product_,
+                         device::cuda::kBlasBiasPointer, operands.bias);
     }
     calls.Check(blas_.Matmul(library_, product_, &p_.alpha, operands.a, a_, operands.b, b_,
                              &p_.beta, operands.d, d_, operands.d, d_, &heuristic_.algorithm,
@@ -129,10 +132,12 @@ class BlasProduct final : public Product {
         blas_.MatrixLayoutCreate(layout, device::cuda::kBlasFloat32, static_cast<uint64_t>(rows),
                                  static_cast<uint64_t>(cols), ld),
         "cublasLtMatrixLayoutCreate");
-    calls.SetAttribute(blas_.MatrixLayoutSetAttribute, *layout, device::cuda::kBlasBatchCount,
-                       p_.batch);
-    calls.SetAttribute(blas_.MatrixLayoutSetAttribute, *layout, device::cuda::kBlasBatchStride,
-                       stride);
+    const auto set = [&](unsigned attribute, const auto& value) {
+      calls.SetAttribute(blas_.MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute",
+                         *layout, attribute, value);
+    };
+    set(device::cuda::kBlasBatchCount, p_.batch);
+    set(device::cuda::kBlasBatchStride, stride);
   }
 
   Status ChooseAlgorithm() {
@@ -140,7 +145,8 @@ class BlasProduct final : public Product {
     device::cuda::BlasPreferenceHandle preference = nullptr;
     calls.Check(blas_.MatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     const auto set = [&](unsigned attribute, const auto& value) {
-      calls.SetAttribute(blas_.MatmulPreferenceSetAttribute, preference, attribute, value);
+      calls.SetAttribute(blas_.MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute",
+                         preference, attribute, value);
     };
     set(device::cuda::kBlasMaxWorkspace, kMaxWorkspace);
     // Parts of a sum are added in a separate step, in a fixed order.

@@ -398,6 +398,12 @@ TEST(Products, AnErrorOfTheLibraryIsReported) {
               }),
               testing::HasSubstr("cublasLtMatrixLayoutCreate: CUBLAS_STATUS_NOT_SUPPORTED"));
   EXPECT_THAT(failing([](BlasApi& blas) {
+                blas.MatrixLayoutSetAttribute = [](auto, unsigned, const void*, size_t) {
+                  return device::cuda::kBlasNotSupported;
+                };
+              }),
+              testing::HasSubstr("cublasLtMatrixLayoutSetAttribute, attribute 5: "));
+  EXPECT_THAT(failing([](BlasApi& blas) {
                 blas.MatmulAlgoGetHeuristic = [](auto, auto, auto, auto, auto, auto, auto, int,
                                                  auto*, int* found) {
                   *found = 0;

@@ -31,7 +31,7 @@ struct LaunchRequest {
 // emulator at once.
 using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
 
-// What the kernels use of a GPU.
+// The access to a GPU that kernels need.
 struct GpuAccess {
   Launcher launcher;
   std::shared_ptr<Products> products;
@@ -41,7 +41,7 @@ struct GpuAccess {
 // Returns all kernels, including ApplyOptimizer.
 KernelTable MakeTable(const GpuAccess& gpu);
 
-// Returns the names of the kernels that launches name.
+// Returns the names of all kernels (LaunchRequest::kernel). A device loads them before it captures.
 std::span<const char* const> KernelNames();
 
 }  // namespace tfjob::kernels::cuda

@@ -111,33 +111,11 @@ void FillOrthogonal(double gain, PhiloxStream& random, Tensor& tensor) {
   }
 }
 
-template <typename T>
-void FillIdentity(double gain, Tensor& tensor) {
-  const int64_t columns = tensor.shape().dim(1);
-  for (int64_t i = 0; i < std::min(tensor.shape().dim(0), columns); ++i)
-    tensor.data<T>()[static_cast<size_t>(i * columns + i)] = static_cast<T>(gain);
-}
-
-template <typename T>
-void Fill(const Initializer& initializer, PhiloxStream& random, Tensor& tensor) {
-  if (initializer.kind == Initializer::Kind::kOrthogonal)
-    return FillOrthogonal<T>(initializer.gain, random, tensor);
-  if (initializer.kind == Initializer::Kind::kIdentity)
-    return FillIdentity<T>(initializer.gain, tensor);
-  for (T& element : tensor.data<T>()) element = static_cast<T>(Draw(initializer, random));
-}
-
 PhiloxStream RandomFor(const Initializer& initializer, uint64_t seed, std::string_view variable) {
   uint64_t key = PhiloxKey(seed, variable);
   if (initializer.seed)
     key = PhiloxKey(key + static_cast<uint64_t>(*initializer.seed), "initializer");
   return PhiloxStream(key);
-}
-
-template <typename T>
-void SetOnes(const std::pair<int64_t, int64_t>& range, Tensor& tensor) {
-  const std::span<T> values = tensor.data<T>();
-  std::fill(values.begin() + range.first, values.begin() + range.second, T{1});
 }
 
 }  // namespace
@@ -158,15 +136,16 @@ Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& sh
                     std::string_view variable) {
   ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64,
           "trainable variables are floating point");
-  PhiloxStream random = RandomFor(initializer, seed, variable);
-  const Initializer plain = Resolve(initializer, shape);
   Tensor tensor(dtype, shape);
+  if (InitialPieces::CanMake(initializer)) {
+    InitialPieces(initializer, dtype, shape, seed, variable).Read(0, tensor.bytes());
+    return tensor;
+  }
+  PhiloxStream random = RandomFor(initializer, seed, variable);
   if (dtype == DType::kFloat32) {
-    Fill<float>(plain, random, tensor);
-    SetOnes<float>(initializer.ones, tensor);
+    FillOrthogonal<float>(initializer.gain, random, tensor);
   } else {
-    Fill<double>(plain, random, tensor);
-    SetOnes<double>(initializer.ones, tensor);
+    FillOrthogonal<double>(initializer.gain, random, tensor);
   }
   return tensor;
 }
@@ -220,13 +199,15 @@ void InitialPieces::Generate(int64_t first, std::span<T> to) const {
 
 PhiloxStream InitialPieces::RandomAt(int64_t first) const {
   const auto state = static_cast<size_t>(first / kEvery);
-  MutexLock lock(mutex_);
-  while (states_.size() <= state) {
-    PhiloxStream next = states_.back();
-    for (int64_t i = 0; i < kEvery; ++i) Draw(initializer_, next);
-    states_.push_back(next);
-  }
-  PhiloxStream random = states_[state];
+  PhiloxStream random = [&] {
+    MutexLock lock(mutex_);
+    while (states_.size() <= state) {
+      PhiloxStream next = states_.back();
+      for (int64_t i = 0; i < kEvery; ++i) Draw(initializer_, next);
+      states_.push_back(next);
+    }
+    return states_[state];
+  }();
   for (int64_t i = 0; i < first % kEvery; ++i) Draw(initializer_, random);
   return random;
 }

@@ -54,9 +54,9 @@ CopiedTables::~CopiedTables() {
   // If the client no longer exists, its connections have ended, and the servers have dropped the
   // copy.
   gate_
-      ->With([&](std::span<Link* const> links, LinkContext&) {
-        for (size_t i = 0; i < links.size(); ++i) {
-          if (numbers_[i] != 0) links[i]->DropCopy(numbers_[i]);
+      ->With([&](LinkContext& context) {
+        for (size_t i = 0; i < context.links.size(); ++i) {
+          if (numbers_[i] != 0) context.links[i]->DropCopy(numbers_[i]);
         }
         return OkStatus();
       })
@@ -73,7 +73,7 @@ Status CopiedTables::Read(int variable, size_t slot, int64_t offset,
 
 Status CopiedTables::ReadPieces(int variable, size_t slot, int64_t offset,
                                 std::span<std::byte> to) const {
-  return gate_->With([&](std::span<Link* const> links, LinkContext& context) -> Status {
+  return gate_->With([&](LinkContext& context) -> Status {
     while (!to.empty()) {
       const size_t index = ShardAt(context.shards, variable, offset);
       const Shard& shard = context.shards[index];
@@ -81,12 +81,12 @@ Status CopiedTables::ReadPieces(int variable, size_t slot, int64_t offset,
       const size_t count =
           std::min({to.size(), static_cast<size_t>(shard.size) - begin, rpc::kFrameTargetBytes});
       const auto server = static_cast<size_t>(shard.server);
-      RETURN_IF_ERROR(links[server]->ReadCopy(numbers_[server],
-                                              {.shard = static_cast<uint32_t>(index),
-                                               .slot = static_cast<uint32_t>(slot),
-                                               .offset = begin,
-                                               .length = count},
-                                              to.first(count)));
+      RETURN_IF_ERROR(context.links[server]->ReadCopy(numbers_[server],
+                                                      {.shard = static_cast<uint32_t>(index),
+                                                       .slot = static_cast<uint32_t>(slot),
+                                                       .offset = begin,
+                                                       .length = count},
+                                                      to.first(count)));
       to = to.subspan(count);
       offset += static_cast<int64_t>(count);
     }

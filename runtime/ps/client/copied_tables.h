@@ -18,11 +18,10 @@ namespace tfjob::ps {
 // the gate is closed, a copy can no longer be read. Thread-safe.
 class LinkGate {
  public:
-  // The links must stay in place until Close has returned.
-  LinkGate(LinkContext& context, std::vector<Link*> links)
-      : context_(context), links_(std::move(links)) {}
+  // The context and its links must stay in place until Close has returned.
+  explicit LinkGate(LinkContext& context) : context_(context) {}
 
-  // Calls act(links, context) and returns its status, or returns Unavailable if the gate is closed.
+  // Calls act(context) and returns its status, or returns Unavailable if the gate is closed.
   template <typename Act>
   Status With(const Act& act) {
     {
@@ -30,7 +29,7 @@ class LinkGate {
       if (closed_) return Unavailable("the copy of the state is gone: its task has ended");
       ++inside_;
     }
-    Status status = act(std::span<Link* const>(links_), context_);
+    Status status = act(context_);
     MutexLock lock(mutex_);
     if (--inside_ == 0) left_.NotifyAll();
     return status;
@@ -41,7 +40,6 @@ class LinkGate {
 
  private:
   LinkContext& context_;
-  const std::vector<Link*> links_;
   Mutex mutex_;
   CondVar left_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -49,7 +49,7 @@ struct LinkContext {
   const std::vector<Shard> shards;
   rpc::Connector* connector = nullptr;
   rpc::PeerWatch* watch = nullptr;
-  std::vector<const Link*> links;  // indexed by server
+  std::vector<Link*> links;  // indexed by server
   Mutex mutex;
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);

@@ -120,7 +120,6 @@ size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
   const state::VariableState& state =
       fill_.snapshot->variables[static_cast<size_t>(shard.variable)];
   const bool streamed = !state.streamed.empty();
-  const size_t parts = streamed ? state.streamed.size() : 1 + state.slots.size();
   const auto size = static_cast<size_t>(shard.size);
   rpc::Segment segment{.index = static_cast<uint32_t>(index),
                        .flags = static_cast<uint32_t>(fill_.slot),
@@ -144,7 +143,7 @@ size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
   fill_.offset += bytes;
   if (fill_.offset < size) return bytes;
   fill_.offset = fill_.piece_begin = fill_.piece_end = 0;
-  if (++fill_.slot < parts) return bytes;
+  if (++fill_.slot < state.parts()) return bytes;
   fill_.slot = 0;
   ++fill_.shard;
   return bytes;
@@ -157,8 +156,7 @@ uint64_t Link::BytesToFill(const state::Snapshot& snapshot) const {
   for (int index : shards_) {
     const Shard& shard = context_.shards[static_cast<size_t>(index)];
     const state::VariableState& state = snapshot.variables[static_cast<size_t>(shard.variable)];
-    const size_t parts = state.streamed.empty() ? 1 + state.slots.size() : state.streamed.size();
-    bytes += static_cast<uint64_t>(shard.size) * parts;
+    bytes += static_cast<uint64_t>(shard.size) * state.parts();
   }
   return bytes;
 }

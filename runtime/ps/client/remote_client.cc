@@ -33,9 +33,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
     links_.push_back(std::make_unique<Link>(context_, i));
     context_.links.push_back(links_.back().get());
   }
-  std::vector<Link*> links;
-  for (const auto& link : links_) links.push_back(link.get());
-  gate_ = std::make_shared<LinkGate>(context_, std::move(links));
+  gate_ = std::make_shared<LinkGate>(context_);
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
   // Every fourth tick of the watch (once a second by default), the chief asks ps 0 for the list of

@@ -137,7 +137,8 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       }
       return snapshot;
     }
-    // Repair may fill the servers again. They may not have memory for a copy that nobody reads.
+    // Nobody reads these copies any more. They are dropped before Repair, which may fill the
+    // servers again, because the servers may lack the memory for both.
     tables.reset();
     if (Now() >= deadline_) return status;
     {

@@ -74,9 +74,8 @@ void PeerSession::DropOldCopies() {
     // The state in service does not matter: when a fill is repeated, there is none.
     const auto epoch = [](const auto& copy) { return copy.second->store()->epoch(); };
     const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
-    const int64_t bytes =
-        Store::BytesFor(newest->definition(), service_.index(), newest->servers());
-    const bool room = 2 * bytes + newest->kept_bytes() <= service_.memory().most();
+    const bool room =
+        2 * newest->counted_bytes() + newest->kept_bytes() <= service_.memory().most();
     for (auto copy = kept_.begin(); copy != kept_.end();) {
       if (room && copy->second->store() == newest) {
         ++copy;

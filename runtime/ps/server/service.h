@@ -44,7 +44,6 @@ class Service : public ParameterServer {
 
   // For sessions.
   int index() const { return options_.identity.task_index; }
-  int64_t max_bytes() const { return options_.max_bytes; }
   const StateMemory& memory() const { return *memory_; }
   RefusalLog& refusals() { return refusals_; }
   // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also

@@ -133,6 +133,7 @@ class Store {
   Status CopyKept(int shard, const KeptShard& kept, int part, size_t offset,
                   std::span<std::byte> to);
   int64_t kept_bytes() const { return kept_bytes_; }
+  int64_t counted_bytes() const { return counted_bytes_; }  // see CountIn; 0: not counted
   // Counts the store, which takes `bytes` (BytesFor), and its copies. Without this call, they have
   // no limit. Call it before the store is used in any other way.
   void CountIn(std::shared_ptr<StateMemory> memory, int64_t bytes);
