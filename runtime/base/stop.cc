@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "runtime/base/check.h"
 
 namespace tfjob {
 namespace {
+
+constexpr int kStopSignals[] = {SIGTERM, SIGINT};
 
 std::atomic<StopSource*> signalled{nullptr};
 
@@ -91,7 +94,41 @@ void StopOnSignals(StopSource& source) {
   signalled.store(&source);
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  for (int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+  for (int number : kStopSignals) sigaction(number, &action, nullptr);
+}
+
+ScopedStopOnSignals::ScopedStopOnSignals(StopSource& source) {
+  signalled.store(&source);
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    struct sigaction action = {}, before = {};
+    action.sa_handler = OnSignal;
+    sigaction(kStopSignals[i], nullptr, &before);
+    const bool plain = (before.sa_flags & SA_SIGINFO) == 0;
+    taken_[i] = plain && before.sa_handler == SIG_DFL;
+    if (taken_[i]) sigaction(kStopSignals[i], &action, nullptr);
+  }
+}
+
+ScopedStopOnSignals::~ScopedStopOnSignals() {
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    if (taken_[i]) signal(kStopSignals[i], SIG_DFL);
+  }
+}
+
+int ExitCode(const Status& status, const StopSource& stop) {
+  if (status.ok()) return 0;
+  if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kAborted:
+    case StatusCode::kResourceExhausted:
+      return 138;
+    case StatusCode::kInvalidArgument:
+      return 2;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace tfjob

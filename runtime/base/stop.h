@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/status.h"
 
 namespace tfjob {
 
@@ -57,5 +58,26 @@ class StopSource {
 // stop; if the same signal arrives again, its default action ends the process at once. Call it
 // once, before threads start. `source` must exist until the process exits.
 void StopOnSignals(StopSource& source);
+
+// Does the same for a library, which does not own the process: only as long as this object exists,
+// and only for signals whose action is the default one. There must be at most one such object at a
+// time, and StopOnSignals must not be used in the same process. `source` must exist until the
+// process exits.
+class ScopedStopOnSignals {
+ public:
+  explicit ScopedStopOnSignals(StopSource& source);
+  // Restores the default actions.
+  ~ScopedStopOnSignals();
+  ScopedStopOnSignals(const ScopedStopOnSignals&) = delete;
+  ScopedStopOnSignals& operator=(const ScopedStopOnSignals&) = delete;
+
+ private:
+  bool taken_[2] = {false, false};
+};
+
+// Returns the exit code of a task that ends with this status (docs/errors.md): 0; 128 plus the
+// signal's number if the task was asked to stop; 138 if a retry may help; 2 if the input is wrong;
+// and otherwise 1.
+int ExitCode(const Status& status, const StopSource& stop);
 
 }  // namespace tfjob

@@ -121,9 +121,29 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Source& source, int training_tasks) {
+  ASSIGN_OR_RETURN(model::Model model, ReadModel(config.model));
+  return DefineModel(config, split, source, training_tasks, std::move(model));
+}
+
+StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& config,
+                                                model::Model model,
+                                                std::vector<model::TensorType> features) {
   strategy::ModelDefinition definition;
   definition.seed = config.seed;
-  ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
+  definition.model = std::move(model);
+  RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
+  definition.build.features = std::move(features);
+  ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
+  RETURN_IF_ERROR(strategy::DefineVariables(definition));
+  return definition;
+}
+
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
+                                                const data::Source& source, int training_tasks,
+                                                model::Model model) {
+  strategy::ModelDefinition definition;
+  definition.seed = config.seed;
+  definition.model = std::move(model);
   RETURN_IF_ERROR(model::Freeze(definition.model, config.model.frozen));
   ASSIGN_OR_RETURN(const BatchColumns columns, ColumnsOf(config, split, definition.model, source));
   ASSIGN_OR_RETURN(const auto outputs, OutputConfigs(config, definition.model));

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
@@ -26,16 +29,32 @@ namespace tfjob::train {
 StatusOr<model::Model> ReadModel(const config::ModelConfig& config);
 
 // Reads, generates or opens the examples of one source. The fields have the names of the graph's
-// feeds (model/build.h).
+// feeds (model/build.h). The first form reads the model of the training file.
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split);
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split, const model::Model& model);
+// Does the same for arrays in memory. `source` says which array belongs to which input and output
+// of the model, as it does for the format npz; its other members are not used.
+StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
+                                                          Split split, const model::Model& model,
+                                                          std::map<std::string, Tensor> arrays);
 
-// Reads the model, and derives its losses, metrics, optimizer and variables from the training file
-// and the data of `split`. `training_tasks` is the number of tasks that compute gradients; here and
-// below, 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or
-// the layer.
+// Derives the losses, metrics, optimizer and variables of the model from the training file and the
+// data of `split`. `training_tasks` is the number of tasks that compute gradients; here and below,
+// 0 means that it is unknown (the sparse form of TF_CONFIG). Error messages name the key or the
+// layer. The first form reads the model of the training file.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
                                                 const data::Source& source, int training_tasks);
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config, Split split,
+                                                const data::Source& source, int training_tasks,
+                                                model::Model model);
+
+// Returns the part of the definition that does not depend on the data, apart from `features`, the
+// types of the inputs: the model, its optimizer and its variables.
+StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& config,
+                                                model::Model model,
+                                                std::vector<model::TensorType> features);
 
 // Returns the state from which a run without a checkpoint starts: the initial values, replaced with
 // the values of model.weights if that key is set, and the slots and the step of

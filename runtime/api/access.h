@@ -1,0 +1,123 @@
+// What the public values hold, and how this package's sources reach it. Private to this package.
+//
+// Inside the namespace api, Status, Tensor, Model and Strategy are the public types; the types of
+// the other packages are written as tfjob::Status, tfjob::Tensor, …
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/dataset.h"
+#include "runtime/api/form.h"
+#include "runtime/api/layer.h"
+#include "runtime/api/model.h"
+#include "runtime/api/optimizer.h"
+#include "runtime/api/session.h"
+#include "runtime/api/status.h"
+#include "runtime/api/strategy.h"
+#include "runtime/api/tensor.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/base/stop.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/config/training_config.h"
+#include "runtime/model/model.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::api {
+
+struct LayerData {
+  Json form;  // {class_name: …, config: …}, as ReadKerasJson (model/keras.h) reads it
+  tfjob::Status error;
+
+  std::string class_name() const;
+  std::string name() const;  // "" if the layer has no name of its own
+};
+
+// A call of a layer. A call without inputs is an Input of a model.
+struct CallData {
+  std::shared_ptr<const LayerData> layer;
+  std::vector<Symbol> inputs;
+};
+
+struct ModelData {
+  std::shared_ptr<const model::Model> model;  // null if the status is an error
+  Status status;
+  std::string name;
+  std::string weights;  // the file with the values of the variables; "" for initial values
+};
+
+struct Tensor::Data {
+  tfjob::Tensor tensor;
+};
+
+struct DatasetData {
+  // The files or, for arrays in memory, which array belongs to which input and output.
+  config::SourceConfig source;
+  std::map<std::string, tfjob::Tensor> arrays;  // empty if the examples are in files
+  tfjob::Status error;
+};
+
+struct StrategyData {
+  Status status;
+  config::StrategyConfig config;
+  cluster::TfConfig tf_config;
+  cluster::JobIdentity job;
+  rpc::Credentials credentials;
+  Duration grace_period{30s};
+  std::string lone_address;  // as in train::TaskOptions, like the next one
+  std::string device;
+};
+
+struct SessionData {
+  Strategy strategy;
+  SessionOptions options;
+  tfjob::Status error;
+};
+
+struct Access {
+  static Layer MakeLayer(Form form, const std::string& name, bool trainable,
+                         const Named& activity_regularizer);
+  static Layer MakeLayer(LayerData data);
+  static Optimizer MakeOptimizer(const LearningRate& rate, Form form);
+  static LearningRate MakeLearningRate(std::optional<double> initial, Form schedule);
+  static Loss MakeLoss(Form form);
+  static Model MakeModel(StatusOr<model::Model> model, const std::string& name,
+                         const std::string& weights = "");
+  static Symbol MakeSymbol(CallData call);
+  static Dataset MakeDataset(DatasetData data);
+  static Strategy MakeStrategy(StrategyData data);
+  static Tensor MakeTensor(tfjob::Tensor tensor);
+  static CompiledModel MakeCompiled(std::unique_ptr<CompiledData> data) {
+    return CompiledModel(std::move(data));
+  }
+
+  static const LayerData& Data(const Layer& layer) { return *layer.data_; }
+  static const std::shared_ptr<const LayerData>& Shared(const Layer& layer) { return layer.data_; }
+  static const FormData& Data(const Optimizer& optimizer) { return *optimizer.data_; }
+  static const FormData& Data(const Loss& loss) { return *loss.data_; }
+  static const ModelData& Data(const Model& model) { return *model.data_; }
+  static const DatasetData& Data(const Dataset& dataset) { return *dataset.data_; }
+  static const StrategyData& Data(const Strategy& strategy) { return *strategy.data_; }
+  static const CallData* Call(const Symbol& symbol) { return symbol.call_.get(); }
+  static int Output(const Symbol& symbol) { return symbol.output_; }
+  static const tfjob::Tensor& Data(const Tensor& tensor) { return tensor.data_->tensor; }
+};
+
+Status ToPublic(const tfjob::Status& status);
+template <typename T>
+Result<T> ToPublic(StatusOr<T> result) {
+  if (!result.ok()) return ToPublic(result.status());
+  return *std::move(result);
+}
+// Returns the error of a public status as one of the other packages.
+tfjob::Status FromPublic(const Status& status);
+
+// The requests to stop this process, which a Fit turns signals into.
+StopSource& ProcessStop();
+
+}  // namespace tfjob::api

@@ -1,0 +1,132 @@
+// Defines functions that Fit calls while it trains.
+//
+//   trained.Fit(train, {.epochs = 100,
+//                       .validation = &test,
+//                       .callbacks = {EarlyStopping{.patience = 3, .restore_best_weights = true},
+//                                     ModelCheckpoint{.path = "best.keras", .save_best_only = true},
+//                                     CSVLogger{.file = "log.csv"}}});
+//
+// The names of the metrics are those of Fit's History. If a monitored metric does not exist, Fit
+// returns InvalidArgument, with a message that lists those that do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "metrics.h"
+#include "status.h"
+
+namespace tfjob::api {
+
+struct FitValues;  // the values of all variables, and the state of the optimizer, after some step
+
+// The running Fit, as its callbacks see it. Valid only during a call of a callback.
+class FitControl {
+ public:
+  virtual ~FitControl() = default;
+  // Returns the number of updates that the optimizer has made.
+  virtual int64_t step() const = 0;
+  // Returns the `epochs` of FitOptions.
+  virtual int64_t epochs() const = 0;
+  // Returns whether Fit has validation data.
+  virtual bool validates() const = 0;
+  // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train
+  // with this one.
+  virtual Status StopTraining() = 0;
+  // Saves the present values, as CompiledModel::Save does.
+  virtual Status Save(const std::string& path) = 0;
+  // Returns a copy of the present values.
+  virtual Result<std::shared_ptr<const FitValues>> Values() = 0;
+  // Makes Fit end with these values, instead of those of the last step.
+  virtual void EndWith(std::shared_ptr<const FitValues> values) = 0;
+};
+
+// A callback of the program's own: derive a class from this one, and pass
+// std::make_shared<MyCallback>(…). Called on the thread that called Fit. If a function returns an
+// error, Fit ends with this error.
+class CallbackHooks {
+ public:
+  virtual ~CallbackHooks() = default;
+  virtual Status OnTrainBegin(FitControl&) { return {}; }
+  virtual Status OnEpochBegin(FitControl&, int64_t /*epoch*/) { return {}; }
+  // Called after each step if WantsBatches. `batch` counts the steps of the epoch from 0. The
+  // metrics are those of the epoch so far.
+  virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
+  virtual bool WantsBatches() const { return false; }
+  virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
+  // Called once Fit has trained, unless it ends with an error.
+  virtual Status OnTrainEnd(FitControl&) { return {}; }
+};
+
+// A callback of any class. A callback that is used for several calls of Fit begins each of them
+// afresh.
+class Callback {
+ public:
+  Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
+  template <typename Hooks>
+    requires std::is_base_of_v<CallbackHooks, Hooks>
+  Callback(std::shared_ptr<Hooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
+
+  CallbackHooks& hooks() const { return *hooks_; }
+
+ private:
+  std::shared_ptr<CallbackHooks> hooks_;
+};
+
+// Ends the training once a metric has stopped to improve, as in Keras.
+struct EarlyStopping {
+  std::string monitor = "val_loss";
+  double min_delta = 0;       // a smaller change is no improvement
+  int64_t patience = 0;       // the number of epochs without improvement after which training ends
+  std::string mode = "auto";  // "min", "max", or "auto": by the name of the metric
+  std::optional<double> baseline = {};  // the value that the metric must reach at all
+  bool restore_best_weights = false;    // end with the values of the best epoch
+  int64_t start_from_epoch = 0;         // epochs to wait before monitoring
+
+  operator Callback() const;
+};
+
+// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number of
+// the epoch, from 1, and {NAME} for a metric, both with an optional format: "{epoch:02d}-{loss:.3f}".
+// The end of the path chooses the format of the file (CompiledModel::Save).
+struct ModelCheckpoint {
+  std::string path = {};
+  std::string monitor = "val_loss";
+  bool save_best_only = false;                         // save only if the metric is the best so far
+  std::string mode = "auto";                           // as in EarlyStopping
+  std::optional<double> initial_value_threshold = {};  // with save_best_only: the value to beat
+
+  operator Callback() const;
+};
+
+// Writes a line per epoch to a CSV file, as in Keras.
+struct CSVLogger {
+  std::string file = {};
+  char separator = ',';
+  bool append = false;  // to the lines of an earlier run, without a second header
+
+  operator Callback() const;
+};
+
+// Ends the training, with InvalidArgument, once the loss of an epoch is NaN or infinite.
+struct TerminateOnNaN {
+  operator Callback() const;
+};
+
+// Calls functions.
+struct LambdaCallback {
+  std::function<Status(FitControl&)> on_train_begin = {};
+  std::function<Status(FitControl&, int64_t epoch)> on_epoch_begin = {};
+  std::function<Status(FitControl&, int64_t batch, const Metrics&)> on_batch_end = {};
+  std::function<Status(FitControl&, int64_t epoch, const Metrics&)> on_epoch_end = {};
+  std::function<Status(FitControl&)> on_train_end = {};
+
+  operator Callback() const;
+};
+
+}  // namespace tfjob::api

@@ -1,0 +1,234 @@
+#include <gtest/gtest.h>
+#include <tfjob/tfjob.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace tj = tfjob;
+
+namespace {
+
+std::string Temp(const std::string& name) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::filesystem::remove_all(path);
+  return path;
+}
+
+std::string Read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// y = 2x, without noise.
+tj::Dataset Line(int64_t examples = 32) {
+  tj::Tensor x(tj::DType::kFloat32, {examples, 1}), y(tj::DType::kFloat32, {examples, 1});
+  for (size_t i = 0; i < static_cast<size_t>(examples); ++i) {
+    x.float32()[i] = static_cast<float>(i) / 16 - 1;
+    y.float32()[i] = 2 * x.float32()[i];
+  }
+  return tj::data::Arrays{.x = x, .y = y};
+}
+
+tj::CompiledModel Model(double learning_rate = 0.1) {
+  return tj::Session(tj::Strategy::OneDevice(), {.threads = 1})
+      .Compile(tj::Sequential({tj::Input{.shape = {1}}, tj::Dense{.units = 1}}),
+               {.optimizer = tj::SGD{.learning_rate = learning_rate}, .loss = "mean_squared_error"})
+      .value();
+}
+
+std::vector<float> WeightsOf(const tj::CompiledModel& model) {
+  std::vector<float> all;
+  for (const auto& [name, tensor] : model.Weights().value())
+    all.insert(all.end(), tensor.float32().begin(), tensor.float32().end());
+  return all;
+}
+
+tj::FitOptions With(std::vector<tj::Callback> callbacks, int64_t epochs = 10) {
+  return {.batch_size = 8,
+          .epochs = epochs,
+          .callbacks = std::move(callbacks),
+          .verbose = tj::Verbose::kSilent};
+}
+
+TEST(LambdaCallback, IsCalledInOrder) {
+  std::string calls;
+  const tj::LambdaCallback callback = {
+      .on_train_begin =
+          [&](tj::FitControl& run) {
+            calls += "begin " + std::to_string(run.step()) + " of " + std::to_string(run.epochs()) +
+                     "\n";
+            return tj::Status();
+          },
+      .on_epoch_begin =
+          [&](tj::FitControl&, int64_t epoch) {
+            calls += "epoch " + std::to_string(epoch) + "\n";
+            return tj::Status();
+          },
+      .on_batch_end =
+          [&](tj::FitControl& run, int64_t batch, const tj::Metrics& metrics) {
+            calls += "batch " + std::to_string(batch) + " step " + std::to_string(run.step()) +
+                     (metrics.has("loss") ? "\n" : " without loss\n");
+            return tj::Status();
+          },
+      .on_epoch_end =
+          [&](tj::FitControl&, int64_t epoch, const tj::Metrics&) {
+            calls += "end " + std::to_string(epoch) + "\n";
+            return tj::Status();
+          },
+      .on_train_end =
+          [&](tj::FitControl&) {
+            calls += "done\n";
+            return tj::Status();
+          }};
+  ASSERT_TRUE(Model().Fit(Line(16), With({callback}, 2)).ok());
+  EXPECT_EQ(calls,
+            "begin 0 of 2\nepoch 0\nbatch 0 step 1\nbatch 1 step 2\nend 0\n"
+            "epoch 1\nbatch 0 step 3\nbatch 1 step 4\nend 1\ndone\n");
+}
+
+TEST(LambdaCallback, ItsErrorEndsFitAfterTheStep) {
+  const tj::LambdaCallback callback = {
+      .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
+        return run.step() == 5 ? tj::Status(tj::StatusCode::kAborted, "enough") : tj::Status();
+      }};
+  tj::CompiledModel model = Model();
+  const auto history = model.Fit(Line(), With({callback}));
+  EXPECT_EQ(history.status().message(), "enough");
+  EXPECT_EQ(history.status().code(), tj::StatusCode::kAborted);
+  EXPECT_EQ(model.step(), 5);
+}
+
+TEST(StopTraining, EndsTheEpochThatHasBegun) {
+  const tj::LambdaCallback callback = {
+      .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
+        return run.step() == 6 ? run.StopTraining() : tj::Status();
+      }};
+  tj::CompiledModel model = Model();
+  const tj::History history = model.Fit(Line(), With({callback})).value();
+  EXPECT_TRUE(history.stopped);
+  EXPECT_EQ(history.epoch, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(model.step(), 6);
+}
+
+class Counter : public tj::CallbackHooks {
+ public:
+  tj::Status OnEpochEnd(tj::FitControl&, int64_t, const tj::Metrics&) override {
+    ++epochs;
+    return {};
+  }
+  int epochs = 0;
+};
+
+TEST(CallbackHooks, CanBeAClassOfTheProgram) {
+  const auto counter = std::make_shared<Counter>();
+  ASSERT_TRUE(Model().Fit(Line(), With({counter}, 3)).ok());
+  EXPECT_EQ(counter->epochs, 3);
+}
+
+TEST(EarlyStopping, EndsOnceTheMetricNoLongerImproves) {
+  // With so large a rate, the loss grows from epoch to epoch.
+  tj::CompiledModel model = Model(/*learning_rate=*/4);
+  std::vector<std::vector<float>> after;
+  const tj::LambdaCallback record = {
+      .on_epoch_end = [&](tj::FitControl& run, int64_t, const tj::Metrics&) {
+        after.push_back({static_cast<float>(run.step())});
+        return tj::Status();
+      }};
+  const tj::EarlyStopping stopping = {
+      .monitor = "loss", .patience = 2, .restore_best_weights = true};
+  const tj::History history = model.Fit(Line(), With({record, stopping})).value();
+  EXPECT_TRUE(history.stopped);
+  EXPECT_EQ(history.epoch.size(), 3U) << "the best epoch, and two more";
+  EXPECT_EQ(model.step(), 4) << "the state of the best epoch is restored";
+
+  tj::CompiledModel once = Model(4);
+  ASSERT_TRUE(once.Fit(Line(), With({}, 1)).ok());
+  EXPECT_EQ(WeightsOf(model), WeightsOf(once));
+}
+
+TEST(EarlyStopping, DoesNothingWhileTheMetricImproves) {
+  const tj::EarlyStopping stopping = {.monitor = "loss", .patience = 1};
+  EXPECT_FALSE(Model().Fit(Line(), With({stopping}))->stopped);
+}
+
+TEST(EarlyStopping, NeedsItsMetric) {
+  EXPECT_EQ(Model().Fit(Line(), With({tj::EarlyStopping{}})).status().message(),
+            "monitor: there is no metric val_loss; there are loss; set FitOptions::validation");
+  EXPECT_EQ(Model()
+                .Fit(Line(), With({tj::EarlyStopping{.monitor = "loss", .mode = "most"}}))
+                .status()
+                .message(),
+            "mode: expected one of auto, min, max, got \"most\"");
+  // Epochs without a validation do not count.
+  const tj::Dataset validation = Line(8);
+  tj::FitOptions options = With({tj::EarlyStopping{}}, 4);
+  options.validation = &validation;
+  options.validation_freq = 2;
+  const auto history = Model().Fit(Line(), options);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->values.at("val_loss").size(), 2U);
+}
+
+TEST(ModelCheckpoint, NamesFilesByEpochAndMetric) {
+  const std::string folder = Temp("saved");
+  std::filesystem::create_directory(folder);
+  tj::CompiledModel model = Model();
+  ASSERT_TRUE(
+      model.Fit(Line(), With({tj::ModelCheckpoint{.path = folder + "/{epoch:02d}.safetensors"}}, 2))
+          .ok());
+  EXPECT_TRUE(std::filesystem::exists(folder + "/01.safetensors"));
+  tj::CompiledModel read = Model();
+  ASSERT_TRUE(read.LoadWeights(folder + "/02.safetensors").ok());
+  EXPECT_EQ(WeightsOf(read), WeightsOf(model));
+  EXPECT_EQ(
+      Model().Fit(Line(), With({tj::ModelCheckpoint{.path = "{los}.keras"}})).status().message(),
+      "path: {los}: there is no metric los");
+  EXPECT_EQ(
+      Model().Fit(Line(), With({tj::ModelCheckpoint{.path = "{loss:n}.keras"}})).status().message(),
+      "path: the format \"n\" is not supported; use one such as 02d, .3f, .2e or g");
+}
+
+TEST(ModelCheckpoint, CanKeepOnlyTheBest) {
+  const std::string path = Temp("best.keras");
+  tj::CompiledModel model = Model(4);  // grows worse
+  ASSERT_TRUE(model
+                  .Fit(Line(), With({tj::ModelCheckpoint{
+                                        .path = path, .monitor = "loss", .save_best_only = true}},
+                                    3))
+                  .ok());
+  tj::CompiledModel best = tj::Session(tj::Strategy::OneDevice()).Load(path).value();
+  EXPECT_EQ(best.step(), 4);
+}
+
+TEST(CSVLogger, WritesALinePerEpoch) {
+  const std::string path = Temp("log.csv");
+  const tj::Dataset validation = Line(8);
+  tj::FitOptions options = With({tj::CSVLogger{.file = path}}, 2);
+  options.validation = &validation;
+  options.validation_freq = 2;
+  tj::CompiledModel model = Model();
+  const tj::History history = model.Fit(Line(), options).value();
+  const std::string text = Read(path);
+  EXPECT_EQ(text.substr(0, text.find('\n')), "epoch,loss,val_loss");
+  EXPECT_NE(text.find("\n0,"), std::string::npos) << text;
+  EXPECT_NE(text.find(",NA\n1,"), std::string::npos) << text;
+  options.callbacks = {tj::CSVLogger{.file = path, .append = true}};
+  options.initial_epoch = 2;
+  options.epochs = 3;
+  ASSERT_TRUE(model.Fit(Line(), options).ok());
+  const std::string longer = Read(path);
+  EXPECT_EQ(longer.substr(0, text.size()), text);
+  EXPECT_NE(longer.find("\n2,"), std::string::npos) << longer;
+  EXPECT_EQ(longer.find("epoch", 5), std::string::npos) << "one header";
+  EXPECT_FALSE(Model().Fit(Line(), With({tj::CSVLogger{.file = "/no/such/folder.csv"}})).ok());
+}
+
+TEST(TerminateOnNaN, EndsFitWithAnError) {
+  // The training itself ends with the first number that is not finite.
+  const auto history = Model(1e30).Fit(Line(), With({tj::TerminateOnNaN{}}));
+  EXPECT_FALSE(history.ok());
+}
+
+}  // namespace

@@ -1,0 +1,56 @@
+// Defines how a model is compiled: its optimizer, with the learning rate, and its loss.
+// optimizers.h and losses.h contain the classes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tfjob::api {
+
+struct FormData;
+
+// A number, or a schedule, by which the learning rate changes with the step:
+//   Adam{.learning_rate = 1e-3}
+//   Adam{.learning_rate = CosineDecay{.initial_learning_rate = 1e-3, .decay_steps = 1000}}
+class LearningRate {
+ public:
+  LearningRate() = default;                   // the optimizer's default
+  LearningRate(double rate) : rate_(rate) {}  // NOLINT: a number is a learning rate
+
+ private:
+  friend struct Access;
+  std::optional<double> rate_;
+  std::shared_ptr<const FormData> schedule_;
+};
+
+// An optimizer of any class. Immutable and cheap to copy.
+class Optimizer {
+ public:
+  Optimizer() : Optimizer("sgd") {}
+  Optimizer(const char* name);  // NOLINT: "adam" is an optimizer with Keras' defaults
+
+ private:
+  friend struct Access;
+  explicit Optimizer(std::shared_ptr<const FormData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const FormData> data_;
+};
+
+// A loss of any class. Immutable and cheap to copy.
+class Loss {
+ public:
+  Loss() = default;        // no loss
+  Loss(const char* name);  // NOLINT: "mean_squared_error" is a loss with Keras' defaults
+
+  bool present() const { return data_ != nullptr; }
+
+ private:
+  friend struct Access;
+  explicit Loss(std::shared_ptr<const FormData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const FormData> data_;
+};
+
+}  // namespace tfjob::api

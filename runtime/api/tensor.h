@@ -1,0 +1,70 @@
+// Defines arrays of numbers in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "status.h"
+
+namespace tfjob::api {
+
+enum class DType { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool };
+
+// Returns NumPy's name: "float32".
+const char* Name(DType dtype);
+
+// A dense array in row-major order, of any number of dimensions. A copy of a Tensor shares the
+// elements; Clone copies them. Not synchronised.
+class Tensor {
+ public:
+  // No array. Functions that take an optional array treat it as absent.
+  Tensor() = default;
+  // Zeros. If the shape has a negative dimension, or more elements than memory can hold, ends the
+  // process (Exit).
+  Tensor(DType dtype, std::vector<int64_t> shape);
+  // Return an array with these elements. Return InvalidArgument if the shape has another number of
+  // elements.
+  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<float>& elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<double>& elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<int32_t>& elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<int64_t>& elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<uint8_t>& elements);
+
+  bool present() const { return data_ != nullptr; }
+  DType dtype() const;
+  const std::vector<int64_t>& shape() const;
+  int64_t size() const;  // the number of elements; 0 if there is no array
+
+  // Return the elements. If the array has elements of another type, end the process (Exit).
+  std::span<float> float32();
+  std::span<const float> float32() const;
+  std::span<double> float64();
+  std::span<const double> float64() const;
+  std::span<int32_t> int32();
+  std::span<const int32_t> int32() const;
+  std::span<int64_t> int64();
+  std::span<const int64_t> int64() const;
+  std::span<uint8_t> uint8();
+  std::span<const uint8_t> uint8() const;
+  std::span<bool> boolean();
+  std::span<const bool> boolean() const;
+  // Returns the elements of an array of any type as bytes.
+  std::span<const std::byte> bytes() const;
+
+  Tensor Clone() const;
+  // Returns an array of another shape with the same number of elements, which it shares.
+  Result<Tensor> Reshaped(std::vector<int64_t> shape) const;
+
+ private:
+  friend struct Access;
+  struct Data;
+  explicit Tensor(std::shared_ptr<Data> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<Data> data_;
+};
+
+}  // namespace tfjob::api

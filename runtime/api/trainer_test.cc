@@ -1,0 +1,103 @@
+// Compares Fit with the run of a training file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/api/access.h"
+#include "runtime/api/layers.h"
+#include "runtime/api/losses.h"
+#include "runtime/api/optimizers.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/npy.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/job_definition.h"
+#include "runtime/train/task.h"
+
+namespace tfjob::api {
+namespace {
+
+constexpr int64_t kExamples = 70;
+
+tfjob::Tensor Features() {
+  tfjob::Tensor x(tfjob::DType::kFloat32, {kExamples, 3});
+  for (size_t i = 0; i < x.data<float>().size(); ++i)
+    x.data<float>()[i] = static_cast<float>((i * 37 + 11) % 100) / 100;
+  return x;
+}
+
+tfjob::Tensor Classes() {
+  tfjob::Tensor y(tfjob::DType::kInt64, {kExamples});
+  for (size_t i = 0; i < y.data<int64_t>().size(); ++i)
+    y.data<int64_t>()[i] = static_cast<int64_t>(i * 7 % 4);
+  return y;
+}
+
+// Trains with a training file, and returns the variables of the last checkpoint.
+StatusOr<state::Snapshot> OfTrainer(const std::string& folder) {
+  RETURN_IF_ERROR(io::WriteNpy(folder + "/x.npy", Features()));
+  RETURN_IF_ERROR(io::WriteNpy(folder + "/y.npy", Classes()));
+  ASSIGN_OR_RETURN(
+      const config::TrainingConfig config,
+      config::ParseTrainingConfig(
+          StrCat("model: {layers: [{Dense: {units: 8, activation: relu}}, {Dropout: "
+                 "{rate: 0.25}}, {Dense: {units: 4}}]}\n"
+                 "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n"
+                 "optimizer: {name: adam, learning_rate: 0.01}\n"
+                 "data: {train: {format: npz, inputs: ",
+                 folder, "/x.npy, targets: ", folder, "/y.npy}}\n",
+                 "batch_size: 16\nepochs: 3\nseed: 5\nthreads: 1\nmodel_dir: ", folder, "/run\n"),
+          "training.yaml"));
+  RETURN_IF_ERROR(config::Validate(config));
+  StopSource stop;
+  train::TaskContext context({.config = config}, stop, RealClock());
+  RETURN_IF_ERROR(train::RunTask(context));
+  ASSIGN_OR_RETURN(const auto source, train::LoadDataset(config, train::Split::kTrain));
+  ASSIGN_OR_RETURN(const auto definition,
+                   train::DefineModel(config, train::Split::kTrain, *source, 1));
+  ASSIGN_OR_RETURN(auto saved, train::LoadLatestCheckpoint(folder + "/run", definition.state));
+  return *std::move(saved);
+}
+
+TEST(Fit, TakesTheStepsOfTheTrainer) {
+  const std::string folder = testing::TempDir();
+  const StatusOr<state::Snapshot> expected = OfTrainer(folder);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  const Session session(Strategy::OneDevice(), {.seed = 5, .threads = 1});
+  CompiledModel model = session
+                            .Compile(Sequential({Dense{.units = 8, .activation = "relu"},
+                                                 Dropout{.rate = 0.25}, Dense{.units = 4}}),
+                                     {.optimizer = Adam{.learning_rate = 0.01},
+                                      .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+                            .value();
+  const Dataset data =
+      data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
+  const auto history =
+      model.Fit(data, {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent});
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(model.step(), expected->global_step);
+  const auto weights = model.Weights().value();
+  ASSERT_EQ(weights.size(), expected->variables.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto got = weights[i].second.bytes(), want = expected->variables[i].value.bytes();
+    EXPECT_TRUE(std::ranges::equal(got, want)) << weights[i].first;
+  }
+
+  // The same from the files.
+  CompiledModel from_files =
+      session
+          .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dropout{.rate = 0.25},
+                               Dense{.units = 4}}),
+                   {.optimizer = Adam{.learning_rate = 0.01},
+                    .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+          .value();
+  const data::Npz files = {.inputs = {{"", folder + "/x.npy"}},
+                           .targets = {{"", folder + "/y.npy"}}};
+  const auto again =
+      from_files.Fit(files, {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->values, history->values);
+}
+
+}  // namespace
+}  // namespace tfjob::api
