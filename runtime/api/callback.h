@@ -3,7 +3,7 @@
 //   trained.Fit(train, {.epochs = 100,
 //                       .validation = &test,
 //                       .callbacks = {EarlyStopping{.patience = 3, .restore_best_weights = true},
-//                                     ModelCheckpoint{.path = "best.keras", .save_best_only = true},
+//                                     ModelCheckpoint{.path = "{epoch:03d}.keras"},
 //                                     CSVLogger{.file = "log.csv"}}});
 //
 // The names of the metrics are those of Fit's History. If a monitored metric does not exist, Fit
@@ -91,8 +91,8 @@ struct EarlyStopping {
   operator Callback() const;
 };
 
-// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number of
-// the epoch, from 1, and {NAME} for a metric, both with an optional format: "{epoch:02d}-{loss:.3f}".
+// Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
+// of the epoch, from 1, and {NAME} for a metric. Both may have a format: "{epoch:02d}-{loss:.3f}".
 // The end of the path chooses the format of the file (CompiledModel::Save).
 struct ModelCheckpoint {
   std::string path = {};

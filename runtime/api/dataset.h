@@ -19,9 +19,9 @@ struct DatasetData;
 // training shuffles the examples, distributes them among the tasks and groups them into batches; a
 // Dataset has neither an order nor a batch size.
 //
-// Files are read, and arrays are checked, when the Dataset is used. Fit, Evaluate and Predict return
-// the errors; in their messages, data.train stands for the data of Fit, and data.eval for the data
-// of an evaluation.
+// Files are read, and arrays are checked, when the Dataset is used. Fit and Evaluate return the
+// errors. In their messages, data.train stands for the data of Fit, and data.eval for the data of
+// an evaluation. Each call reads the files again.
 class Dataset {
  public:
   Dataset();  // no examples
@@ -68,9 +68,10 @@ struct Csv {
   operator Dataset() const;
 };
 
-// NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array, or the path of
-// an .npy file, to the name of an input or output. The only input or output of a model may have the
-// name "". An input without an entry has the array of the same name; the only one has `x` (or `y`).
+// NumPy arrays, in one .npz file or in separate .npy files. The maps assign an array, or the path
+// of an .npy file, to the name of an input or output. The only input or output of a model may have
+// the name "". An input without an entry has the array of the same name, and the only one has `x`
+// (an output: `y`).
 struct Npz {
   std::string file = {};
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};

@@ -1,5 +1,5 @@
-// Describes a layer, an optimizer, a loss or a schedule as training files do: a name, and arguments.
-// Private to this package.
+// Describes a layer, an optimizer, a loss or a schedule as training files do: by a name and
+// arguments. Private to this package.
 #pragma once
 
 #include <cstdint>

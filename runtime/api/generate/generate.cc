@@ -1,4 +1,4 @@
-#include "runtime/api/generate.h"
+#include "runtime/api/generate/generate.h"
 
 #include <cctype>
 #include <map>

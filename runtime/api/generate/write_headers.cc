@@ -1,7 +1,7 @@
 // Writes the generated headers and sources of this package.
 #include <cstdio>
 
-#include "runtime/api/generate.h"
+#include "runtime/api/generate/generate.h"
 #include "runtime/base/file.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-#include "runtime/api/generate.h"
+#include "runtime/api/generate/generate.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ TEST(Generated, FilesAreWhatTheTablesGenerate) {
     const StatusOr<std::string> text = ReadFile("runtime/api/" + file.name);
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(*text, file.text) << file.name << " is stale; regenerate it: "
-                                << "bazel run //runtime/api:write_headers -- $PWD/runtime/api";
+                                << "bazel run //runtime/api/generate:write_headers -- $PWD/runtime/api";
   }
 }
 
