@@ -92,9 +92,7 @@ struct Access {
   static Dataset MakeDataset(DatasetData data);
   static Strategy MakeStrategy(StrategyData data);
   static Tensor MakeTensor(tfjob::Tensor tensor);
-  static CompiledModel MakeCompiled(std::unique_ptr<CompiledData> data) {
-    return CompiledModel(std::move(data));
-  }
+  static CompiledModel MakeCompiled(std::unique_ptr<CompiledData> data);
 
   static const LayerData& Data(const Layer& layer) { return *layer.data_; }
   static const std::shared_ptr<const LayerData>& Shared(const Layer& layer) { return layer.data_; }

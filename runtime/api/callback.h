@@ -113,6 +113,27 @@ struct CSVLogger {
   operator Callback() const;
 };
 
+// Writes the loss and the metrics of each epoch for TensorBoard, under Keras' names: epoch_loss, …
+// in the folders log_dir/train and, for the validation, log_dir/validation. A disk that fails does
+// not stop the training.
+struct TensorBoard {
+  std::string log_dir = "logs";
+
+  operator Callback() const;
+};
+
+// Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
+// the process is asked to stop. If the program is started again, the same call of Fit continues from
+// the newest checkpoint; its History then lacks the epochs before it. Each call of Fit needs a
+// folder of its own. A TFJob's tasks may share the folder: only the chief writes.
+struct BackupAndRestore {
+  std::string backup_dir = {};
+  int64_t save_freq = 0;          // steps between checkpoints; 0: an epoch
+  bool delete_checkpoint = true;  // once Fit has trained
+
+  operator Callback() const;
+};
+
 // Ends the training, with InvalidArgument, once the loss of an epoch is NaN or infinite.
 struct TerminateOnNaN {
   operator Callback() const;

@@ -225,6 +225,73 @@ TEST(CSVLogger, WritesALinePerEpoch) {
   EXPECT_FALSE(Model().Fit(Line(), With({tj::CSVLogger{.file = "/no/such/folder.csv"}})).ok());
 }
 
+TEST(TensorBoard, WritesEventsOfTrainingAndValidation) {
+  const std::string folder = Temp("board");
+  const tj::Dataset validation = Line(8);
+  tj::FitOptions options = With({tj::TensorBoard{folder}}, 2);
+  options.validation = &validation;
+  ASSERT_TRUE(Model().Fit(Line(), options).ok());
+  for (const char* part : {"/train", "/validation"}) {
+    std::string events;
+    for (const auto& entry : std::filesystem::directory_iterator(folder + part))
+      events += Read(entry.path());
+    EXPECT_NE(events.find("epoch_loss"), std::string::npos) << part;
+    EXPECT_EQ(events.find("val_"), std::string::npos) << part;
+  }
+}
+
+TEST(BackupAndRestore, ContinuesWhereTheProgramEnded) {
+  const std::string folder = Temp("backup");
+  tj::CompiledModel whole = Model();
+  ASSERT_TRUE(whole.Fit(Line(), With({}, 6)).ok());
+
+  const auto fail = [](int64_t step) {
+    return tj::LambdaCallback{
+        .on_batch_end = [step](tj::FitControl& run, int64_t, const tj::Metrics&) {
+          return run.step() == step ? tj::Status(tj::StatusCode::kAborted, "crash") : tj::Status();
+        }};
+  };
+  // A checkpoint every three steps; an epoch has four.
+  const tj::BackupAndRestore backup = {.backup_dir = folder, .save_freq = 3};
+  EXPECT_EQ(Model().Fit(Line(), With({backup, fail(14)}, 6)).status().message(), "crash");
+  EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoint"));
+
+  // As a new process would, a new model begins again.
+  int64_t first_step = 0;
+  const tj::LambdaCallback note = {.on_train_begin = [&](tj::FitControl& run) {
+    first_step = run.step();
+    return tj::Status();
+  }};
+  tj::CompiledModel again = Model();
+  const auto history = again.Fit(Line(), With({backup, note}, 6));
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_GT(first_step, 0);
+  EXPECT_LT(first_step, 14);
+  EXPECT_EQ(first_step % 3, 0);
+  EXPECT_EQ(history->epoch.back(), 5);
+  EXPECT_EQ(again.step(), 24);
+  EXPECT_EQ(WeightsOf(again), WeightsOf(whole));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/checkpoint")) << "the backup is deleted";
+
+  // The next Fit may use the folder again.
+  tj::FitOptions more = With({backup}, 7);
+  more.initial_epoch = 6;
+  ASSERT_TRUE(again.Fit(Line(), more).ok());
+  EXPECT_EQ(again.step(), 28);
+}
+
+TEST(BackupAndRestore, RefusesACheckpointOfAnEarlierFit) {
+  const std::string folder = Temp("kept");
+  const tj::BackupAndRestore backup = {.backup_dir = folder, .delete_checkpoint = false};
+  ASSERT_TRUE(Model().Fit(Line(), With({backup}, 1)).ok());
+  tj::CompiledModel other = Model();
+  ASSERT_TRUE(other.Fit(Line(), With({}, 3)).ok());
+  const auto history = other.Fit(Line(), With({backup}, 4));
+  EXPECT_EQ(history.status().code(), tj::StatusCode::kFailedPrecondition) << history.status();
+  EXPECT_EQ(Model().Fit(Line(), With({tj::BackupAndRestore{}})).status().message(),
+            "BackupAndRestore: backup_dir: expected a folder, got \"\"");
+}
+
 TEST(TerminateOnNaN, EndsFitWithAnError) {
   // The training itself ends with the first number that is not finite.
   const auto history = Model(1e30).Fit(Line(), With({tj::TerminateOnNaN{}}));

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <limits>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "runtime/api/access.h"
+#include "runtime/api/backup.h"
 #include "runtime/api/callback.h"
+#include "runtime/base/clock.h"
+#include "runtime/train/summary_writer.h"
 
 namespace tfjob::api {
 namespace {
@@ -228,6 +232,46 @@ class CsvHooks : public CallbackHooks {
   std::ofstream file_;
 };
 
+class TensorBoardHooks : public CallbackHooks {
+ public:
+  explicit TensorBoardHooks(const TensorBoard& options) : options_(options) {}
+
+  Status OnTrainBegin(FitControl&) override {
+    writers_.clear();
+    return {};
+  }
+
+  Status OnEpochEnd(FitControl&, int64_t epoch, const Metrics& metrics) override {
+    constexpr std::string_view kValidation = "val_";
+    std::map<std::string, std::vector<std::pair<std::string, double>>> points;
+    for (const auto& [name, value] : metrics.values()) {
+      const bool validation = name.starts_with(kValidation);
+      points[validation ? "validation" : "train"].emplace_back(
+          StrCat("epoch_", validation ? name.substr(kValidation.size()) : name), value);
+    }
+    for (auto& [folder, values] : points) {
+      auto& writer = writers_[folder];
+      if (writer == nullptr) {
+        writer = std::make_unique<train::SummaryWriter>(
+            train::SummaryOptions{.folder = StrCat(options_.log_dir, "/", folder),
+                                  .show = [](const std::string&) {}},
+            RealClock());
+      }
+      writer->AddScalars(epoch, std::move(values));
+    }
+    return {};
+  }
+
+  Status OnTrainEnd(FitControl&) override {
+    writers_.clear();  // writes what is left
+    return {};
+  }
+
+ private:
+  const TensorBoard options_;
+  std::map<std::string, std::unique_ptr<train::SummaryWriter>> writers_;  // by folder
+};
+
 class NanHooks : public CallbackHooks {
  public:
   Status OnEpochEnd(FitControl&, int64_t epoch, const Metrics& metrics) override {
@@ -274,6 +318,14 @@ ModelCheckpoint::operator Callback() const {
 
 CSVLogger::operator Callback() const {
   return std::make_shared<CsvHooks>(*this);
+}
+
+TensorBoard::operator Callback() const {
+  return std::make_shared<TensorBoardHooks>(*this);
+}
+
+BackupAndRestore::operator Callback() const {
+  return std::make_shared<BackupHooks>(*this);
 }
 
 TerminateOnNaN::operator Callback() const {

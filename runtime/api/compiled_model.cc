@@ -208,6 +208,10 @@ tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& 
   return keras::Write(path, whole);
 }
 
+CompiledModel Access::MakeCompiled(std::unique_ptr<CompiledData> data) {
+  return CompiledModel(std::move(data));
+}
+
 CompiledModel::CompiledModel(std::unique_ptr<CompiledData> data) : data_(std::move(data)) {}
 CompiledModel::CompiledModel(const CompiledModel& other)
     : data_(std::make_unique<CompiledData>(*other.data_)) {}

@@ -74,6 +74,11 @@ tfjob::Status FitRun::Each(const Call& call) {
 tfjob::Status FitRun::OnStart(train::Trainer& run) {
   run_ = &run;
   const int64_t made = run.global_step() - plan_.start_step;
+  if (made < 0) {
+    return FailedPrecondition("BackupAndRestore: ", config_.model_dir, " has a checkpoint of step ",
+                              run.global_step(), ", but this Fit starts at step ", plan_.start_step,
+                              "; use another folder");
+  }
   epoch_ = options_.initial_epoch + made / plan_.steps_per_epoch;
   steps_ = made % plan_.steps_per_epoch;
   if (plan_.validation != nullptr && validation_ == nullptr) {

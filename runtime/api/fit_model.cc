@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/api/backup.h"
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/fit.h"
 #include "runtime/strategy/select.h"
@@ -39,6 +40,7 @@ struct Prepared {
   std::shared_ptr<const tfjob::data::Source> train;
   FitPlan plan;
   int64_t batches_per_epoch = 0;
+  const BackupAndRestore* backup = nullptr;  // null for none
 };
 
 StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitOptions& options) {
@@ -50,6 +52,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
                          "epochs in one call");
   }
   Prepared made{.config = ConfigOfFit(state, options)};
+  ASSIGN_OR_RETURN(made.backup, BackupOf(options.callbacks));
   const model::Model& model = state.internal_model();
   ASSIGN_OR_RETURN(made.train, OpenDataset(train, train::Split::kTrain, model, made.config));
   ASSIGN_OR_RETURN(
@@ -69,6 +72,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   made.batches_per_epoch = train::BatchesPerEpoch(made.config, examples, tasks, together);
   made.plan.steps_per_epoch = train::StepsPerEpoch(made.config, examples, tasks, together);
   made.plan.start_step = state.values->global_step;
+  if (made.backup != nullptr) SetUpBackup(*made.backup, made.plan.steps_per_epoch, made.config);
   made.config.epochs = 0;
   made.config.max_steps =
       made.plan.start_step + (options.epochs - options.initial_epoch) * made.plan.steps_per_epoch;
@@ -96,6 +100,9 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
     state.fitted = true;
   }
   RETURN_IF_ERROR(trained);
+  const BackupAndRestore* backup = prepared.backup;
+  if (backup != nullptr && backup->delete_checkpoint && state.session->strategy.is_chief())
+    RETURN_IF_ERROR(RemoveBackup(backup->backup_dir));
   return run.history();
 }
 

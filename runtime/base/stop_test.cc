@@ -43,5 +43,37 @@ TEST(StopOnSignals, TurnsTheFirstSignalIntoARequest) {
   signal(SIGTERM, SIG_DFL);
 }
 
+TEST(ScopedStopOnSignals, LeavesTheProcessAsItWas) {
+  static StopSource stop;
+  struct sigaction before = {};
+  const auto own = [](int) {};
+  signal(SIGINT, own);
+  {
+    const ScopedStopOnSignals scoped(stop);
+    sigaction(SIGINT, nullptr, &before);
+    EXPECT_EQ(before.sa_handler, static_cast<void (*)(int)>(own)) << "the program handles SIGINT";
+    raise(SIGTERM);
+    EXPECT_EQ(stop.signal(), SIGTERM);
+  }
+  sigaction(SIGTERM, nullptr, &before);
+  EXPECT_EQ(before.sa_handler, SIG_DFL);
+  sigaction(SIGINT, nullptr, &before);
+  EXPECT_EQ(before.sa_handler, static_cast<void (*)(int)>(own));
+  signal(SIGINT, SIG_DFL);
+}
+
+TEST(ExitCode, SaysWhetherARetryMayHelp) {
+  StopSource stop;
+  EXPECT_EQ(ExitCode(OkStatus(), stop), 0);
+  EXPECT_EQ(ExitCode(InvalidArgument("x"), stop), 2);
+  EXPECT_EQ(ExitCode(Unavailable("x"), stop), 138);
+  EXPECT_EQ(ExitCode(ResourceExhausted("x"), stop), 138);
+  EXPECT_EQ(ExitCode(Internal("x"), stop), 1);
+  EXPECT_EQ(ExitCode(Cancelled("x"), stop), 1);
+  stop.Request(SIGTERM);
+  EXPECT_EQ(ExitCode(Cancelled("x"), stop), 128 + SIGTERM);
+  EXPECT_EQ(ExitCode(InvalidArgument("x"), stop), 2);
+}
+
 }  // namespace
 }  // namespace tfjob
