@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "runtime/api/access.h"
 #include "runtime/api/layers.h"
@@ -12,6 +13,7 @@
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/task.h"
+#include "runtime/wire/test_address.h"
 
 namespace tfjob::api {
 namespace {
@@ -97,6 +99,59 @@ TEST(Fit, TakesTheStepsOfTheTrainer) {
       from_files.Fit(files, {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->values, history->values);
+}
+
+// Returns a strategy as FromEnvironment does in one of two tasks.
+Strategy TaskOfTwo(const std::vector<std::string>& addresses, int index) {
+  cluster::Job workers{.name = "worker", .addresses = {}};
+  for (int i = 0; i < 2; ++i) workers.addresses[i] = addresses[static_cast<size_t>(i)];
+  StrategyData data;
+  data.tf_config.cluster.jobs = {workers};
+  data.tf_config.task = {"worker", index};
+  data.job = {"uid", 0};
+  return Access::MakeStrategy(std::move(data));
+}
+
+CompiledModel CompiledFor(const Strategy& strategy) {
+  return Session(strategy, {.seed = 5, .threads = 1})
+      .Compile(Sequential({Dense{.units = 8, .activation = "relu"}, Dense{.units = 4}}),
+               {.optimizer = Adam{.learning_rate = 0.01},
+                .loss = SparseCategoricalCrossentropy{.from_logits = true}})
+      .value();
+}
+
+TEST(Fit, TwoTasksTrainLikeOneWithTheWholeBatch) {
+  const Dataset data =
+      data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
+  const FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
+  CompiledModel alone = CompiledFor(Strategy::OneDevice());
+  ASSERT_TRUE(alone.Fit(data, options).ok());
+
+  const std::vector<std::string> addresses = {wire::TestAddress(), wire::TestAddress()};
+  std::vector<CompiledModel> tasks;
+  for (int i = 0; i < 2; ++i) tasks.push_back(CompiledFor(TaskOfTwo(addresses, i)));
+  std::vector<Result<History>> histories(2, Status(StatusCode::kUnknown, "not run"));
+  {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < 2; ++i)
+      threads.emplace_back([&, i] { histories[i] = tasks[i].Fit(data, options); });
+    for (std::thread& thread : threads) thread.join();
+  }
+  const auto expected = alone.Weights().value();
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(histories[i].ok()) << histories[i].status();
+    EXPECT_EQ(tasks[i].step(), alone.step());
+    const auto weights = tasks[i].Weights().value();
+    for (size_t v = 0; v < weights.size(); ++v) {
+      for (int64_t e = 0; e < weights[v].second.size(); ++e) {
+        const auto element = static_cast<size_t>(e);
+        EXPECT_NEAR(weights[v].second.float32()[element], expected[v].second.float32()[element],
+                    1e-5);
+      }
+    }
+  }
+  EXPECT_EQ(tasks[0].Evaluate(data)->values(), tasks[1].Evaluate(data)->values());
+  EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ int main() {
                             .loss = tj::SparseCategoricalCrossentropy{.from_logits = true},
                             .metrics = {"accuracy"}};
   tj::CompiledModel trained = session.Compile(model, how).value();
-  trained.Fit(train, {.batch_size = 64, .epochs = 5, .validation = &test}).value();
+  tj::FitOptions options = {.batch_size = 64, .epochs = 5, .validation = &test};
+  options.callbacks = {tj::BackupAndRestore{"/tmp/run"}, tj::TensorBoard{"/tmp/logs"}};
+  trained.Fit(train, options).value();
   std::cout << trained.Evaluate(test).value() << "\n";
   if (session.is_chief()) trained.Save("fashion.safetensors").value();
 }
