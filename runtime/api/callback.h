@@ -123,8 +123,8 @@ struct TensorBoard {
 };
 
 // Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
-// the process is asked to stop. If the program is started again, the same call of Fit continues from
-// the newest checkpoint; its History then lacks the epochs before it. Each call of Fit needs a
+// the process is asked to stop. If the program is started again, the same call of Fit continues
+// from the newest checkpoint; its History then lacks the epochs before it. Each call of Fit needs a
 // folder of its own. A TFJob's tasks may share the folder: only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};

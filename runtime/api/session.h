@@ -36,7 +36,8 @@ struct SessionData;
 struct OutputOptions {
   Loss loss = {};
   double loss_weight = 1;
-  // Keras' names, with arguments if needed: {"accuracy", {"top_k_categorical_accuracy", {{"k", 3}}}}
+  // Keras' names, with arguments if needed:
+  // {"accuracy", {"top_k_categorical_accuracy", {{"k", 3}}}}
   std::vector<Named> metrics = {};
   std::vector<Named> weighted_metrics = {};  // these use the sample weights or class weights
 };
@@ -95,8 +96,8 @@ class CompiledModel {
 
   // Trains from the present values and state of the optimizer. While it trains, SIGTERM and SIGINT
   // make it end after the current step, with Cancelled, unless the program handles the signal
-  // itself; a second signal ends the process. After Cancelled, and after an error of a callback, the
-  // model has the values of the last step; after any other error, it has the values that it had
+  // itself; a second signal ends the process. After Cancelled, and after an error of a callback,
+  // the model has the values of the last step; after any other error, it has the values that it had
   // before.
   Result<History> Fit(const Dataset& train, const FitOptions& options = {});
 
@@ -164,9 +165,9 @@ class Session {
                    const SessionOptions& options = {});
 
   Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
-  // Reads a whole model, with its weights, the settings of compile() and the state of its optimizer,
-  // from a .keras or .h5 file. Returns InvalidArgument if the file has no such settings; in that
-  // case, use Model::Load and Compile.
+  // Reads a whole model, with its weights, the settings of compile() and the state of its
+  // optimizer, from a .keras or .h5 file. Returns InvalidArgument if the file has no such settings;
+  // in that case, use Model::Load and Compile.
   Result<CompiledModel> Load(const std::string& path) const;
 
   bool is_chief() const;

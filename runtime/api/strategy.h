@@ -14,10 +14,10 @@ struct StrategyData;
 // Immutable and cheap to copy.
 class Strategy {
  public:
-  // Reads TF_CONFIG, which `tfjob run` and the operator of a TFJob set, and the other variables of a
-  // task, as tfjob-trainer does. Without TF_CONFIG, the process trains alone on one device. If the
-  // variables are invalid, or describe a job that this library does not support yet, Session::Compile
-  // returns the error.
+  // Reads TF_CONFIG, which `tfjob run` and the operator of a TFJob set, and the other variables of
+  // a task, as tfjob-trainer does. Without TF_CONFIG, the process trains alone on one device. If
+  // the variables are invalid, or describe a job that this library does not support yet,
+  // Session::Compile returns the error.
   static Strategy FromEnvironment();
   // Trains on one device, and ignores the environment, like the next two.
   static Strategy OneDevice();

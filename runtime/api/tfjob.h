@@ -16,8 +16,8 @@
 #include "strategy.h"
 #include "tensor.h"
 
-// The library's own code uses other types of the same names in the namespace tfjob, so the API has a
-// namespace of its own, whose names users find here.
+// The library's own code uses other types of the same names in the namespace tfjob, so the API has
+// a namespace of its own, whose names users find here.
 namespace tfjob {
 using namespace api;  // NOLINT
 }  // namespace tfjob

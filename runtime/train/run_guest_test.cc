@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "runtime/base/json.h"

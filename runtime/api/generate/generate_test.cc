@@ -11,8 +11,9 @@ TEST(Generated, FilesAreWhatTheTablesGenerate) {
   for (const GeneratedFile& file : GeneratedFiles()) {
     const StatusOr<std::string> text = ReadFile("runtime/api/" + file.name);
     ASSERT_TRUE(text.ok()) << text.status();
-    EXPECT_EQ(*text, file.text) << file.name << " is stale; regenerate it: "
-                                << "bazel run //runtime/api/generate:write_headers -- $PWD/runtime/api";
+    EXPECT_EQ(*text, file.text)
+        << file.name << " is stale; regenerate it: "
+        << "bazel run //runtime/api/generate:write_headers -- $PWD/runtime/api";
   }
 }
 
