@@ -1,6 +1,7 @@
 #include "runtime/strategy/replica.h"
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -212,7 +213,7 @@ Status Replica::Broadcast(collectives::Communicator& communicator, int root, boo
   RETURN_IF_ERROR(BroadcastVariables(communicator, root, receive));
   RETURN_IF_ERROR(BroadcastCounters(communicator, root, receive));
   // The broadcast has overwritten the buckets, whose padding must be zero.
-  std::ranges::fill(buckets_->memory(), std::byte{0});
+  std::memset(buckets_->memory().data(), 0, buckets_->memory().size());
   if (receive) has_state_ = true;
   return OkStatus();
 }
