@@ -13,7 +13,7 @@
 
 namespace tfjob::keys {
 
-// Holds what one read of the folder found.
+// The result of reading the folder once.
 struct FoundKeys {
   KeyRing ring;
   // Explains why files in the folder are not in the ring: one message per file, which begins with

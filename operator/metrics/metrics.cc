@@ -34,7 +34,7 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// How long further reads reuse the control loop's numbers.
+// How long the control loop's numbers are reused.
 constexpr Duration kFresh = 1s;
 
 // The same buckets as in controller-runtime.

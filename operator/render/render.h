@@ -54,7 +54,7 @@ class Desired {
 //
 // Pods get the job's key, derived from the operator's key that the verdict names, and an annotation
 // with the id of the operator's key. They get neither if the verdict names no key, or if `key` is
-// empty or does not know the id.
+// empty or returns "" for the id.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const KeyScheme& key = {});
 

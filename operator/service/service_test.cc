@@ -27,7 +27,7 @@ class FakeCluster {
         event_client(store),
         lease_client(store) {}
 
-  // Makes calls, except watches, hang from now on until they are cancelled.
+  // From now on, all calls except watches hang until they are cancelled.
   void Hang() {
     client.Inject(Hanging(cancelled));
     event_client.Inject(Hanging(cancelled));

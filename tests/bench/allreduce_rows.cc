@@ -1,7 +1,7 @@
-// Measures the exchange of the gradient of a table between processes: by rows, as strategies do
-// it, and as a whole. By rows, the time includes packing the rows and adding them up; as a whole,
-// only the all-reduce. Both take turns, so that they see the same load on the machine. The bytes on
-// the wire are those that the kernel has sent (TCP_INFO).
+// Measures two ways to exchange a table's gradient between processes: by rows, as strategies do,
+// and as a whole. The time by rows includes packing the rows and adding them up; the time as a
+// whole is only that of the all-reduce. The two ways take turns, so that they see the same load on
+// the machine. The bytes on the wire are those that the kernel has sent (TCP_INFO).
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

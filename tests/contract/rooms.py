@@ -24,8 +24,8 @@ VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//vis
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
 
-# The code that tests/simulation/training runs on a simulated machine, and the functions of the system that it could not
-# control there.
+# The code that tests/simulation/training runs on a simulated machine, and the functions of the system that the
+# simulation could not control.
 SIMULATED = ("runtime/ps/", "runtime/rpc/")
 OF_THE_SYSTEM = re.compile(
     r"std::(thread|jthread|this_thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|future|promise"

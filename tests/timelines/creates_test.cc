@@ -329,7 +329,8 @@ TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   EXPECT_EQ((*kept)["spec"], rules);
 }
 
-// A webhook opens every NetworkPolicy in the very call that writes it. No pods run under its rules.
+// A webhook opens every NetworkPolicy in the very call that writes it. No pod may be created under
+// the webhook's rules.
 TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -356,8 +357,8 @@ TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   EXPECT_EQ(Count(Kind::kPod), 1u);
 }
 
-// A new leader whose job no longer wants a policy has deleted it. The old leader must not recreate
-// it.
+// The job no longer asks for a NetworkPolicy, so the new leader has deleted it. The old leader must
+// not recreate it.
 TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -379,8 +380,8 @@ TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   EXPECT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
 }
 
-// A new leader has created a policy, because its job now wants one. The old leader must not delete
-// it.
+// The job now asks for a NetworkPolicy, so the new leader has created one. The old leader must not
+// delete it.
 TEST_F(CreatesTest, AnOldSpecDeletesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());

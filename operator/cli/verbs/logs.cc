@@ -159,7 +159,7 @@ Status Follower::FollowNew() {
                                " logs are followed at once; choose some with --replica");
     }
     LogRequest request = RequestFor(options_, *pod);
-    if (listed_) {  // the container started while following, so all of its log is new
+    if (listed_) {  // the container started after the initial list, so all of its log is new
       request.tail_lines.reset();
       request.since.reset();
     }

@@ -58,8 +58,8 @@ class PodLifecycle {
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);
-  // Starts graceful deletion. If Delete is called several times, the earliest deadline counts. Once
-  // all containers have ended, Advance returns kDeleteObject.
+  // Starts graceful deletion. If Delete is called several times, the earliest deadline applies.
+  // Once all containers have ended, Advance returns kDeleteObject.
   void Delete(Duration grace, Moment now);
 
   // The pod, with its status as of the last input.

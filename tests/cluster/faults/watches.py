@@ -150,7 +150,7 @@ class WatchFaults(FaultsCase):
         def silent():
             watches = collections.Counter(request.path for request in self.proxy.requests if request.watch)
             return [path for path in watches if watches[path] < 2]
-        # The operator may give up the watch of jobs only after the job has ended.
+        # The operator might not give up the watch of jobs until the job has ended.
         poll("every watch was given up", 60, lambda: not silent())
         self.create("later")
         self.expect_life("later")
