@@ -28,8 +28,8 @@ struct FoundKeys {
 // meanwhile.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
-// Thread-safe. Logs every change to the ids of the keys and to the files that are not keys, and
-// logs when there are no keys at all. Never logs a secret.
+// Thread-safe. Logs every change to the ids of the keys and to the set of files that are not keys,
+// and logs when there are no keys at all. Never logs a secret.
 class KeyFolder {
  public:
   // If `folder` is "", there are no keys. `clock` must outlive this object.

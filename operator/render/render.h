@@ -47,9 +47,9 @@ class Desired {
 };
 
 // Renders the objects that the verdict creates. Returns InvalidArgument, with the path of the
-// invalid field, if no pod can be built from a template (because it has no container `tensorflow`,
-// its containers are not a list, or its labels are not strings), or if TF_CONFIG would be too long
-// (tf_config_size.h). The error recurs until the spec changes, so the caller should use
+// invalid field, if TF_CONFIG would be too long (tf_config_size.h), or if no pod can be built from
+// a template because it has no container `tensorflow`, its containers are not a list, or its labels
+// are not strings. The error recurs until the spec changes, so the caller should use
 // policy::Refuse. Only the templates of types with services or pods to create are checked.
 //
 // Pods get the job's key, derived from the operator's key that the verdict names, and an annotation

@@ -172,7 +172,7 @@ void Print(const Options& options, const char* what, const Way& way, int64_t row
       .Print({way.result.seconds * rounds * kTurns, way.result.cpu_seconds});
 }
 
-// Adds up the CPU times and the bytes of the ranks; the time is that of the slowest one.
+// Adds up the CPU times and the bytes of the ranks. The time is that of the slowest rank.
 void Merge(const Way& one, Way& all) {
   all.result.seconds = std::max(all.result.seconds, one.result.seconds);
   all.result.cpu_seconds += one.result.cpu_seconds;

@@ -16,7 +16,7 @@ namespace tfjob::bench {
 // are not handled: if one process ends, so does the other.
 class BareLoop {
  public:
-  // `socket` and `values` remain the caller's. `values` contains float32.
+  // The caller keeps ownership of `socket` and `values`. `values` contains float32 elements.
   BareLoop(int socket, int rank, std::span<std::byte> values);
   void Run();
 

@@ -33,7 +33,7 @@ OF_THE_SYSTEM = re.compile(
     r"|\b(steady_clock|system_clock|high_resolution_clock)::now\b|\b(sleep_for|sleep_until|usleep|nanosleep)\b")
 DOUBLES = {"runtime/ps/client/scripted_server.h", "runtime/ps/slow_connector.h"}  # for tests with real threads
 
-# The headers of one device, and the highest room that may include them.
+# Headers that are specific to one device, and the highest room that may include them.
 OF_A_DEVICE = re.compile(r"^runtime/(kernels/|device/(cpu|fake)_|exec/fake_device)")
 EXEC = "runtime/exec"
 

@@ -322,7 +322,7 @@ TEST_F(HostileTest, ReplayedHello) {
   ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
   const std::string claims = caller.TakeOutput();
   ASSERT_FALSE(claims.empty());
-  // Someone else has seen both messages.
+  // A stranger has seen both messages and repeats them.
   const UniqueFd stranger = Connect();
   Say(stranger, open);
   const std::string challenge = Hear(stranger, 41);

@@ -290,8 +290,8 @@ TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   EXPECT_EQ(CountCalls(Kind::kPod), 1);
 }
 
-// A leader that has lost the lease, but does not know that yet, has an outdated spec, because its
-// watch of TFJobs delivers nothing. It must not undo the new leader's change to the pod group.
+// A leader has lost the lease without noticing, and has an outdated spec because its watch of
+// TFJobs delivers nothing. This leader must not undo the new leader's change to the pod group.
 TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   Json job = Job(0, 1);
   job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
@@ -307,8 +307,8 @@ TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   EXPECT_EQ((*kept)["spec"]["minMember"], 3);
 }
 
-// An old leader with an outdated spec must not undo what the new leader has done to the
-// NetworkPolicy: closed another port, or deleted the policy.
+// An old leader with an outdated spec must not undo the new leader's change to the NetworkPolicy,
+// which now closes another port.
 TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());

@@ -25,7 +25,7 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_the_api_server_is_asked_to_end(self):
-        """After SIGTERM, the API server does not close open watches, and is killed after a timeout,
+        """After SIGTERM, the API server does not close open watches. It is killed after a timeout,
         as a supervisor would do."""
         def disturb():
             server = self.cluster.component("kube-apiserver")

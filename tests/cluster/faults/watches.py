@@ -127,7 +127,7 @@ class WatchFaults(FaultsCase):
 
     def test_watches_fall_silent(self):
         """Connections stay open, but no more data arrives: for services from the start of the list,
-        for jobs and pods later. Deadlines are minutes, so the operator's steady clock runs
+        for jobs and pods later. The operator's deadlines are minutes, so its steady clock runs
         faster."""
         seen = collections.Counter()
 

@@ -33,8 +33,8 @@ def poll(what, seconds, ready, every=0.1):
 
 
 class Cluster:
-    """A control plane in a folder of its own, with fake nodes or with this machine as a real node.
-    The end of the `with` statement removes it."""
+    """A control plane in its own folder, with fake nodes or with this machine as a real node. The
+    end of the `with` statement removes it."""
 
     def __init__(self, fake_nodes=0, node=False, keep=False, flags=()):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
