@@ -26,7 +26,7 @@ Pair ConnectOverLoopback();
 
 // The sockets of all ranks: [a][b] is the socket of rank a to rank b.
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
-// Connects all ranks with each other for the transport "tcp" or "shm".
+// Connects all ranks to each other for the transport "tcp" or "shm".
 Sockets ConnectRanks(size_t ranks, const std::string& transport);
 // Makes the communicator of a process. All ranks must call this function, each in its own process.
 // Closes the sockets of the other ranks: if this process kept them, the connections of a rank that

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tables: trains a table with Adagrad on parameter servers, saves it, and restores it in a second
-run that trains on. Reports the peak memory of each kind of task; fails if the chief or a worker
-needs more than --at-most-mb. The tasks are processes on this machine."""
+run, which continues the training. Reports the peak memory of each kind of task; fails if the chief
+or a worker needs more than --at-most-mb. The tasks are processes on this machine."""
 import argparse
 import json
 import os

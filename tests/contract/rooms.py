@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = "runtime/base"  # every room may include it
 TABLE = re.compile(r"^\| room \| includes \| its tests also \|\n\|[-|]+\n((?:\|.*\n)+)", re.M)
 INCLUDE = re.compile(r'^#include "((?:operator|runtime)/[^"]+)"', re.M)
-# If a package's targets are private by default, its list is called VISIBLE, and some of its targets
-# use that list.
+# If a package's targets are private by default, its visibility list is called VISIBLE, and some of
+# its targets use that list.
 VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//visibility:private"\]))\[([^\]]*)\]', re.M)
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")

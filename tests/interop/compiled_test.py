@@ -96,7 +96,7 @@ class Compiled(unittest.TestCase):
                     file = self.path(f"{name}.{suffix}")
                     model.save(file)
                     train(self.keys(5, f"{name}-{suffix}", file=file, weights=file))
-                    if name != "amsgrad":  # at its end, our run sets the variables to the averages of use_ema
+                    if name != "amsgrad":  # our run ends by setting the variables to the averages of use_ema
                         self.fit(model, 2)
                     else:
                         self.fit(model, 2).optimizer.finalize_variable_values(model.trainable_variables)

@@ -99,7 +99,7 @@ class Events(unittest.TestCase):
 
 
 def variables(model, prefix=""):
-    """Returns the weights of a model under our names."""
+    """Returns the weights of a model by our names."""
     found = {}
     for layer in model.layers:
         if hasattr(layer, "layers"):
@@ -465,8 +465,8 @@ class Models(unittest.TestCase):
     def test_graphs_of_keras_3(self):
         self.check_graphs(keras, steps=True)
 
-    # The steps of most of these models are not compared: the fused batch normalization of tf.keras 2 computes another
-    # moving variance.
+    # The steps of most of these models are not compared: the fused batch normalization of tf.keras 2 computes a
+    # different moving variance.
     def test_graphs_of_tf_keras_2(self):
         self.check_graphs(tf_keras, steps=False)
 

@@ -45,7 +45,7 @@ def permutation(r, shape):
 
 
 def target(r, shape):
-    """Draws dimensions that have as many elements as an example; one of them may be -1."""
+    """Draws a shape with as many elements as an example. One dimension may be -1."""
     size = 1
     for dim in shape[1:]:
         size *= dim or 4

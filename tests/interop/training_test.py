@@ -1,5 +1,5 @@
-"""Compares the parts of training other than layers and losses with Keras 3 in double precision.
-run.sh runs it."""
+"""Compares training, except for layers and losses, with Keras 3 in double precision. run.sh runs
+it."""
 import json
 import tempfile
 import unittest

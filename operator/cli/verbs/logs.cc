@@ -96,7 +96,7 @@ class Follower {
  private:
   bool Finished();
   bool Started(const Pod& pod) const;
-  // Returns whether the run of the container that began after `restarts` restarts has ended.
+  // Returns whether the container's run after `restarts` restarts has ended.
   bool Ended(const PodPointer& pod, int32_t restarts);
   Status FollowNew();
   std::string Prefix(const Pod& pod) const;

@@ -68,7 +68,7 @@ class ObjectFaults(FaultsCase):
         self.api.create(kube.tfjobs(self.namespace), tfjob("huge", workers=100_000, ps=0))
 
     def expect_pods_of(self, prefix, since):
-        """Checks that every healthy job with this prefix has its pods MOST_SECONDS after
+        """Checks that every healthy job with this prefix has its pods within MOST_SECONDS after
         `since`."""
         left = {(f"{prefix}-{i}", *replica) for i in range(HEALTHY) for replica in REPLICAS}
         while left and time.monotonic() < since + MOST_SECONDS:

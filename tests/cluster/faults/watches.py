@@ -98,8 +98,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_come_in_pieces(self):
-        """Each line arrives in two pieces. It is split within a multi-byte character if it has
-        one."""
+        """Each line arrives in two pieces. A line with a multi-byte character is split within that
+        character."""
         cut = collections.Counter()
 
         def edit(line):

@@ -71,8 +71,8 @@ class Cluster:
         subprocess.run([SCRIPT, "--state", self.state, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def api(self):
-        """Returns a client with the administrator's permissions. It is closed with the cluster, or
-        earlier."""
+        """Returns a client with the administrator's permissions. The client is closed when the
+        cluster ends; the caller may close it earlier."""
         pki = self.state / "pki"
         self._clients.append(Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key"))
         return self._clients[-1]

@@ -1,5 +1,5 @@
-"""Provides a TLS proxy between the operator and the API server, which injects faults of networks
-and servers.
+"""Provides a TLS proxy that injects faults of networks and servers between the operator and the API
+server.
 
     with FaultProxy(cluster) as proxy:
         operator = Operator(program, proxy.kubeconfig)
