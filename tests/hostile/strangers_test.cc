@@ -306,7 +306,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
 
 TEST_F(HostileTest, PortScan) {
   for (int i = 0; i < 500; ++i) Connect();
-  // By the time a later connection is answered, all of these have been processed.
+  // By the time a later connection is answered, the 500 connections have been processed.
   const UniqueFd last = Connect();
   Say(last, "?");
   EXPECT_EQ(HearToTheEnd(last), "");
@@ -406,7 +406,7 @@ TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
 }
 
 TEST_F(HostileTest, StreamsOfTasksThatTheJobDoesNotHave) {
-  // By the time the second one is answered, the first one has been logged.
+  // By the time the second connection is answered, the first one has been logged.
   for (int i = 0; i < 2; ++i) {
     const StatusOr<rpc::DataConnection> connection =
         rpc::DialData(Address(), rpc::kStreamChannel, ps::Task("evaluator", 0), credentials_, 10s);

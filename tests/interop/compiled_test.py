@@ -165,7 +165,7 @@ class Compiled(unittest.TestCase):
                  ["mae", m.AUC(curve="PR", name="pr"), m.LogCoshError(), m.AUC(name="pr"), "acc"]),
                 ("two", two, [labels, self.y[:, :1]], lambda:
                  [["mae", m.Recall(name="r")], [m.RootMeanSquaredError()]])]:
-            for same in (True, False):  # also, or only, as weighted metrics
+            for same in (True, False):  # True: also list the metrics as unweighted
                 with self.subTest(model=name, same=same):
                     loss = "mse" if name == "one" else ["mse", "mae"]
                     model.compile(O.SGD(0.5), loss=loss, metrics=listed() if same else None, weighted_metrics=listed())

@@ -99,8 +99,8 @@ class ObjectFaults(FaultsCase):
         return json.JSONDecoder().raw_decode(text, text.rindex(key) + len(key))[0]
 
     def expect_failures(self):
-        """Checks that every job that cannot run has failed, with path and reason, and that nothing
-        was created for it."""
+        """Checks that every job that cannot run has failed, that its condition gives the path and
+        the reason, and that nothing was created for it."""
         states = self.states()
         self.assertEqual({name: states[name] for name in PROBLEMS}, dict.fromkeys(PROBLEMS, "Failed"))
         for name, problem in PROBLEMS.items():
