@@ -98,7 +98,7 @@ struct Metrics::Families {
 
   Counter* EventCounter(const char* result) { return &event_results.Add({{"result", result}}); }
 
-  // Updates the gauges that come from a source.
+  // Updates the gauges whose values a source provides.
   void Refresh();
   void RefreshEvents();
   void RefreshProcess();

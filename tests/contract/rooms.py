@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks which rooms depend on which. Compares the table in docs/architecture.md with the includes
 in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects dependencies
-that these lists do not allow. Also checks that the rooms that tests/simulation/training simulates
-take threads, locks, waits and time from runtime/base, and that no room above runtime/exec includes
-what belongs to one device.
+that these lists do not allow. Also checks that rooms simulated by tests/simulation/training take
+their threads, locks, waits and time from runtime/base, and that no room above runtime/exec includes
+a header of one device.
 
   tests/contract/rooms.py            reports each difference
   tests/contract/rooms.py --update   first copies the table into the BUILD files

@@ -5,7 +5,8 @@ In asynchronous mode, tries ParameterServerStrategy with its ClusterCoordinator 
 with ten steps per call "coordinator-10"), and between-graph replication with a
 MonitoredTrainingSession ("session"). In synchronous mode, runs the session with
 SyncReplicasOptimizer. Prints the result with the most samples per CPU-second, and all results as
-"tried". """
+"tried".
+"""
 
 import argparse
 import json
