@@ -46,8 +46,9 @@ std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   return name_spaces;
 }
 
-// Returns how many workers one namespace may keep busy: all but one if the operator watches other
-// namespaces, too, but at least 1. (If `workers` is 0, Step() acts as the only worker.)
+// Returns how many workers one namespace may keep busy: all of them or, if the operator watches
+// more than one namespace, all but one, but at least 1. (If `workers` is 0, Step() acts as the only
+// worker.)
 size_t MostPerNamespace(const ManagerOptions& options) {
   const std::set<std::string> name_spaces = NamespacesOf(options);
   const bool has_others = name_spaces.size() > 1 || name_spaces.contains("");

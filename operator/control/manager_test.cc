@@ -439,7 +439,7 @@ TEST(CountPatience, DoesNotDelayTheDeadline) {
   kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-0"}));
   rest();
   clock.Advance(14900ms);
-  rest();  // ignores timers that are due earlier
+  rest();  // runs the timers that are already due
   const Json deadline = {{"spec", {{"runPolicy", {{"activeDeadlineSeconds", 15}}}}}};
   ASSERT_TRUE(store.Patch(key, deadline).ok());
   kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-1"}));

@@ -228,7 +228,7 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   cache_.changed_(key, Urgency::kNews);
 }
 
-// Returns the object to store when the watch reports `next`. For a pod, this includes what only the
+// Returns the object to store when the watch reports `next`. A pod also keeps what only its
 // previously reported version showed (RememberEnd).
 template <typename T>
 std::shared_ptr<const T> Succeeding(const Children<T>& children, std::shared_ptr<const T> next) {
