@@ -168,7 +168,7 @@ TEST(WatchState, HalvesAPageThatIsTooLong) {
   script.Ended(End::kTooLong);
   const WatchStep half = script.Next();
   EXPECT_EQ(half.page_size, 125);
-  EXPECT_EQ(half.continue_token, "next");  // the pages read so far stay
+  EXPECT_EQ(half.continue_token, "next");  // the pages read so far stay valid
   EXPECT_EQ(script.Page("5", ""), Action::kReplace);
 }
 
