@@ -1,5 +1,5 @@
 // Reports in a condition that the server refuses the job's pods (because of a quota, an admission
-// webhook or an invalid template), as long as the job is not running.
+// webhook or an invalid template), while the job is not running.
 #pragma once
 
 #include "operator/policy/draft.h"

@@ -11,7 +11,7 @@
 //   Remember(job, snapshot, options, history);
 //   Verdict verdict = Decide(job, snapshot, now, options);
 //
-// Unless stated otherwise, its times are times of the steady clock, like Snapshot::steady_now.
+// Unless stated otherwise, all times are times of the steady clock, like Snapshot::steady_now.
 #pragma once
 
 #include <functional>
@@ -53,7 +53,7 @@ struct IndexHistory {
 struct BlockedName {
   std::string holder;      // the object's controller ("ReplicaSet web-5d9"), or "nobody"
   std::string holder_uid;  // UID of the object itself
-  Duration tried_at{0};    // when a create last failed because of it
+  Duration tried_at{0};  // when a create last failed because of the object
 };
 
 struct History {

@@ -17,8 +17,7 @@ namespace tfjob::policy {
 
 // Returns the sum of the restarts of all types in the status.
 int64_t RestartsInStatus(const api::TFJobStatus& status);
-// Returns how often the containers of running pods have restarted. The status does not include
-// these restarts yet.
+// Returns the number of container restarts in running pods, which the status does not include yet.
 int64_t RestartsOfLivingPods(const Replicas& replicas);
 
 // Adds `recreations` and the pod's container restarts to the count of its type. Also records the
