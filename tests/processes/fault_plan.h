@@ -22,9 +22,9 @@ struct Fault {
   bool kill() const { return stop == Duration::zero(); }
 };
 
-// Returns one to three faults. Each kills or stops one of `tasks`; a stop is either short or lasts
-// beyond the lease, after which other tasks consider a silent task lost. Equal seeds give equal
-// plans.
+// Returns one to three faults. Each kills or stops one of `tasks`. A stop is either short or longer
+// than the lease, which is the time after which other tasks consider a silent task lost. Equal
+// seeds give equal plans.
 std::vector<Fault> DrawFaults(uint64_t seed, const std::vector<cluster::Task>& tasks);
 
 // Prints a plan: "after 31 % of the steps, kill ps 0; 0.8 s later, stop worker 1 for 11.4 s".

@@ -129,8 +129,8 @@ class FullDiskTest : public testing::Test {
     })) << job_->Output();
     pid_ = job_->Await(kChief, 10s).pid;
     FillDisk();
-    // The checkpoint that was being written when the disk was filled may still be completed, so
-    // waits until the chief reports a problem.
+    // The checkpoint that was being written when the disk was filled may still be completed.
+    // Therefore, waits until the chief reports a problem.
     ASSERT_TRUE(Await(60s, [&] { return !CheckpointProblem().empty(); })) << job_->Output();
     EXPECT_NE(CheckpointProblem().find(kFull), std::string::npos) << CheckpointProblem();
     before_ = NewestFiles();

@@ -64,7 +64,7 @@ model_dir: )",
                                      std::vector{StrCat("--config=", folder_, "/training.yaml")},
                                      environment, StrCat(folder_, "/", type, ".log"));
   }
-  // Stops `other`, and returns how long `asked` takes to end.
+  // Stops `other`, asks `asked` to end, and returns how long that takes.
   static Duration EndWithout(Program& other, Program& asked) {
     other.Signal(SIGSTOP);
     const Duration begin = RealClock().Monotonic();

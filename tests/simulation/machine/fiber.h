@@ -1,5 +1,4 @@
-// Runs a function on a stack of its own. Each time it is resumed, the function runs until it
-// yields.
+// Runs a function on a separate stack. Each time it is resumed, the function runs until it yields.
 #pragma once
 
 #include <ucontext.h>

@@ -195,7 +195,7 @@ bool Machine::Wait(const CondVar& condition, const Mutex& mutex, SteadyTime dead
   if (deadline != SteadyTime::max()) {
     const auto at = std::chrono::ceil<Duration>(deadline.time_since_epoch());
     After(at - now_, [this, number = self->number, wait] {
-      // The thread may have ended since.
+      // The thread may have ended in the meantime.
       const auto found = threads_.find(number);
       if (found != threads_.end()) Expire(found->second.get(), wait);
     });

@@ -1,6 +1,6 @@
 // Runs the threads of several processes deterministically, in simulated time. A seed determines
-// which thread runs next and where threads are interrupted. Time passes only while all threads
-// wait, so minutes of waiting take no time.
+// which thread runs next and where threads are interrupted. Apart from a microsecond for each turn
+// of a thread, time passes only while all threads wait, so minutes of waiting take no real time.
 //
 //   Machine machine(seed);
 //   machine.Spawn(/*process=*/1, [&] { server->WaitUntilFinished(); });
