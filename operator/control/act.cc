@@ -188,7 +188,7 @@ Status Actor::RecordDelete(const ActContext& context, const plan::Delete& wanted
     return OkStatus();
   }
   // The grace period is an assumption, because the server's response does not contain it. The watch
-  // will report it.
+  // will report the actual period.
   cache.RecordDelete(key, wanted.uid,
                      {TruncateToSeconds(dependencies_.clock.Now()),
                       wanted.grace_period_seconds.value_or(kDefaultGraceSeconds)});

@@ -1,6 +1,6 @@
-// Holds what the control loop remembers about a job between two reconciles. The memory does not
-// survive a restart of the operator, which does no harm. Used only by the worker that is processing
-// the job's key.
+// Holds what the control loop remembers about a job between two reconciles. If the operator
+// restarts, this memory is lost, which does no harm. Used only by the worker that is processing the
+// job's key.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,7 @@
 namespace tfjob::processes {
 namespace {
 
-// Runs a chief and a ps, which train until they are stopped and have a grace period of 3 s.
+// Runs a chief and a ps with a grace period of 3 s, which train until they are stopped.
 class GraceTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -3,7 +3,7 @@
 // checkpoint of an undisturbed run: byte for byte if the group waits for lost tasks (even seeds),
 // and up to rounding if it continues without them (odd seeds).
 //
-// TFJOB_SEED=n runs only the seed n, TFJOB_SEEDS=n the seeds below n.
+// TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -62,7 +62,7 @@ class FaultTest : public testing::TestWithParam<Case> {
     return false;
   }
 
-  // Keys of the training file that differ from the example.
+  // The keys of the training file that differ from the example, and their values.
   std::map<std::string, int> settings_ = {{"save_checkpoints_steps", 300}};
   const std::string folder_ = testing::TempDir() + "/kill_test_" + GetParam().name;
   const std::string model_dir_ = folder_ + "/model";

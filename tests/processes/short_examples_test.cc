@@ -111,8 +111,8 @@ TEST_P(ShortExamplesTest, TasksWithAParameterServerLearn) {
       {{StrCat("local-path: /tmp/tfjob-", GetParam().data), "local-path: " + data_}}, &manifest);
   auto job = JobRun::Start(manifest, folder_ + "/run");
   ASSERT_EQ(job->AwaitEnd(120s), 0) << job->Output();
-  // Merges the logs of all tasks in the order of time, with which each line begins: one task may
-  // take most of the steps.
+  // One task may take most of the steps, so the logs of all tasks are merged. Each line begins with
+  // its time.
   std::vector<std::string> lines;
   for (const auto& pod : std::filesystem::directory_iterator(folder_ + "/run/state/logs")) {
     const std::string log = ReadFile((pod.path() / "tensorflow.log").string()).value_or("");

@@ -208,7 +208,7 @@ class Children {
     const auto deleted = deleted_.find(object->metadata.uid);
     if (deleted == deleted_.end()) return view.push_back(object);
     if (!deleted->second) return;
-    // The server's own deletion time, if it is known, is better than the assumed time.
+    // If the server's own deletion time is known, it is preferred to the assumed time.
     if (object->metadata.terminating()) return view.push_back(object);
     auto terminating = std::make_shared<T>(*object);
     const std::chrono::seconds grace(deleted->second->grace_seconds);

@@ -45,7 +45,7 @@ class WorkQueue {
   void Forget(const std::string& key);
 
   // Return a key to process, for which the caller must call Done() afterwards. Get waits for a key,
-  // and returns nullopt once the queue is shut down. TryGet returns nullopt if there is no key now.
+  // and returns nullopt once the queue is shut down. TryGet returns nullopt if no key is ready.
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);

@@ -8,8 +8,8 @@
 
 namespace tfjob::kube {
 
-// Returns whether objects of the kind can be read from protobuf: only pods and services, of which
-// there are many. Custom resources have no protobuf form.
+// Returns whether objects of the kind can be read from protobuf. Only pods and services can: there
+// are many of them, and custom resources have no protobuf form.
 bool HasProtobuf(objects::Kind kind);
 
 // Decode an envelope (operator/kube/rest/envelope.h) that contains an object or a page of a list.

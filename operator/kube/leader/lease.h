@@ -65,8 +65,8 @@ struct LeaseCallbacks {
   // Called when the leader has changed (perhaps to this process); `identity` is "" if the lease
   // was released.
   std::function<void(const std::string& identity)> on_new_leader;
-  // Called if this process leads, but the lease has changed since its last write, so the lease must
-  // be read before it can be renewed.
+  // Called if this process leads, but the lease has changed since this process last wrote it, so it
+  // must be read before it can be renewed.
   std::function<void()> on_slow_renewal;
 };
 

@@ -35,7 +35,7 @@ StatusCode CodeOf(const ApiError& error) {
       return error.HasCause("NamespaceTerminating") ? StatusCode::kFailedPrecondition
                                                     : StatusCode::kPermissionDenied;
     case 404:
-      // A 404 without the name of an object means that the server does not know the path, that is,
+      // A 404 without the name of an object means that the server does not serve the path, that is,
       // the resource.
       return error.name.empty() ? StatusCode::kUnavailable : StatusCode::kNotFound;
     case 409:

@@ -1,8 +1,8 @@
-// Holds what the control loop remembers about a job between two reconciles. It is kept only in
-// memory, and losing it when the operator restarts does no harm. Decide uses it to delay the
-// recreation of a replica that fails repeatedly, to space out retries of names that other owners
-// hold, and to avoid sending an event about a standing condition (such as an image that cannot be
-// pulled) at every reconcile.
+// Holds what the control loop remembers about a job between two reconciles. If the operator
+// restarts, this memory is lost, which does no harm. Decide uses it to delay the recreation of a
+// replica that fails repeatedly, to space out retries of names that other owners hold, and to avoid
+// sending an event about a standing condition (such as an image that cannot be pulled) at every
+// reconcile.
 //
 // The loop owns one History per job, discards it together with the job, and passes it to each
 // reconcile through Snapshot::history:

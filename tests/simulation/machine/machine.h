@@ -80,7 +80,7 @@ class Machine : public Scheduler {
     uint64_t number = 0;
     uint64_t wait = 0;  // number of its current wait; timers of earlier waits do nothing
     bool timed_out = false;
-    const CondVar* condition = nullptr;  // null if it waits for none
+    const CondVar* condition = nullptr;  // null if the thread waits for none
     Thread* joiner = nullptr;
     bool detached = false;
   };

@@ -54,7 +54,7 @@ struct Network::Listener {
 };
 
 // Reads frames as a socket does: the payload of a frame that BeginRead returns may still be on its
-// way, and the stream may break before it has arrived.
+// way, and the stream may break before the payload has arrived.
 class Network::End : public rpc::Transport, private rpc::PayloadSource {
  public:
   End(Network& network, std::shared_ptr<Wire> wire, int side)
@@ -149,7 +149,7 @@ class Network::End : public rpc::Transport, private rpc::PayloadSource {
   Network& network_;
   const std::shared_ptr<Wire> wire_;
   const int side_;
-  std::string buffer_;  // received; read up to begin_
+  std::string buffer_;  // received bytes; those before begin_ have been read
   size_t begin_ = 0;
   size_t payload_ = 0;  // the number of bytes of the current payload that are not yet read
   std::optional<Duration> waiting_since_;

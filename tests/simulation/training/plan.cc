@@ -50,7 +50,7 @@ void LimitGradients(Plan& plan, Dice& dice) {
     if (dice.Chance(0.5)) plan.max_staleness = dice.Number(0, plan.trainers);
     return;
   }
-  // A gradient that is below the limit is not changed: the factor is exactly 1.
+  // A gradient below the limit is not changed: the factor is exactly 1.
   constexpr double kOutOfReach = 1 << 30;
   constexpr optimizer::ClipKind kKinds[] = {optimizer::ClipKind::kNorm,
                                             optimizer::ClipKind::kGlobalNorm};

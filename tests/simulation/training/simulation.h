@@ -1,4 +1,4 @@
-// Runs the life of a job with parameter servers on a simulated machine: the real servers and
+// Runs a job with parameter servers from start to end on a simulated machine: the real servers and
 // clients, with their threads and locks, over a simulated network and clock. Processes are killed,
 // paused and cut off at random times.
 #pragma once
