@@ -84,8 +84,8 @@ class Manager {
   Manager(client::Client& client, ManagerOptions options);
 
   Status Subscribe(const std::string& name_space);
-  // Subscribes, unless a subscription to the same version exists. Returns false until the first
-  // list has arrived or the time to wait for it has run out.
+  // Subscribes to the scheduler's pod groups, unless a subscription to the same version exists.
+  // Returns false until the first list has arrived or the time to wait for it has run out.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   // Subscribes to the network policies, if the settings let any job have one.
   void WatchNetworkPolicies();

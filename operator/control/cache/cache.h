@@ -104,7 +104,7 @@ class Cache {
   // ago, if the watch has not reported the create or change, and those that the operator deleted
   // but that a later list still contains. The caller must read them and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
-  // Records the result of a read. nullopt means that the object does not exist.
+  // Records the result of a read. `found` is nullopt if the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
                   const std::optional<client::Object>& found);
   // True if the operator has created or changed objects and the watch has not reported that yet.

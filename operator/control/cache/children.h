@@ -109,7 +109,7 @@ class Children {
     if (VersionOf(*newest) != base || VersionOf(*object) == base) return;
     StoreChange(std::move(object), now);
   }
-  // Records a deletion. nullopt means that the object is already gone.
+  // Records a deletion. `ends` is nullopt if the object is already gone.
   void RecordDelete(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
