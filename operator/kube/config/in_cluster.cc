@@ -47,7 +47,7 @@ StatusOr<Url> ServerOf(const InClusterOptions& options) {
   return url;
 }
 
-// Returns the pod's namespace from the mounted file.
+// Returns the pod's namespace from the mounted file; "default" if there is none.
 std::string NamespaceOf(const InClusterOptions& options) {
   const StatusOr<std::string> content = ReadFile(StrCat(options.folder, "/namespace"));
   const std::string name(content.ok() ? absl::StripAsciiWhitespace(*content) : "");

@@ -53,7 +53,7 @@ struct IndexHistory {
 struct BlockedName {
   std::string holder;      // the object's controller ("ReplicaSet web-5d9"), or "nobody"
   std::string holder_uid;  // UID of the object itself
-  Duration tried_at{0};  // when a create last failed because of the object
+  Duration tried_at{0};    // when a create last failed because of the object
 };
 
 struct History {

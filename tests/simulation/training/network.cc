@@ -37,7 +37,7 @@ struct Network::Wire {
   std::deque<std::string> arrived[2];  // by sender
   size_t bytes[2] = {0, 0};            // flying or arrived
   bool closed[2] = {false, false};     // by this end
-  bool ended[2] = {false, false};  // this end has noticed that the other end is closed
+  bool ended[2] = {false, false};      // this end has noticed that the other end is closed
   bool silent = false;                 // nothing arrives any more
   Mutex mutex;
   CondVar changed;
