@@ -29,9 +29,9 @@ bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobS
 
 // Removes the recorded UIDs of pods that have been gone for DecisionOptions::keep_counted. Until
 // then, another operator, or this operator after a restart, may still see the pod and would count
-// it again. If more than kMaxGonePods pods are gone, removes the UIDs of those that have been gone
-// the longest. Without a history, removes all UIDs of pods that are gone. Pods in
-// Snapshot::departed do not count as gone.
+// it again. If more than kMaxGonePods pods are gone, keeps only the UIDs of those that disappeared
+// last. Without a history, removes all UIDs of pods that are gone. Pods in Snapshot::departed do
+// not count as gone.
 inline constexpr size_t kMaxGonePods = 256;
 void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
                     api::TFJobStatus& status);

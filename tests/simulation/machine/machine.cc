@@ -101,7 +101,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
       Run(next);
       continue;
     }
-    // A timer for the limit is not needed: if no timer is left, nothing can happen any more.
+    // The limit needs no timer: if no timer is left, nothing can happen any more.
     if (timers_.empty() || timers_.top().time > end) return done();
     now_ = std::max(now_, timers_.top().time);
   }

@@ -18,8 +18,8 @@ class TrainingSimulation {
   // If the job has not ended, its objects are leaked.
   ~TrainingSimulation();
 
-  // Runs the job. Returns "" or, if something went wrong, a description of that and of the events
-  // before it.
+  // Runs the job. Returns "" or, if something went wrong, a description of the problem and of the
+  // events before it.
   std::string Run();
   // Two runs with the same seed must have the same fingerprint.
   uint64_t fingerprint() const { return machine_->fingerprint(); }
