@@ -52,7 +52,7 @@ std::string HostOf(const std::string& server) {
 }
 
 // Opens the socket before cpprestsdk does, and sets its options. cpprestsdk has no interface for
-// these options, but uses a socket that is already open unchanged.
+// these options, but if a socket is already open, cpprestsdk uses it unchanged.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;

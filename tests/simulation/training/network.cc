@@ -30,7 +30,7 @@ struct Network::Piece {
 };
 
 // All simulated threads run on one thread of the operating system and are switched only when they
-// wait, so the members need no lock. The mutex is only needed for waiting.
+// wait or lock a mutex, so the members need no lock. The mutex is only needed for waiting.
 struct Network::Wire {
   Place ends[2];                       // [0] the caller's, [1] the listener's
   std::deque<Piece> flying[2];         // by sender
