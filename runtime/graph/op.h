@@ -55,8 +55,8 @@ struct GradientContext {
   std::vector<Output> gradients;  // d loss / d output
   std::vector<bool> wanted;       // per input: false if its gradient is not used
 
-  // The function appends to this instead of returning a gradient that would be zero except in a few
-  // rows.
+  // For a gradient that is zero except in a few rows, the function appends these rows here instead
+  // of returning the gradient.
   std::vector<IndexedSlices> slices = {};
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
@@ -80,7 +80,7 @@ struct Op {
   int min_inputs;
   int max_inputs;
   InferenceFunction infer;
-  // If null, the op's gradient is not known, and it is an error to ask for it.
+  // If null, the op has no known gradient, and asking for one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
   // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i

@@ -72,7 +72,7 @@ Output Div(Builder& b, Output x, Output y);
 Output Maximum(Builder& b, Output x, Output y);
 Output Minimum(Builder& b, Output x, Output y);
 Output Pow(Builder& b, Output x, Output y);
-Output Equal(Builder& b, Output x, Output y);  // bool, like the next three
+Output Equal(Builder& b, Output x, Output y);  // bool, as for the next three ops
 Output Greater(Builder& b, Output x, Output y);
 Output GreaterEqual(Builder& b, Output x, Output y);
 Output Less(Builder& b, Output x, Output y);

@@ -38,10 +38,10 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 // this pass runs before Gradients, the gradient is numerically stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
-// Drops a Transpose before or after a BatchMatMulV2, if it only exchanges the last two axes of an
-// operand, or the second and the third axis, counted from the last. The product then reads its
-// operands, or writes its result, in the transposed layout directly. A Transpose of the product
-// must be the product's only use.
+// Drops a Transpose of an operand of a BatchMatMulV2 if the Transpose only exchanges the axes -2
+// and -1, or -3 and -2. Also drops a Transpose that exchanges the axes -3 and -2 of the product, if
+// this is the product's only use. BatchMatMulV2 then reads or writes the transposed layout
+// directly.
 Graph FuseTranspose(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with
@@ -51,7 +51,7 @@ Graph FuseBiasAndActivation(const Graph& graph);
 
 // Replaces FusedBatchNorm + Relu with FusedBatchNormEx, and ReluGrad + FusedBatchNormGrad with
 // FusedBatchNormGradEx. Another value, such as a shortcut's, may be added before the Relu. The
-// intermediate results must have no other use. Only the gradient of an added value may have one.
+// intermediate results, except for the gradient of an added value, must have no other use.
 Graph FuseBatchNorm(const Graph& graph);
 
 // Fuses chains and trees of elementwise ops whose outputs have the same dtype and shape into
@@ -62,8 +62,8 @@ Graph FuseElementwise(const Graph& graph);
 // one axis, without gaps or overlaps. The gradient of a value that is read in slices is such a sum.
 Graph JoinPads(const Graph& graph);
 
-// Transposes an invariant matrix before a Scan of several steps, if the products of the body read
-// it only as their transposed second operand. The products then read the transposed matrix
+// Transposes an invariant matrix before a Scan of several steps, if the body reads the matrix only
+// as the transposed second operand of products. The products then read the transposed matrix
 // directly.
 Graph HoistTranspose(const Graph& graph);
 

@@ -131,8 +131,8 @@ Output LogitsGradient(GradientContext& c) {
   return Mul(c.b, Column(c.b, c.dy()), c.output(1));
 }
 
-// Reports an error and returns true if a gradient flows through the output `backprop`. Its gradient
-// would be a second derivative.
+// If a gradient flows through the output `backprop`, reports an error and returns true: that
+// gradient would require a second derivative.
 bool RefuseSecondDerivative(GradientContext& c) {
   if (!c.gradients[1].valid()) return false;
   c.b.Fail(Unimplemented("node ", c.node.name, ": op ", c.node.op,
