@@ -20,7 +20,7 @@ bool IsMeasured(const Objective& objective);
 std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions& options);
 
 // Returns the metrics of all outputs, then the weighted metrics of all outputs. No two have the
-// same name, and none has that of a loss. See MetricsOf for the names.
+// same name, and none has the name of a loss. See MetricsOf for the names.
 std::vector<NamedMetric> NamedMetricsOf(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

@@ -187,8 +187,8 @@ std::string_view ConstantType(const Json& value) {
   return type;
 }
 
-// tf.keras 2 writes this instead of a layer's name, for a constant that is the first argument or in
-// a list.
+// tf.keras 2 writes this instead of a layer's name, for a constant that is the first argument or an
+// element of a list.
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
 // Returns a part of a key, or a whole key, in Keras 3's form.
@@ -325,8 +325,7 @@ StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer) {
   return written;
 }
 
-// The error names parts of the translated layer. Replaces them with the parts of the file that
-// they come from.
+// The error contains names and paths of the translated layer. Replaces them with those of the file.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error) {
   if (error.ok()) return error;
   ASSIGN_OR_RETURN(const TensorflowFunction* const function, FindFunction(layer["config"]));

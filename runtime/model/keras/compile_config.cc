@@ -8,7 +8,7 @@
 namespace tfjob::keras {
 namespace {
 
-// An object of Keras as compile_config has it: the name of a function, or a class with arguments.
+// A Keras object in compile_config: the name of a function, or a class with arguments.
 struct CompiledObject {
   std::string name;     // in the training file: "mean_squared_error"
   std::string written;  // in the file: "MeanSquaredError", "mse"
@@ -28,7 +28,8 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
-// Returns whether an argument with this name and value only states what holds here anyway.
+// Returns whether an argument with this name and value has no effect, because this program always
+// behaves as the argument says.
 bool IsImplied(const std::string& name, const Json& value) {
   if (value.is_null() || name == "name" || name == "fn") return true;
   if (name == "dtype") {

@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // the type that `read` returns; nullopt: `read` refuses the tensor
+  std::optional<DType> dtype;  // the type that `read` returns; nullopt if `read` refuses it
   Shape shape;
 };
 

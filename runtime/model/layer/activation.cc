@@ -24,8 +24,8 @@ Output Times(Builder& b, Output x, double factor) {
   return Mul(b, x, Number(b, x, factor));
 }
 
-// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x; a series
-// is summed there instead, whose first omitted term is less than 1e-8·x.
+// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x, so a
+// series is summed instead. Its first omitted term is less than 1e-8·x.
 Output LogOfOnePlus(Builder& b, Output x) {
   Output sum = Number(b, x, -1.0 / 6);
   for (int n = 5; n >= 1; --n) sum = Plus(b, Mul(b, sum, x), (n % 2 == 0 ? -1.0 : 1.0) / n);

@@ -8,9 +8,9 @@
 
 namespace tfjob::model {
 
-// The axes of the two operands and of the result, one letter each: "abc,cd->abd". If both operands
-// have a letter, the two axes must have the same size. Axes whose letters the result lacks are
-// summed over.
+// The axes of the two operands and of the result, one letter each: "abc,cd->abd". If a letter
+// occurs in both operands, the two axes must have the same size. Axes whose letters the result
+// lacks are summed over.
 struct EinsumAxes {
   std::string x, y, z;
 };

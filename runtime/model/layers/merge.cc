@@ -52,8 +52,8 @@ struct Operand {
   graph::Output x, mask;
 };
 
-// As in Keras 3, a step that does not count is a factor of 1; where no step counts, the product
-// is 0.
+// As in Keras 3, a step that does not count is treated as a factor of 1. Where no input's step
+// counts, the product is 0.
 graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   graph::Output product, any = operands[0].mask;
   for (const Operand& operand : operands) {

@@ -20,7 +20,8 @@ graph::Output PooledImages(graph::Builder& b, graph::Output images, const Window
                                    : graph::AvgPool(b, images, over);
 }
 
-// Pools the planes, and then the depth: padding does not count in either.
+// Pools each plane, and then along the depth. Both ignore padding, so the result is that of one
+// pooling.
 graph::Output PooledVolume(const LayerCall& call, const VolumeWindow& over, PoolingKind kind) {
   graph::Builder& b = call.b;
   const Shape in = call.ExampleShape();

@@ -32,8 +32,8 @@ Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
 Output Unfolded(Builder& b, Output volumes, const WindowAxis& depth, int64_t groups) {
   const Shape in = b.shape(volumes);
   const int64_t count = depth.Count(in.dim(1)), channels = in.dim(4) / groups;
-  // Splits the depth into rows of `stride` planes. The planes with number k of all windows are then
-  // one column of consecutive rows.
+  // Splits the depth into rows of `stride` planes. The k-th planes of all windows are then in the
+  // same column, in consecutive rows.
   const int64_t stride = count == 1 ? 1 : depth.stride;
   const int64_t rows = (depth.size - 1) * depth.dilation / stride + count;
   const Output split = graph::Reshape(b, Shifted(b, volumes, depth.before, rows * stride),

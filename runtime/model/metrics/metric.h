@@ -17,13 +17,13 @@ namespace tfjob::model {
 // A metric, or the mean of a loss. Most metrics are means over all places (loss.h): the accuracies,
 // the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
 // kAccuracy is kBinaryAccuracy if the output has one element. Otherwise, the form of the labels
-// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics say
-// whether fewer than `k` scores are above the score of the label's class. As a metric, the cosine
-// similarity is the negative of the loss of this name.
+// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics have
+// the value 1 at places where fewer than `k` scores exceed the score of the label's class, and 0 at
+// others. As a metric, the cosine similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
-// An element counts as positive if it is above `threshold`. kAuc is the area under a curve, from
-// its values at `num_thresholds` thresholds that are evenly distributed.
+// An element counts as positive if it is above `threshold`. kAuc is the area under a curve,
+// computed from the curve's values at `num_thresholds` evenly distributed thresholds.
 struct Metric {
   enum class Kind {
     kAccuracy,
@@ -46,7 +46,7 @@ struct Metric {
   };
   using enum Kind;
 
-  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most kinds are a whole metric
+  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most metrics are only a kind
   Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
 
   enum class Curve { kRoc, kPr };
