@@ -136,7 +136,8 @@ Projection::Projection(const Constraint& constraint, const Shape& shape) : const
   if (constraint.has_norms()) norms_.assign(static_cast<size_t>(norms), 0);
 }
 
-// Calls visit(row, norm) for each row, where `norm` is the index of its first element's norm.
+// Calls visit(row, norm) for each row, where `norm` is the index of the norm of the row's first
+// element.
 template <typename Visit>
 void Projection::ForEachRow(Visit visit) {
   std::ranges::fill(place_, 0);

@@ -106,9 +106,9 @@ struct Optimizer {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
-  // If a gradient has only some rows of a variable, the other rows and their slots keep their
-  // values. If false, the other rows have a gradient of zero, as in Keras: momentum keeps moving
-  // them. Cannot be combined with use_ema or gradient_accumulation_steps.
+  // If true, rows without a gradient keep their values, and so do their slots. If false, these rows
+  // have a gradient of zero, as in Keras: momentum keeps moving them. Cannot be combined with
+  // use_ema or gradient_accumulation_steps.
   bool lazy = false;
 
   // Returns Keras 3's defaults.

@@ -1,5 +1,5 @@
-// Tests how masks travel through a model, and what the layers that use them compute, with plain
-// loops. An average over the steps that count (GlobalAveragePooling1D) makes a mask visible.
+// Tests how masks pass through a model, and compares the layers that use masks with plain loops. An
+// average over the steps that count (GlobalAveragePooling1D) makes a mask visible.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -125,8 +125,8 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Returns a model that merges and averages two inputs. `second` is the value that masks the second
-// input; nullopt if it has no mask.
+// Returns a model that merges and averages two inputs. In the second input, steps that equal
+// `second` are masked; if `second` is nullopt, this input has no mask.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;
