@@ -109,9 +109,9 @@ Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64
 // Adds before[i] zeros before, and after[i] zeros after, the elements along axis i.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
 
-// Rows by number. `indices` is int32 or int64, and may have any shape. Gather returns the entries
-// of `params` at these indices of its first axis, in the shape [indices…, params' other axes]. An
-// index that is negative or too large ends the run with an error.
+// Access to rows by index. `indices` is int32 or int64, and may have any shape. Gather returns the
+// entries of `params` at these indices of its first axis, in the shape [indices…, params' other
+// axes]. An index that is negative or too large ends the run with an error.
 Output Gather(Builder& b, Output params, Output indices);
 // Sums the rows of `values` [n,d] that have equal indices [n]. Returns the distinct indices in
 // ascending order, as int64, and the sum for each index. Both are padded to n rows: the indices

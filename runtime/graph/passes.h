@@ -19,8 +19,8 @@ using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
 // Drops nodes on which neither a fetch nor a write to a variable depends. Keeps placeholders.
 Graph RemoveDeadCode(const Graph& graph);
 
-// Replaces a node whose inputs are all constants with one Const per output, if each output is small
-// (at most 64 Ki elements). Keeps random ops.
+// If all inputs of a node are constants and each of its outputs is small (at most 64 Ki elements),
+// replaces the node with one Const per output. Keeps random ops.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
 // Drops ops that change nothing, such as x·1, x+0, Identity, and Reshape to the same shape. If all
@@ -32,10 +32,10 @@ Graph Simplify(const Graph& graph);
 // if there is no write between them.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
-// Replaces -Σ y·log(softmax(x)), and a cross-entropy op whose logits are log(softmax(x)), with the
-// cross-entropy op over x, which is numerically stable. The softmax may be clipped by Keras'
-// epsilon before the logarithm, as Keras does if from_logits=False. Each row of y must sum to 1. If
-// this pass runs before Gradients, the gradient is numerically stable, too.
+// Replaces -Σ y·log(softmax(x)) with the cross-entropy op over x, which is numerically stable. Does
+// the same for a cross-entropy op whose logits are log(softmax(x)). The softmax may be clipped by
+// Keras' epsilon before the logarithm, as Keras does if from_logits=False. Each row of y must sum
+// to 1. If this pass runs before Gradients, the gradient is numerically stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // Drops a Transpose of an operand of a BatchMatMulV2 if the Transpose only exchanges the axes -2
@@ -58,8 +58,9 @@ Graph FuseBatchNorm(const Graph& graph);
 // FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);
 
-// Replaces a sum of Pads with one Concat, if their inputs are blocks that cover the result along
-// one axis, without gaps or overlaps. The gradient of a value that is read in slices is such a sum.
+// Replaces a sum of Pads with one Concat, if the inputs of the Pads are blocks that cover the
+// result along one axis, without gaps or overlaps. The gradient of a value that is read in slices
+// is such a sum.
 Graph JoinPads(const Graph& graph);
 
 // Transposes an invariant matrix before a Scan of several steps, if the body reads the matrix only

@@ -51,7 +51,7 @@ StatusOr<Trial> FirstThatFits(const Model& model, int64_t other) {
   return first_error;
 }
 
-// Replaces the lengths that differ from those of another trial with kAnyLength.
+// Sets the lengths that differ from those of another trial to kAnyLength.
 void Compare(const Types& other, Types& types) {
   for (size_t call = 0; call < types.size(); ++call) {
     for (size_t i = 0; i < types[call].size(); ++i) {

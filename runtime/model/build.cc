@@ -68,8 +68,7 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
-// Multiplies the values of the places by their own sample weights or by the weights of their
-// examples.
+// Multiplies the values of the places by the sample weights, which belong to places or to examples.
 Output WeightedBySample(Builder& b, Output values, Output weights) {
   if (!weights.valid()) return values;
   std::vector<int64_t> dims = b.shape(weights).dims();

@@ -1,5 +1,5 @@
-// Translates the functions of TensorFlow in functional models of tf.keras 2, such as tf.math.add,
-// to functions of keras.ops. Private to this package.
+// Translates calls of TensorFlow's functions, such as tf.math.add, to calls of functions of
+// keras.ops. Functional models of tf.keras 2 may contain such calls. Private to this package.
 #pragma once
 
 #include "runtime/base/json.h"

@@ -171,7 +171,7 @@ Attributes ToAttributes(const Optimizer& o) {
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes) {
   ASSIGN_OR_RETURN(Kind kind, ParseKind(attributes.Get<std::string>("kind", "")));
   Optimizer o = Optimizer::Default(kind);
-  o.weight_decay = 0;  // ToAttributes omits it if it is 0
+  o.weight_decay = 0;  // ToAttributes omits a weight decay of 0
   for (const HyperParameter& parameter : internal::HyperParameters()) {
     std::visit([&](auto member) { o.*member = attributes.Get(parameter.name, o.*member); },
                parameter.member);

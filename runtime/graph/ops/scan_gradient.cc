@@ -193,7 +193,7 @@ class ScanDifferentiator {
     }
   }
 
-  // Returns a forward value that is a sequence or was saved.
+  // Returns a forward value for all steps. It must be a sequence or a value that was saved.
   Stacked StackedForward(Output value) const {
     const auto role = roles_.find(value.node);
     if (role == roles_.end() || role->second.kind != Role::kSequence) return stacked_.at(value);
@@ -339,7 +339,7 @@ class ScanDifferentiator {
   std::map<int, Output> gradients_;         // by placeholder, in `both_`
   std::set<Output> used_forward_;           // forward values that the backward nodes use
   std::set<int> needed_;                    // the backward nodes
-  std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by their value
+  std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by the stacked value
   std::map<Output, Output> now_;            // values of `both_` → values of the backward body
   std::map<std::pair<Output, bool>, int> outputs_;  // the backward Scan's outputs
   std::vector<int> states_;                         // for each backward state, its forward state

@@ -12,8 +12,8 @@
 namespace tfjob::graph {
 namespace {
 
-// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 inputs of one element
-// and 24 steps.
+// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 one-element inputs and
+// 24 steps.
 constexpr size_t kMaxInputs = 8;
 constexpr size_t kMaxSteps = 16;
 

@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 // Returns the settings with which the model in a .keras or .h5 file is compiled, in the form of
-// compile_config. Returns nullopt if it is not compiled, or if tf.keras 2 has written the file.
+// compile_config. Returns nullopt if the model is not compiled, or if tf.keras 2 wrote the file.
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
@@ -34,8 +34,9 @@ StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::st
 // one element per output. Each contains the keys of a training file; its sections `optimizer` and
 // `loss` are complete. Leaves out:
 //   - metrics that Keras lacks, such as perplexity;
-//   - the user's name for the metric `accuracy`, unless it is "acc": Keras cannot store other names;
-//   - options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks (lazy).
+//   - the user's name for the metric `accuracy`, unless it is "acc": Keras cannot store others;
+//   - options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks
+//     (lazy).
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
                                       const optimizer::Optimizer& optimizer);
 

@@ -163,7 +163,8 @@ class LayerConfig {
   std::shared_ptr<const Any> held_;
 };
 
-// Returns InvalidArgument unless there is one input, of a float type unless `any_dtype` is set.
+// Returns InvalidArgument if the number of inputs is not one or, without `any_dtype`, if the input
+// is not of a float type.
 Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype);
 
 template <typename L>

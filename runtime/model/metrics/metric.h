@@ -65,7 +65,7 @@ struct Metric {
   int64_t num_thresholds = 200;
   Curve curve = Curve::kRoc;
   Summation summation_method = Summation::kInterpolation;
-  std::optional<bool> from_logits = {};  // if unset: the loss's value; for kAuc: false
+  std::optional<bool> from_logits = {};  // if unset, that of the loss (kAuc: false)
   double label_smoothing = 0;
 
   std::string given_name = {};  // the name that the user has given; "": the metric's own name
