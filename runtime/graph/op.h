@@ -45,9 +45,10 @@ struct IndexedSlices {
   Output values;
 };
 
-// The input of a gradient function. `gradients` holds one Output per output of the node, which is
-// invalid if no gradient flows through that output. The function appends nodes to `b`. It returns
-// one Output per input of the node, which is invalid if no gradient flows to that input.
+// The input of a gradient function. `gradients` holds one Output per output of the node; an invalid
+// one means that no gradient flows through that output. The function appends nodes to `b`, and
+// returns one Output per input of the node; an invalid one means that no gradient flows to that
+// input.
 struct GradientContext {
   Builder& b;
   const Node& node;               // a copy, so that appending does not invalidate it

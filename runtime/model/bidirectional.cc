@@ -79,8 +79,8 @@ Status CheckPair(const Bidirectional& both) {
   return OkStatus();
 }
 
-// Returns the types of a direction's outputs. Of the inputs `in`, selects those that this direction
-// takes.
+// Returns the types of a direction's outputs. `in` contains the inputs of both directions, of which
+// only this direction's are used.
 StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
                                           std::span<const TensorType> in) {
   std::vector<TensorType> own;

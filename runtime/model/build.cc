@@ -204,7 +204,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// The sums of an output's metrics depend on its mask, so Objective::masked must be right.
+// Returns an error if Objective::masked is wrong for an output with metrics, whose sums depend on
+// the mask.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {

@@ -145,8 +145,8 @@ std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
 // Builds a graph that only applies contributions, which are fed under the names of their fetches.
 // Its other feed is kStep. Before the updates, the graph clips the gradients (with
-// gradient_accumulation_steps, their mean) by `clipping`. Set it only if the training graph has not
-// clipped the contributions.
+// gradient_accumulation_steps, their mean) by `clipping`. Set `clipping` only if the training graph
+// has not clipped the contributions.
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer,
                                     const optimizer::Clipping& clipping = {});

@@ -30,7 +30,7 @@ struct TensorflowFunction {
   std::string_view name;  // without "tf."
   std::string_view module, class_name;
   std::span<const Parameter> parameters = {};  // those after the first
-  // Arguments of the function whose defaults differ in TensorFlow, as JSON.
+  // Those arguments, as JSON, whose defaults differ in TensorFlow.
   std::string_view defaults = "{}";
 };
 
@@ -172,7 +172,7 @@ Json TensorForm(const Json& history) {
           {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
 }
 
-// Returns the type that TensorFlow gives a constant number or nested lists of them.
+// Returns the type that TensorFlow gives a constant, which is a number or nested lists of numbers.
 std::string_view ConstantType(const Json& value) {
   if (!value.is_array()) {
     if (!value.is_number_integer()) return "float32";

@@ -134,7 +134,7 @@ class VariableStore {
   // ResourceExhausted if the device has too little memory.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Returns null if there is no such variable. The pointer stays valid as long as the store exists.
+  // Returns null if there is no such variable. The pointer stays valid while the store exists.
   Variable* Find(std::string_view name) const;
   // Like Find, but returns NotFound if there is no such variable. The message lists the first 10
   // names.

@@ -55,8 +55,8 @@ class Group {
     nodes_.insert(root);
     std::set<int> candidates = InputsOf(root);
     while (!candidates.empty()) {
-      const int id = *candidates.rbegin();  // the last one: for all of its users, it is decided
-                                            // whether they are in the group
+      const int id = *candidates.rbegin();  // the last one, because its users must be considered
+                                            // before it
       candidates.erase(id);
       const Node& node = graph.node(id);
       const bool inside = std::ranges::includes(nodes_, users[static_cast<size_t>(id)]);

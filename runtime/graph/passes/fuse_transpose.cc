@@ -6,7 +6,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Returns whether the node exchanges two axes, counted from the last one, and keeps all others.
+// Returns whether the node exchanges the axes `first` and `second`, counted from the last axis, and
+// keeps all others.
 bool Exchanges(const Node& node, size_t first, size_t second) {
   if (node.op != "Transpose") return false;
   const auto* permutation = node.attributes.Find<std::vector<int64_t>>("perm");

@@ -40,7 +40,7 @@ class InitialPieces {
   const std::pair<int64_t, int64_t> ones_;
   const DType dtype_;
   const int64_t columns_;
-  // An element may take a varying number of random numbers, so the generator's state before an
+  // The number of random numbers that an element takes may vary, so the generator's state before an
   // element is known only once the numbers of all earlier elements have been drawn. states_
   // contains the states before every kEvery-th element, as far as they are known.
   static constexpr int64_t kEvery = int64_t{1} << 16;

@@ -123,7 +123,7 @@ class LayerConfig {
   }
   // Returns whether a call takes arguments besides its inputs.
   bool takes_arguments() const { return held_->takes_arguments(); }
-  // Returns whether a call takes the masks of its inputs as `mask`.
+  // Returns whether a call takes the masks of its inputs as the argument `mask`.
   bool takes_mask() const { return held_->takes_mask(); }
   // Returns whether Keras calls the layer with training=True unless the user sets the argument.
   bool training_by_default() const { return held_->training_by_default(); }

@@ -65,8 +65,8 @@ graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   return any.valid() ? Select(b, any, product, Scalar(b, b.dtype(product), 0)) : product;
 }
 
-// As in Keras 3, where a step of an input does not count, the result of the earlier inputs is used
-// instead or, if those do not count either, the value of the next input.
+// As in Keras 3, if a step of an input does not count, the result of the earlier inputs replaces
+// it. If the step counts in none of the earlier inputs, the next input replaces their result.
 graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Operand>& operands) {
   graph::Output extreme = operands[0].x, any = operands[0].mask;
   for (const Operand& operand : std::span(operands).subspan(1)) {

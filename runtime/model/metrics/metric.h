@@ -93,7 +93,7 @@ Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
 // `masked` says that the output has a mask, `weighted` that MetricSums is given sample weights.
 int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool weighted = false);
 
-// Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
+// Returns the sums of the batch: a float32 scalar if there is only one, and otherwise a vector.
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
 // the output's loss, unless they state it.
 //
