@@ -17,7 +17,7 @@ constexpr std::string_view kConstraintNames[] = {"None", "NonNeg", "UnitNorm", "
 constexpr double kConstraintEpsilon = 1e-7;
 constexpr std::string_view kConstraintAttribute = "constraint";
 
-// Returns the axis's number, counted from the first axis.
+// Returns the axis, counted from the first one.
 int64_t FromFirst(int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + shape.rank() : axis;
 }

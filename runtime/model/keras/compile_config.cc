@@ -39,7 +39,7 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
-// Adds the arguments of an object to its keys.
+// Adds the arguments of an object, except for implied ones, to its keys.
 Status AddArguments(const CompiledObject& object, Json& keys) {
   ASSIGN_OR_RETURN(const auto arguments, object.arguments.Members());
   for (const auto& [name, value] : arguments) {

@@ -15,8 +15,8 @@ struct EinsumAxes {
   std::string x, y, z;
 };
 
-// Returns InvalidArgument unless each letter occurs at most once in each operand and in the result,
-// and every letter of the result occurs in an operand.
+// Returns InvalidArgument if a letter occurs more than once in an operand or in the result, or if a
+// letter of the result occurs in no operand.
 Status CheckEinsum(const EinsumAxes& axes);
 // Returns the sum of products. Requires axes that CheckEinsum accepts, and operands that fit the
 // axes.

@@ -63,8 +63,8 @@ struct VariableSpec {
 // The arguments of Apply: the graph, the inputs, the masks and the variables. Apply adds to
 // `assignments` and `penalties`, and may set `output_masks`.
 //
-// A value may have a mask, as in Keras: bool [batch, steps], false for the steps to skip. An
-// invalid Output stands for no mask.
+// A value may have a mask, as in Keras: bool [batch, steps], false for the masked steps, which
+// layers skip. An invalid Output stands for no mask.
 struct LayerCall {
   graph::Builder& b;
   std::vector<graph::Output> inputs = {};     // [batch, …]

@@ -66,7 +66,7 @@ graph::Output Pooling<kKind, kRank>::Apply(const LayerCall& call) const {
 
 namespace {
 
-// Returns NaN for an example in which no step counts, as in Keras.
+// Returns NaN for an example whose steps are all masked, as in Keras.
 graph::Output MaskedAverage(const LayerCall& call, bool keepdims) {
   graph::Builder& b = call.b;
   const graph::Output mask = AlongSteps(b, call.mask(), call.x());

@@ -97,7 +97,7 @@ int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
 // the output's loss, unless they state it.
 //
-// If the output has a mask, a metric that is a mean covers only the places that count, as in Keras.
+// If the output has a mask, a metric that is a mean covers only the unmasked places, as in Keras.
 // It then has two sums: one of the values, and one of the mask. Also as in Keras, these metrics
 // ignore the mask: kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
 //
