@@ -139,8 +139,9 @@ Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
 Output MaxPool(Builder& b, Output image, const Window& window);
 Output AvgPool(Builder& b, Output image, const Window& window);
 
-// Normalises each channel of x over all other axes: y = gamma·(x - mean) / √(variance + epsilon) +
-// beta. gamma, beta, mean and variance are [channels].
+// Normalises each channel of x over all other axes:
+// y = gamma·(x - mean) / √(variance + epsilon) + beta. gamma, beta, mean and variance are
+// [channels].
 struct BatchNorm {
   Output y;
   Output mean, variance;  // the divisor of the variance is the number of rows

@@ -39,9 +39,9 @@ Graph MergeCommonSubexpressions(const Graph& graph);
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // Drops a Transpose of an operand of a BatchMatMulV2 if the Transpose only exchanges the axes -2
-// and -1, or -3 and -2. Also drops a Transpose that exchanges the axes -3 and -2 of the product, if
-// this is the product's only use. BatchMatMulV2 then reads or writes the transposed layout
-// directly.
+// and -1, or -3 and -2. Also drops a Transpose that only exchanges the axes -3 and -2 of the
+// product, if this is the product's only use. BatchMatMulV2 then reads or writes the transposed
+// layout directly.
 Graph FuseTranspose(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with

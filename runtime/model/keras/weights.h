@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // the type that `read` returns; nullopt if `read` refuses it
+  std::optional<DType> dtype;  // the type that `read` returns; nullopt if `read` refuses the tensor
   Shape shape;
 };
 

@@ -20,8 +20,7 @@ graph::Output PooledImages(graph::Builder& b, graph::Output images, const Window
                                    : graph::AvgPool(b, images, over);
 }
 
-// Pools each plane, and then along the depth. Both ignore padding, so the result is that of one
-// pooling.
+// Pools each plane, and then along the depth. Neither of these poolings includes padding.
 graph::Output PooledVolume(const LayerCall& call, const VolumeWindow& over, PoolingKind kind) {
   graph::Builder& b = call.b;
   const Shape in = call.ExampleShape();
