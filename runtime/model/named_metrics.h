@@ -16,7 +16,7 @@ struct NamedMetric {
 // Returns whether the output has any metrics.
 bool IsMeasured(const Objective& objective);
 
-// Returns the losses of the outputs, before weighting, if there are several outputs.
+// Returns the losses of the outputs before weighting, or none if there is only one output.
 std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions& options);
 
 // Returns the metrics of all outputs, then the weighted metrics of all outputs. No two have the

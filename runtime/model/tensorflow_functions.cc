@@ -30,7 +30,7 @@ struct TensorflowFunction {
   std::string_view name;  // without "tf."
   std::string_view module, class_name;
   std::span<const Parameter> parameters = {};  // those after the first
-  // Those arguments, as JSON, whose defaults differ in TensorFlow.
+  // TensorFlow's defaults, as JSON, for the arguments that have other defaults in Keras.
   std::string_view defaults = "{}";
 };
 

@@ -11,8 +11,8 @@ namespace tfjob::model {
 // SlicingOpLambda.
 bool IsTensorflowFunction(const JsonField& layer);
 // Returns the layer in the form in which Keras 3 writes a function of keras.ops. Requires a layer
-// that is such a call. Returns InvalidArgument, with the path in the file, if the function or an
-// argument is not supported.
+// for which IsTensorflowFunction returns true. Returns InvalidArgument, with the path in the file,
+// if the function or an argument is not supported.
 StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
 // Rewrites an error about the translation of this layer: the result contains the function's name
 // and the paths as they are in the file. Returns OK unchanged.

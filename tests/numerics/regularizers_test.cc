@@ -1,4 +1,4 @@
-// Compares the loss and the gradients of models with regularizers with plain loops.
+// Compares the losses and gradients of regularized models with plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -104,7 +104,7 @@ Output EnlargedVolume(Builder& b, Output volumes, Output kernel, const VolumeWin
       graph::Reshape(b, spread, {batch, planes, plane, depth.size, out.dim(3)});
   Output sum;
   for (int64_t k = 0; k < depth.size; ++k) {
-    // Plane d of the input belongs to plane d·stride + shift of the output.
+    // Plane d of the input contributes to plane d·stride + shift of the output.
     const int64_t shift = k - depth.before;
     if (shift >= out.dim(0) || shift + (planes - 1) * depth.stride < 0) continue;
     Output part = Slice(b, by_window, {0, 0, 0, k, 0}, {batch, planes, plane, 1, out.dim(3)});
