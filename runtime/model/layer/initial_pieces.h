@@ -1,4 +1,5 @@
-// Generates initial values of variables that are too large to be held in memory.
+// Generates the initial values of variables piece by piece, for values that are too large for the
+// memory.
 #pragma once
 
 #include <cstddef>
