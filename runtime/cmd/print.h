@@ -14,8 +14,8 @@ namespace tfjob::cmd {
 // Returns one line per task with its role and address. An arrow marks this task.
 std::string PrintCluster(const cluster::TfConfig& config);
 
-// Returns the placement as text: for each server, the bytes of each variable that it holds, and the
-// total, including optimizer slots.
+// Returns the placement as text: the size and server of each shard, and the total size of each
+// server's shards, including optimizer slots.
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
 // Returns the stage "config", "model", "graph", "placement", "program" or "collectives" of the

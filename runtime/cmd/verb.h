@@ -1,4 +1,4 @@
-// Defines the interface of a subcommand of tfjob-trainer. Each file implements one.
+// Defines the interface of a subcommand of tfjob-trainer. Each file *_verb.cc implements one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -57,7 +57,7 @@ struct ScheduleConfig {
 
 // Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
 struct OptimizerConfig {
-  std::string name;  // "" for the optimizer that model.file names or else sgd
+  std::string name;  // "": the one in model.file; sgd if there is none
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon, learning_rate_power, l1_regularization_strength, l2_regularization_strength,
       l2_shrinkage_regularization_strength, beta, weight_decay, ema_momentum;
@@ -72,7 +72,7 @@ enum class DataFormat { kNone, kIdx, kCsv, kNpz, kTfRecord, kLinear, kSynthetic 
 enum class OnDamaged { kFail, kSkip };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
-// How a feature of a tf.train.Example becomes a value. The names are those of tf.io's features.
+// Specifies how a feature of a tf.train.Example is parsed. The names are those that tf.io uses.
 struct FeatureConfig {
   std::string dtype;                          // "float32", "int64" or "string"
   std::optional<std::vector<int64_t>> shape;  // FixedLenFeature
@@ -93,10 +93,10 @@ struct SourceConfig {
   std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
-  // npz, tfrecord: the arrays or features for the inputs, the labels and the sample weights, by the
-  // names of inputs and outputs. An array is given by its name in `file`, or by the path of an NPY
-  // file. The name "" stands for the only input, for the only output, or, for sample weights, for
-  // all outputs.
+  // npz, tfrecord: map the names of inputs and outputs to the arrays or features that hold the
+  // inputs, the labels and the sample weights. An array is given by its name in `file`, or by the
+  // path of an NPY file. The name "" stands for the only input, for the only output, or, for sample
+  // weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // tfrecord
@@ -172,8 +172,8 @@ struct StrategyConfig {
   int64_t shard_bytes = 32 << 20;        // larger variables are split across servers; 0 for never
   int64_t table_bytes = 4 << 20;         // larger tables are read by rows; 0 for never
   std::optional<int64_t> max_staleness;  // asynchronous; unlimited if unset
-  // Synchronous: the others wait for a worker for step_lease_factor times the median step time, but
-  // at least for step_lease_secs. If the factor is 0, they wait without limit.
+  // Synchronous: the other tasks wait for a worker for step_lease_factor times the median step
+  // time, but for at least step_lease_secs. If the factor is 0, they wait without limit.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
@@ -235,8 +235,8 @@ struct TrainingConfig {
   int64_t threads = 0;  // 0 for one per processor that CPU affinity and the cgroup's quota allow
 };
 
-// Parses the text. `what` names it in error messages. Does not check keys against each other:
-// Validate does so, after the overrides.
+// Parses the text. `what` names the text in error messages. Does not check the rules that involve
+// several keys: call Validate after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
 // Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
@@ -244,8 +244,8 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Takes the values of those keys that `config` leaves at their defaults from `keys`, a document
-// like a training file. If it returns an error, the config is unchanged.
+// Sets those keys that `config` leaves at their defaults to their values in `keys`, a document like
+// a training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
@@ -260,9 +260,9 @@ struct CheckpointTriggers {
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
 // Returns the number of examples per step of the training task `rank` of `training_tasks`:
-// batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by
-// one at most, and the first tasks have the larger parts; the last parts may be 0. If
-// `training_tasks` is 0, the number of tasks is unknown, and the result is that for a single task.
+// batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by at
+// most one, and the first tasks have the larger parts; the last parts may be 0. If `training_tasks`
+// is 0, the number of tasks is unknown, and the result is that for a single task.
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step of all training tasks together.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);

@@ -77,8 +77,8 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
               OkStatus());
     trainer.client->MarkReady(0);
     const int64_t expected = std::popcount(sent) * 4 * kMegabyte;
-    // While a gradient arrives and is added to others, the size passes through the expected one. It
-    // must stay there for 100 ms.
+    // While a gradient arrives and is added to others, the size briefly has the expected value,
+    // too. It must therefore have this value for 100 ms.
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     int64_t staged = 0;
     for (int equal = 0; equal < 100 && std::chrono::steady_clock::now() < deadline;) {
@@ -98,8 +98,8 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
   EXPECT_EQ(trainers.back()->Value(), 97.75f);
 }
 
-// Each contribution visits all servers, so all servers correct Adam's moments in the same way,
-// however old the values are from which the contribution was computed.
+// Each contribution goes to all servers, so all of them correct Adam's moments in the same way,
+// however old the values from which the contribution was computed.
 TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
   StartServers(2);
   Definition definition;

@@ -201,7 +201,7 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
       << server;
 }
 
-// A chief that sends kFinish and then only reads, slowly.
+// A chief that sends kFinish, and afterwards only reads, slowly.
 class SlowChief : public rpc::Transport {
  public:
   Status Write(const rpc::OutgoingFrame& frame) override {

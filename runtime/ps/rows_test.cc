@@ -141,7 +141,7 @@ TEST_F(RowsTest, SynchronousServersApplyTheMeanOverAllTasks) {
   definition.start_timeout = 30s;
   std::vector<RowGradient> gradients = {RowGradient(EveryNth(3)), RowGradient(EveryNth(5)),
                                         RowGradient({})};
-  gradients[2].Pad(1);  // a task without rows also counts
+  gradients[2].Pad(1);  // a gradient without rows also counts
   std::vector<std::unique_ptr<RowTask>> tasks;
   for (int i = 0; i < 3; ++i) tasks.push_back(std::make_unique<RowTask>(definition));
   std::vector<std::thread> threads;

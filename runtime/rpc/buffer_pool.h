@@ -68,7 +68,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   size_t most_free_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The deleter of OwnedLease, which releases its lease at the end of a scope.
+// The deleter of OwnedLease.
 struct Releaser {
   void operator()(BufferPool::Lease* lease) const { BufferPool::Lease::Release(lease); }
 };

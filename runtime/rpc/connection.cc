@@ -69,7 +69,7 @@ void Connection::ReadFrames() {
     handling_ = false;
   }
   // Stops the writer. It may be blocked in the transport, in which case only breaking the stream
-  // wakes it. If Cancel was called earlier, the earlier reason is kept.
+  // wakes it. If Cancel was called earlier, its reason is kept.
   Break(status);
 }
 

@@ -1,8 +1,8 @@
-// Exchanges the first two frames of every stream. The caller sends its identity and the service it
-// wants; the other side answers with its own identity or with the reason for refusing.
+// Exchanges the first two frames of every stream. The caller sends its identity and the service
+// that it requests; the other side answers with its own identity or with the reason for refusing.
 //
 // A socket has begun with the hello of runtime/wire, whose claims are the identities of both tasks.
-// A stream has to come from the task that opened its socket.
+// A stream must come from the task that opened its socket.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
 // Returns the claims of a task for the hello of a connection. `channel` is the channel of a data
-// connection (data_connection.h), or "" for other connections. Returns InvalidArgument if the
-// claims are too long, because the job's UID is too long.
+// connection (data_connection.h), or "" for other connections. Returns InvalidArgument if the job's
+// UID makes the claims too long.
 StatusOr<std::string> ClaimsOf(const Identity& self, const std::string& channel = "");
 
 struct Caller {

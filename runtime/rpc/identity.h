@@ -27,7 +27,7 @@ struct Identity {
 // Returns the task's name as shown in logs: "worker 1".
 std::string TaskName(const Identity& identity);
 
-// Returns OK if both tasks belong to the same attempt of the same job and speak the same protocol
+// Returns OK if both tasks belong to the same attempt of the same job and use the same protocol
 // version. Otherwise returns FailedPrecondition with a message that names both tasks and says what
 // to do.
 Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_version);

@@ -1,7 +1,7 @@
 // Implements Transport, for both ends, over a connected TCP socket that carries nothing but frames
 // (frame.h). The kernel copies payloads directly from the memory of the sender's segments and, with
-// BeginRead, directly into the memory of the receiver. No thread serves the socket: whoever reads
-// or writes sleeps in the system call.
+// BeginRead, directly into the memory of the receiver. No thread is dedicated to the socket: the
+// threads that read and write sleep in the system calls.
 #pragma once
 
 #include <sys/uio.h>

@@ -20,7 +20,7 @@
 namespace tfjob::rpc {
 
 // A task opens one stream per server, and one with the leader of its group. Streams left by a
-// predecessor of the task count too, until they are found to be broken.
+// predecessor of the task are counted, too, until they are found to be broken.
 inline constexpr int kMostStreamsOfATask = 64;
 // Every stream takes a thread. A job has fewer tasks than this.
 inline constexpr int kMostStreams = 1 << 14;

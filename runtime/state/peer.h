@@ -52,7 +52,7 @@ struct PeerEvent {
     kRestoring,  // the chief fills servers that have no state
     kStuck,      // a responding task keeps the others waiting (PeerHealth::kStuck)
     kReturned,   // a stuck task contributes again
-    // A peer was asked to end. A training task (kEnding) has left, or is about to. A server
+    // A peer was asked to end. A training task (kEnding) has left, or is about to leave. A server
     // (kServerEnding) keeps its state until the chief has copied it, or until the server must exit.
     kEnding,
     kServerEnding,

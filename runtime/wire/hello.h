@@ -1,6 +1,6 @@
 // Defines the hello, the first bytes of every connection between tasks. With fresh nonces, both
-// sides prove that they have the job's key before anything else is sent. Pure: takes the bytes
-// received, and returns the bytes to send and whether the hello has succeeded. dial.h and
+// sides prove that they have the job's key before anything else is sent. The code is pure: it takes
+// the bytes received, and returns the bytes to send and whether the hello has succeeded. dial.h and
 // listener.h run it on sockets.
 //
 //   caller → listener   open       flags, purpose, nonce
@@ -83,7 +83,7 @@ class CallerHello {
   // that follow the hello.
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
   // Takes at most wanted() bytes. An error ends the hello: FailedPrecondition if one side refuses
-  // the other, DataLoss if the listener does not speak this protocol, or the listener's denial.
+  // the other, DataLoss if the listener does not use this protocol, or the listener's denial.
   Status Feed(std::string_view bytes);
   bool done() const { return done_; }
   // The claims of the listener, which it has proven if there is a key. Valid after the hello has

@@ -114,7 +114,7 @@ TEST(Hello, ProvesTheKeyBothWays) {
   EXPECT_EQ(exchange.seen_claims, "worker 1");
   EXPECT_EQ(exchange.listener.purpose(), Purpose::kGrpc);
   EXPECT_EQ(exchange.caller.wanted(), 0u);
-  // Only the last message tells the caller about the job.
+  // Only the last message names the job to the caller.
   ASSERT_EQ(exchange.answered.size(), 2u);
   EXPECT_EQ(exchange.answered[0].find("job-a"), std::string::npos);
 }

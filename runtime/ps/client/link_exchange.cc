@@ -50,8 +50,8 @@ void Link::Start(int64_t epoch) {
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
 }
 
-// Asks for the rows that the step reads from this server's shards. If there are none, the server
-// takes no part in the step.
+// Asks for the rows that the step reads from this server's shards. If there are none, nothing is
+// sent to the server, and the link counts as answered.
 void Link::StartRows() {
   bytes_to_come_ = 0;
   for (int index : shards_) {

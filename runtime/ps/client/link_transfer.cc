@@ -92,9 +92,9 @@ bool Link::HasBytesToFill() {
 
 Status Link::ReadPieceToFill() {
   fill_.wanted = false;
-  // The writer may ask again while a piece is being read, so this request may be out of date. Bytes
-  // that it has must not be replaced: it may move to another slot meanwhile. A writer without bytes
-  // does not move.
+  // The writer may ask again while a piece is being read, so this request may be outdated. Bytes
+  // that the writer still has must not be replaced, because the writer may move to another slot
+  // meanwhile. A writer without bytes does not move.
   if (fill_.shard == shards_.size() || HasBytesToFill()) return OkStatus();
   const Shard& shard = context_.shards[static_cast<size_t>(shards_[fill_.shard])];
   const state::StreamedValue& value =

@@ -90,8 +90,8 @@ Status RemoteClient::Repair() {
     }
   }
   if (refusal.ok() && absl::IsFailedPrecondition(registration_)) refusal = registration_;
-  // A refusal may come from a predecessor at the same address that is about to exit, so it is final
-  // only after refusal_patience.
+  // A refusal may come from an earlier server at the same address that is about to exit. It is
+  // therefore final only after refusal_patience.
   if (refusal.ok()) {
     refused_since_ = {};
   } else if (refused_since_ == Deadline{}) {
@@ -209,8 +209,8 @@ Status RemoteClient::ContinueAsynchronous() {
     const Link::Part part = link->part();
     return part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   };
-  // A server that was asked for its values before ps 0 may have answered long ago, or its answer
-  // may have been in transit for a long time.
+  // A server that was asked for its values before ps 0 was may have answered long ago, or its
+  // answer may have been in transit for a long time.
   if (!runs(links_[0]) && std::ranges::any_of(links_, runs)) undated_ = true;
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && states_[i].ready && !runs(links_[i])) links_[i]->Start(states_[i].epoch);

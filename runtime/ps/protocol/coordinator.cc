@@ -10,7 +10,8 @@ namespace {
 
 // Limits how long a chief that dies during a copy can keep the other tasks waiting.
 constexpr Duration kHoldLease{60s};
-// Once this many contributions to a step have been reported, reports of others are ignored.
+// Once this many contributions to a step have been reported, reports of further contributions are
+// ignored.
 constexpr size_t kMostStaged = 1 << 16;
 
 }  // namespace

@@ -82,9 +82,9 @@ class Coordinator {
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. A contribution by an earlier incarnation still counts
-  // only if all servers have staged it. Leave: the worker no longer takes part, because its data
-  // ended (`for_good`), its connection closed or its lease expired. Leave has no effect unless
+  // Join makes the worker a member. From then on, a contribution by an earlier incarnation counts
+  // only if all servers have staged it. Leave ends the membership, because the worker's data ended
+  // (`for_good`), its connection closed or its lease expired. Leave has no effect unless
   // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
@@ -104,8 +104,8 @@ class Coordinator {
   CoordinatorActions Release(const Worker& worker);
   // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
   // expired hold. Takes the tokens away from members that have kept others waiting for longer than
-  // the step's lease, except during a hold. Such a member counts again as soon as it sends
-  // anything.
+  // the step's lease, except during a hold. Such a member counts as computing again as soon as it
+  // sends anything.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.

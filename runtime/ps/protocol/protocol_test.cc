@@ -207,7 +207,7 @@ TEST_F(CoordinatorTest, AsksToSumWhatIsCertainToCount) {
   const Worker w[] = {{"worker", 1}, {"worker", 2}, {"worker", 3}, {"worker", 4}};
   for (const Worker& worker : w) coordinator_.Join(worker, 1);
   EXPECT_TRUE(Stage(w[0], 1).messages.empty());
-  // This contribution is staged on one server only, so it may never count.
+  // This contribution is staged on one server only, so it is not certain to count.
   EXPECT_TRUE(coordinator_.OnMessage(0, StagedReport{1, 5, Of(w[1], 1)}).messages.empty());
   EXPECT_TRUE(Stage(w[3], 1).messages.empty());
   const CoordinatorActions last = Stage(w[2], 1);

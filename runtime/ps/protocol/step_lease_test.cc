@@ -1,4 +1,4 @@
-// Tests that a worker that is connected but stuck loses its token, and takes part again when it
+// Tests that a worker that is connected but stuck loses its token, and contributes again when it
 // recovers.
 #include "runtime/ps/protocol/step_lease.h"
 
@@ -25,7 +25,7 @@ TEST(StepLease, IsAMultipleOfTheMedianStepButAtLeastTheLeast) {
 TEST(StepLease, StartsAgainAfterARollback) {
   StepLease lease({.factor = 2, .least = 1s});
   lease.Observe(0s, 50);
-  lease.Observe(600s, 10);  // this time counts for no step
+  lease.Observe(600s, 10);  // a rollback does not count as a step
   EXPECT_EQ(lease.Length(), 1s);
   lease.Observe(603s, 11);
   EXPECT_EQ(lease.Length(), 6s);

@@ -151,8 +151,8 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
-  // Closes the connection of a superseded process: otherwise, it and its successor would keep
-  // replacing each other. An announcement has no answer, so nothing else can tell the process.
+  // Closes the connection of a superseded process, because it and its successor would otherwise
+  // keep replacing each other. An announcement has no answer that could report the error.
   if (!known.ok()) {
     service_.refusals().Note(peer_, address_, known);
     return connection_.Cancel(known);
@@ -308,8 +308,8 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // The last copy may have been taken since OnPush looked. It then lacks rows of this contribution,
-  // which must not be counted.
+  // The last copy may have been taken since OnPush checked. It then lacks rows of this
+  // contribution, which must not be counted.
   if (service_.frozen()) return PutOff(push_.name.sequence);
   // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {

@@ -12,8 +12,8 @@
 namespace tfjob::ps {
 namespace {
 
-// A chief needs at most three copies: one that is being saved, one that is saved next, and the last
-// one. It asks for one piece at a time.
+// A chief needs at most three copies: one that is being saved, one that is to be saved next, and
+// the last one. It asks for one piece at a time.
 constexpr size_t kMostKept = 8, kMostPieces = 64;
 
 }  // namespace
@@ -122,7 +122,8 @@ std::optional<PeerSession::PieceRequest> PeerSession::TakePiece() {
   return request;
 }
 
-// A request does not keep its copy: a chief that reads nothing could otherwise keep any number.
+// A request does not keep its copy alive. Otherwise, a chief that reads no answers could keep any
+// number of copies.
 Status PeerSession::ReadPiece(const PieceRequest& request, std::span<std::byte> to) {
   std::shared_ptr<const TableCopy> copy;
   {

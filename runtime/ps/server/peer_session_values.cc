@@ -62,8 +62,8 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_
 void PeerSession::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
-    // Ignores an exchange that is no longer current. Otherwise drops its values that have not been
-    // sent yet, so that none follow the refusal.
+    // Does nothing if the exchange is no longer current. Otherwise, drops the values that have not
+    // been sent yet, so that none follow the refusal.
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }

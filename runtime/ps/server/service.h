@@ -54,8 +54,8 @@ class Service : public ParameterServer {
   std::string ChiefName() const;  // "chief 0"
   // Takes the current store out of service and frees it, then creates an empty one, to be filled.
   // Returns InvalidArgument if the assignment is invalid or needs more memory than is available,
-  // and Aborted unless `epoch` is higher than all earlier epochs. In either case, the current store
-  // stays in service.
+  // and Aborted unless `epoch` is higher than all earlier epochs. After either error, the current
+  // store stays in service.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
   // Frees a store that will not be completely filled.
   void Abandon(const std::shared_ptr<Store>& store);

@@ -118,7 +118,7 @@ class Store {
   // Copies to.size() bytes of the value, starting at `offset`. Updates may happen between two
   // calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
-  // Copies the rows with these numbers, which CheckRows accepts, in their order.
+  // Copies the rows with these numbers, which CheckRows accepts, in the order of `indices`.
   void CopyRows(int shard, std::span<const int64_t> indices, std::span<std::byte> to);
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
