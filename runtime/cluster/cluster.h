@@ -1,4 +1,4 @@
-// Describes the tasks of a job: parses TF_CONFIG into a value and prints it again.
+// Describes the tasks of a job: converts TF_CONFIG to a value and back.
 //
 // Format:
 // https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
@@ -52,8 +52,8 @@ struct Cluster {
   const std::string& address(const Task& task) const;
   int size(std::string_view job_name) const;
   bool empty() const { return jobs.empty(); }
-  // Returns whether the cluster has the sparse form, in which workers may join and leave and no
-  // task knows all of them.
+  // Returns whether the cluster has the sparse form, in which workers may join and leave, and no
+  // task has a list of all workers.
   bool sparse() const;
 
   bool operator==(const Cluster&) const = default;
@@ -103,7 +103,7 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// MayHave returns whether the job may have this task, as far as this process can know. The index
+// MayHave returns whether the job may contain this task, as far as this process can tell. The index
 // must be below kMostTasks. This process's own task is always accepted. In the sparse form, the
 // task may be the chief, or any worker or ps. In the form with lists, the task must be listed,
 // except that any worker is accepted if the job has workers at all, because workers may be added

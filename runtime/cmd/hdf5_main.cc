@@ -45,7 +45,7 @@ void Limit(__rlimit_resource what, rlim_t most) {
 }
 
 // Limits how much more memory the program may get. Memory that it already has, such as a
-// sanitizer's, does not count.
+// sanitizer's, is not counted.
 void LimitMemory(rlim_t megabytes) {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

@@ -37,7 +37,8 @@ enum Type : uint16_t {
   // M: chief to ps 0: resume committing → kReply. With kEnding, commits stay suspended, and the
   // answer says whether the hold has lasted, that is, whether nothing was committed since kHold.
   kRelease = 11,
-  // M: this task will contribute nothing more → kReply. With kEnding: because it was asked to end.
+  // M: this task will make no more contributions → kReply. With kEnding: because it was asked to
+  // end.
   kLeave = 12,
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames

@@ -115,7 +115,8 @@ Status Connection::Handle(IncomingFrame& frame) {
 }
 
 Duration Connection::Silence() const {
-  // While the handler runs, only its waits for the rest of its frame count as silence.
+  // While the handler runs, only the time that it waits for the rest of its frame counts as
+  // silence.
   if (handling_) return transport_.Waiting();
   return Duration(NowMicroseconds() - last_heard_us_);
 }

@@ -15,7 +15,7 @@
 namespace tfjob::rpc {
 namespace {
 
-// Up to this size, copying a payload costs less than passing it as a part of its own.
+// Up to this size, copying a payload costs less than passing it as a separate part.
 constexpr size_t kCopiedBytes = 4096;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // How much is read at once while a header is awaited. The limit is small, because payload bytes

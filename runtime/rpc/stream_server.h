@@ -1,5 +1,5 @@
-// Serves the streams of a task that arrive on data connections. Each stream has a thread of its
-// own, which reads it until it ends. Private to this package.
+// Serves the streams of a task that arrive on data connections. Each stream has its own thread,
+// which reads the stream until it ends. Private to this package.
 #pragma once
 
 #include <list>

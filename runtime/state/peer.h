@@ -1,5 +1,6 @@
 // Describes the other tasks that a task communicates with: their health, and the events that
-// concern them. A strategy reports both, for the log, for progress and for the end of the job.
+// concern them. A strategy reports health and events, for the log, for progress and for the end of
+// the job.
 #pragma once
 
 #include <functional>

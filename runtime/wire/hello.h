@@ -20,8 +20,9 @@
 // identity into them.
 //
 // The listener reveals nothing but its nonce, and whether it has a key, until the caller has proven
-// that it has the key. A caller reveals its claims to any listener that says it has a key. A side
-// without a key neither sends nor checks proofs; a side with a key refuses a peer without one.
+// that it has the key. A caller with a key reveals its claims to any listener that states that it
+// has a key. A side without a key neither sends nor checks proofs; a side with a key refuses a peer
+// without one.
 //
 // The hello keeps strangers out. It does not protect the bytes that follow: anyone who can modify
 // traffic in transit can take over a connection whose hello has ended.

@@ -177,8 +177,8 @@ class ParameterClient {
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
   // Announces that this task computes no further gradients (its data or its work has ended).
   virtual Status Leave() = 0;
-  // Like Leave, but for a task that was asked to end before its work is done. Also tells the chief.
-  // Waits up to 2 s for each server's answer.
+  // Like Leave, but for a task that was asked to end before its work is done. Also informs the
+  // chief. Waits up to 2 s for each server's answer.
   virtual Status Withdraw() = 0;
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
   // 20 s, then skips them.

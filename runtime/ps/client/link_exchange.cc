@@ -82,8 +82,7 @@ Link::RowRange Link::RowsOf(const Step& step, const Shard& shard) const {
   const std::span<const int64_t> indices = step.indices[variable];
   if (indices.empty()) return {};
   const int64_t row_bytes = RowBytes(context_.options.definition.state.variables[variable]);
-  // The indices of a shard's rows follow each other in the list. At the end of the list, there may
-  // be padding (-1).
+  // The rows of a shard are adjacent in the list. The list may end with padding (-1).
   const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
   const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
   const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);

@@ -102,7 +102,7 @@ Status Link::ReadPieceToFill() {
   const size_t begin = fill_.offset;
   const size_t bytes = std::min(static_cast<size_t>(shard.size) - begin, state::kPieceBytes);
   context_.mutex.Unlock();
-  // The connection may still be reading the previous piece, so this piece gets memory of its own.
+  // The connection may still be reading the previous piece, so this piece gets its own memory.
   rpc::OwnedLease piece(fill_buffers_->Take(bytes));
   const Status status = value.Read(shard.offset + static_cast<int64_t>(begin), piece->bytes(bytes));
   context_.mutex.Lock();

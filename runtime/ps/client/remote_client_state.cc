@@ -66,10 +66,9 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
-  // An epoch must never be reused: a task distinguishes a new state from the one it knows only by
-  // the epoch. Adding 1 to the highest known epoch is not enough, since a restarted server or chief
-  // does not know the earlier epochs. The new epoch is therefore also at least the current time
-  // (NewIncarnation).
+  // An epoch must never be reused, because only the epoch shows a task that a state is new. Adding
+  // 1 to the highest known epoch is not enough, since a restarted server or chief does not know the
+  // earlier epochs. The new epoch is therefore also at least the current time (NewIncarnation).
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());

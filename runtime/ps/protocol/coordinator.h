@@ -89,10 +89,11 @@ class Coordinator {
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step
-  // that count as drawn, or 0. A contribution counts if it will be committed: every server keeps
-  // it, and it is among the earliest ones, up to the number that the step needs. With `backups`
-  // (see Participant::Fill), later contributions, which will be dropped, count too; otherwise their
-  // workers are expected to compute them again.
+  // whose batches count as drawn, or 0. These are the contributions that will be committed: every
+  // server keeps them, and they are among the earliest ones, up to the number that the step needs.
+  // With `backups` (see Participant::Fill), the batches of later contributions, which will be
+  // dropped, also count as drawn; otherwise, the workers are expected to compute these batches
+  // again.
   int64_t DrawnBy(const Worker& worker, bool backups) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or

@@ -90,9 +90,9 @@ StatusOr<int64_t> Incarnations::Register(const protocol::Worker& task, int64_t i
   }
   // The process may not have received the answer to an earlier request.
   if (own == 0) own = entry.incarnation;
-  // If this server issued the process's number, a higher number that other servers know belonged to
-  // a predecessor of the process, which this server forgot when it was restored. Otherwise, the
-  // higher number belongs to a successor of the process.
+  // Other servers may have reported a higher number. If this server issued the process's number,
+  // the higher number belonged to a predecessor of the process, and this server lost it when it was
+  // restored. Otherwise, the higher number belongs to a successor of the process.
   const bool numbered_here = entry.incarnation != 0 && own == entry.incarnation;
   const int64_t later = numbered_here ? entry.newest : std::max(entry.newest, heard);
   const bool from_predecessor = own != 0 && entry.incarnation == 0;

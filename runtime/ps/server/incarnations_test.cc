@@ -93,7 +93,7 @@ TEST(Incarnations, AProcessThatHasNotRegisteredGivesWayToTheOneBefore) {
 }
 
 // ps 0 was restarted empty. Both processes have numbers from its predecessor, connect before the
-// new ps 0 is filled, and register as soon as it is.
+// new ps 0 is filled, and register right afterwards.
 TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne) {
   for (const bool older_first : {true, false}) {
     Incarnations known;

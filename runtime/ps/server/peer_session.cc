@@ -105,7 +105,7 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return connection_.Send(header, std::move(body));
     }
     case wire::kLeave:
-      // A task that was asked to end comes back, unless the whole job ends.
+      // A task that was asked to end will be restarted, unless the whole job ends.
       service_.Leave(worker(), incarnation(), /*for_good=*/!ending);
       // Answered first, since a server that is shutting down may close this connection once the
       // task has left.

@@ -141,7 +141,7 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t first_row = 0, rows = 0;
   };
 
-  // Returns whether the peer's role permits this frame. If not, tells the peer.
+  // Returns whether the peer's role permits this frame. If not, reports the error to the peer.
   bool Allowed(const rpc::FrameHeader& header);
   void Request(rpc::IncomingFrame& frame);
   void Register(const rpc::FrameHeader& header);

@@ -1,6 +1,6 @@
 // Implements a ps task: holds its shards, applies updates to them and serves them to the training
-// tasks. The server starts empty and knows no other server. The chief sends it the definition and
-// the addresses of the other servers, and then fills it with its part of the state.
+// tasks. The server starts empty and without the addresses of the other servers. The chief sends it
+// the definition and these addresses, and then fills it with its part of the state.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,

@@ -46,8 +46,8 @@ class Service : public ParameterServer {
   int index() const { return options_.identity.task_index; }
   const StateMemory& memory() const { return *memory_; }
   RefusalLog& refusals() { return refusals_; }
-  // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
-  // returns FailedPrecondition if the store belongs to another epoch.
+  // ReadyStore and StoreOf return the store that is in service, or FailedPrecondition if there is
+  // none. StoreOf also returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
   PeerRole RoleOf(const rpc::Identity& peer) const;
@@ -76,7 +76,7 @@ class Service : public ParameterServer {
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
   // Other servers: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
-  // Called when the task will contribute nothing more.
+  // Called when the task will make no more contributions.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
@@ -86,7 +86,7 @@ class Service : public ParameterServer {
   // Ends the run with an error that the peer of this session has reported. The chief's message
   // takes precedence.
   void Fail(const PeerSession& session, const std::string& words);
-  // Called when the task of this session was asked to end; it will contribute nothing more.
+  // Called when the task of this session was asked to end; it will make no more contributions.
   void OnTaskEnding(const PeerSession& session);
   // OnCopyBegins is called when the chief begins to copy the state through this session, OnTaken
   // when it has copied the state of all servers.
@@ -175,7 +175,7 @@ class Service : public ParameterServer {
   RefusalLog refusals_;
 
   // Held while a store goes into or out of service, so that the service and the synchronizer always
-  // change to the same store. Taken before the synchronizer's lock and mutex_.
+  // switch to the same store. Taken before the synchronizer's lock and mutex_.
   Mutex change_mutex_;
   Mutex mutex_;
   CondVar changed_;

@@ -1,4 +1,4 @@
-// Counts the memory of a server's states, and of the copies of their shards that are kept for a
+// Counts the memory of a server's states, and of the copies of shards that are kept for a
 // checkpoint.
 #pragma once
 

@@ -241,8 +241,8 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
-  // Ledger and value change under one lock, so a copy of the shard never has one change without
-  // the other.
+  // Ledger and value change under one lock, so a copy of the shard never contains only one of the
+  // two changes.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);

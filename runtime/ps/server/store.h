@@ -82,12 +82,12 @@ class Store {
   // `name` was applied before.
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
-  // Applies the mean of the updates of several contributions, summed in the given order.
-  // updates[i] belongs to names[i]; it is null, and does not count, if that contribution has no
-  // update for the shard. Contributions that the ledger contains are skipped. `sum` is scratch
-  // memory of at least the shard's size. If `counts` is given, updates[i] is the sum of counts[i]
-  // contributions, from which the caller has removed those that the ledger contains. The mean
-  // gradient is multiplied by `factor`, which clips it.
+  // Applies the mean of the updates of several contributions, summed in the given order. updates[i]
+  // belongs to names[i]; it is null, and is ignored, if that contribution has no update for the
+  // shard. Contributions that the ledger contains are skipped. `sum` is scratch memory of at least
+  // the shard's size. If `counts` is given, updates[i] is the sum of counts[i] contributions, from
+  // which the caller has removed those that the ledger contains. The mean gradient is multiplied by
+  // `factor`, which clips it.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream, std::span<const int> counts = {}, double factor = 1);
@@ -134,8 +134,8 @@ class Store {
                   std::span<std::byte> to);
   int64_t kept_bytes() const { return kept_bytes_; }
   int64_t counted_bytes() const { return counted_bytes_; }  // see CountIn; 0: not counted
-  // Counts the store, which takes `bytes` (BytesFor), and its copies. Without this call, they have
-  // no limit. Call it before the store is used in any other way.
+  // Counts the store, which takes `bytes` (BytesFor), and its copies in `memory`. Without this
+  // call, copies have no limit. Call it before the store is used in any other way.
   void CountIn(std::shared_ptr<StateMemory> memory, int64_t bytes);
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.

@@ -229,7 +229,7 @@ bool Synchronizer::Holds(const protocol::Worker& worker) {
 // ---- messages
 
 void Synchronizer::FromParticipant(int server, int64_t incarnation, const std::string& message) {
-  // An unreadable message is dropped like a lost one; the protocol repeats both.
+  // Drops an unreadable message; the protocol repeats it like a lost one.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   if (!read) return;
   // The sender has entered its start time, by its own clock. ps 0 replaces it with the incarnation

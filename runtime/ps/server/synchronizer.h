@@ -23,8 +23,8 @@
 
 namespace tfjob::ps {
 
-// Lists the tasks that have not joined a synchronous run. Known to ps 0 only; elsewhere, both lists
-// are empty.
+// Lists the tasks that have not joined a synchronous run. On all servers except ps 0, the lists are
+// empty.
 struct Attendance {
   std::vector<protocol::Worker> missing;  // the first step is waiting for them
   std::vector<protocol::Worker> absent;   // missing, but the first step no longer waits for them
