@@ -106,8 +106,8 @@ int TrainingRank(const TfConfig& config, const Task& task);
 // MayHave returns whether the job may contain this task, as far as this process can tell. The index
 // must be below kMostTasks. This process's own task is always accepted. In the sparse form, the
 // task may be the chief, or any worker or ps. In the form with lists, the task must be listed,
-// except that any worker is accepted if the job has workers at all, because workers may be added
-// while the job runs.
+// except that any worker is accepted if the job has any workers, because workers may be added while
+// the job runs.
 inline constexpr int32_t kMostTasks = 1 << 14;
 bool MayHave(const TfConfig& config, const Task& task);
 

@@ -1,5 +1,5 @@
-// Reads a training file, applies the settings that override its keys, and sets the keys that the
-// file leaves open to the values in its Keras model.
+// Reads a training file, applies the settings that override its keys, and fills in unset keys from
+// the file's Keras model.
 #pragma once
 
 #include <string>

@@ -44,7 +44,7 @@ void Limit(__rlimit_resource what, rlim_t most) {
   if (setrlimit(what, &limit) != 0) _exit(3);
 }
 
-// Limits how much more memory the program may get. Memory that it already has, such as a
+// Limits how much more memory the program may allocate. Memory that it already has, such as a
 // sanitizer's, is not counted.
 void LimitMemory(rlim_t megabytes) {
   rlim_t pages = 0;

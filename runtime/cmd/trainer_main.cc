@@ -1,5 +1,5 @@
-// Implements the program tfjob-trainer, which runs one task of a job: its flags, wiring and exit
-// codes. TF_CONFIG decides the task's role.
+// Implements the program tfjob-trainer, which runs one task of a job. This file contains its flags,
+// wiring and exit codes. TF_CONFIG decides the task's role.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -14,7 +14,7 @@ using Features = std::map<std::string, FeatureConfig>;
 // InvalidArgument and name the path.
 StatusOr<Features> ReadFeatures(const JsonField& field);
 Json FeaturesToJson(const Features& features);
-// Returns the JSON Schema of the map.
+// Returns the JSON Schema of the key `features`.
 Json FeaturesSchema();
 
 }  // namespace tfjob::config

@@ -25,7 +25,7 @@ namespace tfjob::config {
 
 // Exactly one of `layers`, `keras_json` and `file` must be set.
 struct ModelConfig {
-  std::shared_ptr<const Json> layers;     // a list, parsed by the package model; null if none
+  std::shared_ptr<const Json> layers;     // a list, parsed by the package `model`; null if none
   std::string keras_json;                 // a file written by Keras' model.to_json()
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "" if none
@@ -36,7 +36,7 @@ struct ModelConfig {
 
 enum class Reduction { kMean, kSum };
 
-// The packages model and optimizer define the names of losses, metrics and optimizers.
+// The packages `model` and `optimizer` define the names of losses, metrics and optimizers.
 struct LossConfig {
   std::string name;
   bool from_logits = false;
@@ -203,7 +203,7 @@ struct TrainingConfig {
   // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
-  // Lists of names, or of maps with a name and arguments, which the package model parses; null if
+  // Lists of names, or of maps with a name and arguments, which the package `model` parses; null if
   // there are none.
   std::shared_ptr<const Json> metrics, weighted_metrics;
   std::map<int64_t, double> class_weight;  // if empty, all classes weigh 1
@@ -244,8 +244,8 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Sets those keys that `config` leaves at their defaults to their values in `keys`, a document like
-// a training file. If it returns an error, the config is unchanged.
+// For each key that `config` leaves at its default, takes the value from `keys`, a document like a
+// training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be

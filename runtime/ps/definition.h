@@ -67,8 +67,8 @@ int64_t RowBytes(const state::Variable& variable);
 // otherwise one per variable or one for all variables together.
 size_t NormsOf(const Definition& definition);
 
-// Limits on what a definition may demand from a server. Within them, no product or sum of sizes
-// exceeds 63 bits.
+// Limits on what a definition may demand from a server. Within these limits, no product or sum of
+// sizes exceeds 63 bits.
 inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
 inline constexpr int64_t kMaxTableRowBytes = int64_t{1} << 20;
 inline constexpr int64_t kMaxShards = int64_t{1} << 20;

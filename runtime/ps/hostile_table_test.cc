@@ -174,7 +174,7 @@ TEST_F(HostileTableTest, CopiesTakeOnlyTheMemoryThatIsLeft) {
 
 TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
   for (const bool room : {false, true}) {
-    Start({.max_bytes = room ? 292 : 291});  // 7/8 of 292 bytes hold two states of 128 bytes
+    Start({.max_bytes = room ? 292 : 291});  // two states of 128 bytes fit into 7/8 of 292 bytes
     RawPeer& chief = Connect("chief", 0);
     const std::vector<Bytes> state = {{.bytes = Floats(8, 0)}, {.index = 1, .bytes = Floats(2, 9)}};
     const auto code = [&](int64_t copy) {
@@ -205,7 +205,7 @@ TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
 
 // The first fill breaks off, so no state is in service when the second one begins.
 TEST_F(HostileTableTest, ARepeatedFillKeepsTheCopiesOfTheLastState) {
-  Start({.max_bytes = 292});  // 7/8 of this hold two states of 128 bytes
+  Start({.max_bytes = 292});  // two states of 128 bytes fit into 7/8 of this
   RawPeer& chief = Connect("chief", 0);
   const std::vector<Bytes> state = {{.bytes = Floats(8, 5)}, {.index = 1, .bytes = Floats(2, 9)}};
   ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 1), StatusCode::kOk);

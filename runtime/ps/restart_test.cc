@@ -1,5 +1,5 @@
-// Tests which processes take part after a parameter server has been restarted and no longer knows
-// them.
+// Tests which processes may continue after a parameter server has been restarted and has no record
+// of them.
 #include <gtest/gtest.h>
 
 #include <thread>

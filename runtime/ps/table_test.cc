@@ -267,7 +267,7 @@ StatusOr<std::vector<float>> Read(const state::Snapshot& snapshot, size_t slot =
   return values;
 }
 
-// Expects that all elements of a row equal its number, less `subtracted`.
+// Expects that all elements of a row equal the row's number minus `subtracted`.
 void ExpectTable(const state::Snapshot& snapshot, float subtracted) {
   const StatusOr<std::vector<float>> values = Read(snapshot);
   ASSERT_TRUE(values.ok()) << values.status();

@@ -8,6 +8,7 @@
 //
 //   D  a data frame: subject to credits, delivered in order
 //   M  a message: may overtake data
+//   →  is followed by the frames that answer this one
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ enum Type : uint16_t {
   kShard = 8,
   kSnapshotEnd = 9,  // D: value: epoch; step: of the state; one segment: the ledger
   kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
-  // M: chief to ps 0: resume committing → kReply. With kEnding, commits stay suspended, and the
-  // answer says whether the hold has lasted, that is, whether nothing was committed since kHold.
+  // M: chief to ps 0: resume committing → kReply, with an error if the hold had already ended. With
+  // kEnding, commits stay suspended.
   kRelease = 11,
   // M: this task will make no more contributions → kReply. With kEnding: because it was asked to
   // end.

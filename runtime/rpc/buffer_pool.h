@@ -14,7 +14,7 @@ namespace tfjob::rpc {
 
 // Keeps buffers for reuse, so that in the steady state no memory is allocated and no new pages are
 // touched. A buffer has the requested size, rounded up to a page; it is used for a smaller request
-// only if that wastes little of it. Thread-safe. Outstanding leases keep the pool alive.
+// only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {

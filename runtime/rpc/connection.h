@@ -4,11 +4,11 @@
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
 // its handler has consumed. Only the connection's own writer waits for the network, and so perhaps
-// for the other side's handler; threads that call Flush leave the bytes that the network does not
-// take at once to the writer. A reader therefore never waits for the other side to read, so two
+// for the other side's handler; threads that call Flush leave to the writer any bytes that the
+// network does not take at once. A reader therefore never waits for the other side to read, so two
 // sides that both send cannot block each other. Messages (see Send) need no credit, but the number
 // of messages that may wait is limited. The stream breaks (DataLoss) if a peer returns credit for
-// bytes that it was not sent, or sends far more than its credit allows.
+// bytes that were not sent to it, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>

@@ -90,15 +90,16 @@ class PayloadSource {
 // Read. The payload is read from front to back.
 //
 // The payload of a frame that Transport::BeginRead returns may still be on its way. Such a frame is
-// taken in place with Receive, or loaded first. All other frames are loaded.
+// received in place (Receive) or loaded first. All other frames are loaded.
 class IncomingFrame {
  public:
   FrameHeader header;
   std::vector<SegmentInfo> segments;
 
   size_t remaining() const { return remaining_; }
-  // These consume the next bytes of the payload, and ENFORCE that enough bytes remain and that the
-  // frame is loaded. Parse has checked that the payload has the length that the table states.
+  // Read, Skip and ReadString consume the next bytes of the payload, and ENFORCE that enough bytes
+  // remain and that the frame is loaded. Parse has checked that the payload has the length that the
+  // table states.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);
   std::string ReadString(size_t bytes);

@@ -1,4 +1,4 @@
-// Identifies a task and decides whether two tasks may communicate. This is checked once per
+// Identifies a task and decides whether two tasks may communicate. The decision is made once per
 // connection, in the handshake.
 #pragma once
 

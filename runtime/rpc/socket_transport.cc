@@ -24,8 +24,8 @@ constexpr size_t kReadAheadBytes = size_t{16} << 10;
 // A range of a payload of at least this size is received in place; smaller ranges are received many
 // at a time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
-// The most bytes that one call receives. They are limited, because only the end of a call shows
-// that the peer is alive.
+// The largest number of bytes that one call receives. It is limited, because only the end of a call
+// shows that the peer is alive.
 constexpr size_t kCallBytes = size_t{1} << 20;
 constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;
 

@@ -54,8 +54,8 @@ class SocketTransport : public Transport, private PayloadSource {
   std::span<const std::byte> Lend(size_t bytes) override;
   // Reads a header and a table of `bytes` bytes into large_prefix_.
   Status ReceivePrefix(size_t bytes);
-  // Reads until the buffer contains at least `bytes` unused bytes, for which it must be large
-  // enough.
+  // Reads until the buffer contains at least `bytes` unused bytes. The buffer must be large enough
+  // for them.
   Status Fill(size_t bytes);
   // Sleeps until there are bytes to read or the deadline of the handshake has passed.
   Status AwaitBytes() const;

@@ -56,7 +56,7 @@ OutgoingFrame FrameOf(uint64_t sequence, const std::vector<std::vector<std::byte
   return frame;
 }
 
-// How a test takes the frames that arrive.
+// How a test receives the frames that arrive.
 enum class Taking { kLoaded, kInPlace, kMixed, kHalf };
 
 void ExpectFrame(IncomingFrame& frame, const std::vector<std::vector<std::byte>>& payloads,

@@ -33,8 +33,8 @@ class Transport {
   // gone, and DataLoss for bytes that are not a frame.
   virtual Status Read(IncomingFrame& frame) = 0;
   // Like Read, but may return when only the frame's header and table have arrived (see
-  // IncomingFrame). The next call skips the rest of this frame, if the caller has not taken all of
-  // it.
+  // IncomingFrame). The next call skips the rest of this frame, if the caller has not received all
+  // of it.
   virtual Status BeginRead(IncomingFrame& frame) { return Read(frame); }
   // Returns how long the reading thread has been waiting for the next bytes of a frame that
   // BeginRead has returned; 0 if it is not waiting. May be called from any thread.

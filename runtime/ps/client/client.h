@@ -16,8 +16,8 @@
 // EndStep recovers from lost connections and servers: it reconnects, repeats unanswered requests
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
 // server that lost its state. In the chief, EndStep refills the server itself. Servers are
-// connected, queried, filled and copied in parallel. Every wait is reported every 10 s: what is
-// awaited, and from which tasks.
+// connected, queried, filled and copied in parallel. A wait is reported every 10 s, with what is
+// awaited and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -162,7 +162,7 @@ class ParameterClient {
   // to exactly one step. In asynchronous mode, each shard, with its slots and ledger, is copied at
   // one moment, but that moment may differ from shard to shard. Call only between steps or in
   // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
-  // rolled back during the call, the next EndStep reports it.
+  // rolled back during the call, the next EndStep reports the rollback.
   //
   // Tables (Definition::tables) are streamed: until the snapshot is destroyed, the servers keep the
   // tables as of the copy, and any thread may read them while training goes on. Reading returns
@@ -175,7 +175,7 @@ class ParameterClient {
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
-  // Announces that this task computes no further gradients (its data or its work has ended).
+  // Announces that this task computes no further gradients, because its data or its work has ended.
   virtual Status Leave() = 0;
   // Like Leave, but for a task that was asked to end before its work is done. Also informs the
   // chief. Waits up to 2 s for each server's answer.

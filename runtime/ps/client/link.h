@@ -76,9 +76,9 @@ struct RemoteState {
   int64_t incarnation = 0;  // the highest incarnation of this task that the server knows
 };
 
-// One thread at a time may use a link: the one that calls the ParameterClient, or one that it has
-// started for this link. Any thread may call Mark, Wake, Poll, RenewHold, ReadCopy, DropCopy and
-// Describe.
+// One thread at a time may use a link: the one that calls the ParameterClient, or a thread that the
+// client has started for this link. Any thread may call Mark, Wake, Poll, RenewHold, ReadCopy,
+// DropCopy and Describe.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -247,8 +247,8 @@ class Link : public rpc::ConnectionHandler {
     if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
-  // A shard's part of the list of a variable's rows that a step reads or updates: `count` rows from
-  // position `begin` of the list on.
+  // A step reads or updates a list of rows of a variable. This is the part of the list that belongs
+  // to one shard: `count` rows, beginning at position `begin`.
   struct RowRange {
     size_t begin = 0, count = 0;
   };
@@ -281,7 +281,7 @@ class Link : public rpc::ConnectionHandler {
   // Describes what this task is waiting for the server to do, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // These count the segments of the caller's memory that the connection may still read.
+  // Lend and Released count the segments of the caller's memory that the connection may still read.
   void Lend();
   static void Released(void* link);
   bool Lent();

@@ -31,8 +31,8 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
-  // Only this server's lines are sent, because the lines of all servers together may exceed
-  // a frame.
+  // Only this server's lines are sent, because the lines of all servers together may be too large
+  // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(Request({.type = wire::kDefine, .value = epoch}, std::move(assignment),
@@ -185,7 +185,7 @@ StatusOr<Link::Answer> Link::AwaitTransfer(uint64_t number) {
     if (context_.interrupted) return Cancelled(name_, ": the transfer was ended");
     if (fill_.wanted) {
       RETURN_IF_ERROR(ReadPieceToFill());
-      deadline = SteadyNow() + stall;  // the time that the read took does not count
+      deadline = SteadyNow() + stall;  // the time that the read took is not counted
       continue;
     }
     if (context_.changed.WaitUntil(context_.mutex, deadline) || SteadyNow() < deadline) continue;

@@ -1,4 +1,5 @@
-// Implements the client's operations on the whole state (filling, copying) and the end of the job.
+// Implements the client's operations on the whole state (filling, copying), and how the client ends
+// the job.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -78,7 +79,7 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snaps
       [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
   for (size_t k = 0; k < servers.size(); ++k) {
     if (!statuses[k].ok()) continue;
-    // Keeps the incarnation that the server knows: a new ps 0 learns it from this task.
+    // Keeps the incarnation that the server has reported: a new ps 0 learns it from this task.
     RemoteState& filled = states_[servers[k]];
     filled.ready = true;
     filled.epoch = epoch;
@@ -183,8 +184,8 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot, CopiedTables* tables) {
     status = Copy(snapshot, tables);
   }
   if (!status.ok()) {
-    // A copy freezes an asynchronous server that is shutting down, until the session of the copy
-    // ends.
+    // A copy freezes an asynchronous server that is shutting down. The server stays frozen until
+    // the session that requested the copy ends.
     for (size_t i : EndingServers()) {
       if (!synchronous()) links_[i]->Disconnect();
     }
@@ -270,8 +271,8 @@ Status RemoteClient::Fail(const Status& failure) {
 Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
-  // Retries servers that cannot be reached: a server that is restarting would come back empty and
-  // wait for the chief forever.
+  // Retries servers that cannot be reached: a server that is restarting would start empty and wait
+  // for the chief forever.
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();

@@ -109,8 +109,8 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
       return;
     }
   }
-  // If the server had the state of this epoch, it has lost or replaced it, so the state is
-  // void everywhere.
+  // If the server had the state of this epoch, it no longer has that state, so the state is void
+  // everywhere.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
   known = {hello.incarnation, hello.epoch, hello.step, {}};
 }

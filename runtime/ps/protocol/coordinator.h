@@ -2,7 +2,8 @@
 // coordinator owns the step. It commits the earliest contributions that every server has staged,
 // that is, received and kept. It grants tokens, which ask workers for further batches. If the
 // servers no longer hold the same state, it declares the state void. If the mean is to be clipped
-// by a norm, a commit takes one more round: it sums the squares that the servers report.
+// by a norm, a commit takes one more round, in which the coordinator sums the squares that the
+// servers report.
 #pragma once
 
 #include <cstdint>

@@ -434,7 +434,7 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 0);
 }
 
-// During a hold, more contributions may be complete than the step needs. As for dropped
+// During a hold, more contributions may be complete than the step needs. As with dropped
 // contributions (see Participant), the surplus counts as drawn only if there are backup workers.
 TEST_F(CoordinatorTest, TheSurplusCountsAsDrawnOnlyIfThereAreBackupWorkers) {
   Begin(2);

@@ -73,7 +73,7 @@ class TokenTest : public testing::Test {
     coordinator_.OnMessage(0, Hello{10, 1, 5});
     for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
   }
-  // Lets the first bytes of a contribution arrive, and then all of it.
+  // Lets the first bytes of a contribution arrive, and then the rest.
   CoordinatorActions Send(const Worker& worker, uint64_t sequence, int64_t step = 5) {
     CoordinatorActions actions = coordinator_.Join(worker, 1);
     CoordinatorActions staged =
@@ -81,7 +81,7 @@ class TokenTest : public testing::Test {
     staged.returned.insert(staged.returned.end(), actions.returned.begin(), actions.returned.end());
     return staged;
   }
-  // Advances the time by ticks of 1 s and returns what the last tick did.
+  // Advances the time by ticks of 1 s and returns the actions of the last tick.
   CoordinatorActions Pass(int seconds) {
     CoordinatorActions actions;
     for (; seconds > 0; --seconds) actions = coordinator_.Tick(now_ += 1s);

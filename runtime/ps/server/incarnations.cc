@@ -64,7 +64,8 @@ Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t n
 int64_t Incarnations::Connect(const protocol::Worker& task, int64_t instance) {
   Entry& entry = entries_[task];
   if (entry.instance == instance) return entry.incarnation;
-  // Only a process that has registered can turn out to be the later one for good.
+  // Supersedes only a registered process. One that has not registered may still turn out to be the
+  // later one.
   if (entry.instance && entry.incarnation != 0) {
     Supersede(entry, *entry.instance);
     entry.previous = {*entry.instance, entry.incarnation, entry.issued_here};

@@ -42,8 +42,8 @@ StatusOr<std::string> PeerSession::KeepTables(const std::shared_ptr<Store>& stor
       return ResourceExhausted(kept_.size(), " copies of the tables are kept: drop one first");
     }
   }
-  // Without the session's lock, since this needs the locks of the shards. Only the reader thread
-  // adds copies.
+  // Copied without the session's lock, since TableCopy takes the locks of the shards. Only the
+  // reader thread adds copies.
   auto copy = std::make_shared<const TableCopy>(store, ledger);
   {
     MutexLock lock(mutex_);
@@ -71,7 +71,7 @@ void PeerSession::DropOldCopies() {
   {
     MutexLock lock(mutex_);
     if (kept_.empty()) return;
-    // The state in service does not matter: when a fill is repeated, there is none.
+    // Does not depend on the state in service, since there is none while a fill is repeated.
     const auto epoch = [](const auto& copy) { return copy.second->store()->epoch(); };
     const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
     const bool room =

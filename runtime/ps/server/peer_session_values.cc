@@ -91,7 +91,7 @@ PeerSession::Chunk PeerSession::NextChunk() {
     chunk.rows = std::clamp<size_t>(rpc::kFrameTargetBytes / row, 1, left / row);
     chunk.bytes = chunk.rows * row;
     chunk.first_row = reply_.offset / row;
-    // A refusal may drop the part while its rows are being copied.
+    // Holds the indices, because a refusal may drop the part while its rows are being copied.
     chunk.indices.reset(part.rows->Hold());
   }
   reply_.offset += chunk.bytes;

@@ -80,7 +80,7 @@ class Service : public ParameterServer {
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Ends the hold or, with `keep`, only returns whether it lasted until now.
+  // Ends the hold or, with `keep`, only returns whether the hold has lasted until now.
   Status Release(const protocol::Worker& worker, bool keep);
   void Finish();
   // Ends the run with an error that the peer of this session has reported. The chief's message
@@ -92,7 +92,7 @@ class Service : public ParameterServer {
   // when it has copied the state of all servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
-  // Called when a session keeps `more` further copies of the tables, or fewer if negative. A server
+  // Called when the number of copies of the tables that a session keeps changes by `more`. A server
   // that was asked to end waits until the chief no longer needs them.
   void OnTablesKept(int more);
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes

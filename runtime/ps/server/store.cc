@@ -12,7 +12,7 @@ namespace tfjob::ps {
 namespace {
 
 // The highest incarnation that a ledger may name. A peer may announce higher ones, so that a
-// process can always be later than every one in a ledger.
+// process can always have a higher one than any in a ledger.
 constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
 
 template <typename T>

@@ -27,7 +27,7 @@ struct KeptShard {
   // A copy of the shard's memory at that moment; null if the shard has not changed since. Guarded
   // by the shard's lock.
   std::shared_ptr<const Buffer> state;
-  // The shard has changed, but there was no memory for a copy. Guarded in the same way.
+  // The shard has changed, but there was no memory for a copy. Also guarded by the shard's lock.
   bool lost = false;
 };
 
@@ -124,7 +124,7 @@ class Store {
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
   // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
-  // CopyKept copies bytes of what was kept. The first update after BeginKeeping copies the shard,
+  // CopyKept copies bytes of the kept state. The first update after BeginKeeping copies the shard,
   // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
   // and the store must outlive it. If a copy would exceed the limit of CountIn, it is not made, and
   // CopyKept returns ResourceExhausted.
@@ -181,7 +181,7 @@ class Store {
     size_t bytes = 0;
     int slots = 0;
     bool keeps_rows =
-        false;             // only the rows of a gradient change, so one without rows has no effect
+        false;             // an update changes only its rows, so one without rows has no effect
     ShardRows rows;        // count 0: the gradient does not arrive as rows
     ShardRows table_rows;  // count 0: the shard belongs to no table
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.

@@ -16,7 +16,7 @@ namespace {
 // Limits the memory that is kept between two steps to 16 GiB.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
-// The total size of the variables from which on merges are worthwhile.
+// Merges are worthwhile if the variables take at least this many bytes.
 constexpr int64_t kWorthMerging = int64_t{4} << 20;
 
 int64_t BytesOf(const Definition& definition) {
@@ -420,7 +420,7 @@ void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
     // is still being applied.
     for (const auto& update : work.updates) update->Free(shard);
   }
-  // Set after all shards, so that a reader who sees the new step finds every update applied.
+  // Set after all shards, so that a reader that sees the new step finds every update applied.
   store.step() = commit.step + 1;
 }
 
