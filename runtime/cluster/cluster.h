@@ -79,9 +79,12 @@ std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
 
 // Parses TF_CONFIG. If `text` is "" or "{}", the process trains alone. Returns InvalidArgument,
-// with the JSON path, if the text is not JSON, an address has no port or occurs twice, an index is
-// negative, the cluster has both a chief and a master or more than one of either, or the task is
-// not in the cluster (an evaluator need not be).
+// with the JSON path, if
+//   - the text is not JSON,
+//   - an address has no port or occurs twice,
+//   - an index is negative,
+//   - the cluster has both a chief and a master, or more than one of either, or
+//   - the task is not in the cluster (an evaluator need not be).
 StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 
 // The role of a task. The chief initialises variables, saves checkpoints and ends the job; it also

@@ -17,8 +17,9 @@ Json TrainingSchema();
 // Returns a Markdown table that lists the key, type, default and meaning of every key.
 std::string KeyTable();
 
-// Returns `markdown` with KeyTable() in place of everything between the lines "<!-- keys: begin
-// -->" and "<!-- keys: end -->". Returns InvalidArgument if `markdown` lacks these lines.
+// Returns `markdown` with KeyTable() in place of everything between the lines
+// "<!-- keys: begin -->" and "<!-- keys: end -->". Returns InvalidArgument if `markdown` lacks these
+// lines.
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

@@ -268,8 +268,8 @@ int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
 // Returns the number of gradients per global step. `training_tasks` is the number of tasks that
-// compute gradients, or 0 if it is unknown. Returns 0 if the result depends on this number and the
-// number is unknown.
+// compute gradients, or 0 if it is unknown. Returns 0 if the result depends on an unknown number of
+// tasks.
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 
 // Returns the names that `outputs` mentions, sorted.

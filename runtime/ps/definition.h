@@ -86,8 +86,7 @@ inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
-// ("host:port" by index), since a server with the sparse form of TF_CONFIG knows only its own
-// address.
+// ("host:port" by index), since the sparse form of TF_CONFIG gives a server only its own address.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;

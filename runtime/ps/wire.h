@@ -8,7 +8,7 @@
 //
 //   D  a data frame: subject to credits, delivered in order
 //   M  a message: may overtake data
-//   →  is followed by the frames that answer this one
+//   →  the types of the frames that answer this one
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum Type : uint16_t {
   kReply = 6,   // M: value: a status code; body: its message
   // M: asks for a copy of the state → kShard…, kSnapshotEnd. The server keeps the shards of tables
   // as of the same moment, for kReadCopy, until kDropCopy or the end of the connection. A kDefine
-  // may end copies of earlier states, for lack of memory.
+  // may drop copies of earlier states if the server lacks memory.
   kSnapshot = 7,
   // D: segments as in kFill; a shard and its slots as of one moment; never a table's shard
   kShard = 8,

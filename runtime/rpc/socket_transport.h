@@ -59,8 +59,8 @@ class SocketTransport : public Transport, private PayloadSource {
   Status Fill(size_t bytes);
   // Sleeps until there are bytes to read or the deadline of the handshake has passed.
   Status AwaitBytes() const;
-  // Reads at least one byte. While a payload is being received, Waiting() reports the time spent in
-  // this wait.
+  // Reads at least one byte. While a payload is being received, Waiting() reports how long this
+  // call has been waiting.
   StatusOr<size_t> ReceiveSome(std::span<std::byte> to, int flags);
   Status SkipPayload();
   size_t buffered() const { return end_ - begin_; }

@@ -286,7 +286,7 @@ TEST(SocketTransport, TakesTheLargestFrameThatIsPossible) {
   IncomingFrame frame;
   EXPECT_EQ(pair.near->BeginRead(frame), OkStatus());
   pair.far.reset();
-  // The payload does not arrive, so its loading must fail.
+  // The payload does not arrive, so loading it must fail.
   EXPECT_EQ(frame.Load().code(), StatusCode::kUnavailable);
 }
 

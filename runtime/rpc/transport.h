@@ -21,8 +21,9 @@ class Transport {
   // Blocks while the transport's own buffers are full. Returns Unavailable if the stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
   // Like Write, but does not wait for the network if the transport can avoid it. Returns false if
-  // it has begun the frame and WriteRest must be called, on any thread, before the next write.
-  // Until then, all bytes of the frame must stay valid, including those without a `release`.
+  // it has written only a part of the frame. WriteRest must then be called, on any thread, before
+  // the next write. Until then, all bytes of the frame must stay valid, including those without a
+  // `release`.
   virtual StatusOr<bool> TryWrite(const OutgoingFrame& frame) {
     RETURN_IF_ERROR(Write(frame));
     return true;

@@ -25,7 +25,7 @@ struct Exchange {
         caller(caller_key, "worker 1", purpose, NewNonce()),
         listener(listener_key, &listener_claims, &check, NewNonce()) {}
 
-  // Passes the messages of `output` to `to`. Returns the error of the first one that it does not
+  // Passes the messages of `output` to `to`. Returns the error of the first one that `to` does not
   // accept, or OK.
   template <typename To>
   static Status Deliver(const std::string& output, To& to) {

@@ -126,8 +126,8 @@ class ParameterClient {
   // indices, distinct and ascending, followed by -1 for each unused row of rows[i]. The list is
   // empty if no row is needed. rows[i] has room for one row per entry of indices[i].
   //
-  // In synchronous mode, the rows belong to the same step as the values that this task has, while
-  // this step accepts contributions. Returns false if the servers were rolled back. The next step
+  // In synchronous mode, the rows belong to the same step as this task's values, unless that step
+  // no longer accepts contributions. Returns false if the servers were rolled back. The next step
   // then sends no gradients, but reads the values and returns StepResult::rolled_back. Recovers
   // from losses as EndStep does, with the same errors. Returns InvalidArgument if an index does not
   // identify a row, or if rows[i] has the wrong size.

@@ -123,7 +123,7 @@ class Link : public rpc::ConnectionHandler {
   // Waits for the end of the copy. Has no time limit while bytes are being transferred. The answer
   // contains the server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
-  // Reads a piece of a table of the copy with this number, which the server keeps until DropCopy or
+  // Reads a piece of a table from copy number `copy`. The server keeps this copy until DropCopy or
   // the end of the connection. Returns Unavailable if the connection ends, and the server's error
   // if it no longer has the copy.
   Status ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std::byte> to);
@@ -138,8 +138,8 @@ class Link : public rpc::ConnectionHandler {
   // breaks the stream at the deadline. After Ignore and this function, the reader no longer writes
   // into the caller's spans.
   void AwaitReader(std::optional<SteadyTime> deadline);
-  // Must be called after AwaitReader. Once it has returned, the writer no longer reads from the
-  // caller's spans either.
+  // Must be called after AwaitReader. Once Release has returned, the writer no longer reads from
+  // the caller's spans either.
   void Release();
 
   enum class Part {

@@ -169,7 +169,7 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
 }
 
 // Appends the number of rows of an update, or the next piece of the update. Returns the number of
-// bytes in it.
+// bytes of that piece; 0 for the number of rows.
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   const Update& update = ready_[sent_];
   const auto index = static_cast<uint32_t>(update.shard);

@@ -309,8 +309,8 @@ Status Link::ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std
   bool in_time = true;
   while (!piece_read_.done && !context_.closing && in_time)
     in_time = context_.changed.WaitUntil(context_.mutex, deadline);
-  // The caller may reuse `to` as soon as this function returns, and only the end of the stream
-  // stops a reader that waits for the rest of a frame.
+  // The caller may reuse `to` as soon as this function returns, so no reader may still write into
+  // it. A reader that waits for the rest of a frame is stopped only by the end of the stream.
   if (piece_read_.arriving && live_ != nullptr) {
     live_->Cancel(context_.closing ? Cancelled("disconnected")
                                    : Unavailable("the rest of a piece of a table did not arrive"));

@@ -57,11 +57,11 @@ class RemoteClient : public ParameterClient {
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
   bool OutdatedRows();
-  // Makes all links ignore outstanding answers. Once it has returned, no reader writes into the
-  // caller's spans. Without a deadline, the wait for the rest of a frame lasts as long as the
+  // Makes all links ignore outstanding answers. Once Quiesce has returned, no reader writes into
+  // the caller's spans. Without a deadline, the wait for the rest of a frame lasts as long as the
   // server is alive.
   void Quiesce(std::optional<Deadline> deadline = {});
-  // Like Quiesce, but for use after a failure. Once it has returned, no writer reads from the
+  // Like Quiesce, but for use after a failure. Once Abandon has returned, no writer reads from the
   // caller's spans either.
   void Abandon();
   bool Torn();

@@ -138,7 +138,7 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       return snapshot;
     }
     // Nobody reads these copies any more. They are dropped before Repair, which may fill the
-    // servers again, because the servers may lack the memory for both.
+    // servers again, because the servers may lack the memory for the copies and a new state.
     tables.reset();
     if (Now() >= deadline_) return status;
     {
@@ -207,8 +207,8 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
-  // A copy that cannot be completed would only keep the servers that are shutting down from
-  // applying updates.
+  // Does not begin a copy that cannot be completed. Such a copy would only keep the servers that
+  // are shutting down from applying updates.
   {
     MutexLock lock(context_.mutex);
     for (const auto& link : links_) {

@@ -312,7 +312,7 @@ TEST_F(CoordinatorTest, GoesOnWithoutTasksThatDoNotComeInTime) {
   EXPECT_TRUE(coordinator_.Tick(700s).absent.empty());
 }
 
-// Returns the totals in the message to a server; empty if there is no such message.
+// Returns the totals in the message for `server`; empty if there is no such message.
 std::vector<double> TotalsFor(int server, const CoordinatorActions& actions) {
   for (const auto& [to, message] : actions.messages) {
     const auto* totals = std::get_if<Totals>(&message);

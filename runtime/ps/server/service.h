@@ -93,7 +93,7 @@ class Service : public ParameterServer {
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
   // Called when the number of copies of the tables that a session keeps changes by `more`. A server
-  // that was asked to end waits until the chief no longer needs them.
+  // that was asked to end waits until the chief no longer needs these copies.
   void OnTablesKept(int more);
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session that copies ends before the chief has the copies of all servers.
@@ -137,8 +137,9 @@ class Service : public ParameterServer {
   void Unregister(PeerSession& session, const Status& why);
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
-  // Notes the incarnations that the ledgers name. Disconnects older processes, and refuses them
-  // from now on, because the ledgers would treat everything that they send as already applied.
+  // Notes the incarnations that the ledgers name. Disconnects older processes and refuses them from
+  // now on: according to the ledgers, everything that an older process sends has already been
+  // applied.
   void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

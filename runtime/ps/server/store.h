@@ -140,9 +140,9 @@ class Store {
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
-  // For filling the store, before it is used in any other way, with bytes that CheckRange accepts.
-  // FillTarget returns where to write them, and counts them as received if they are the next bytes
-  // of the value or slot.
+  // FillTarget serves to fill the store, before it is used in any other way, with bytes that
+  // CheckRange accepts. It returns where to write the bytes, and counts them as received if they
+  // are the next bytes of the value or slot.
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived, in order within each value or
   // slot.
