@@ -7,7 +7,7 @@ namespace {
 
 // Far more than the number of processes that can start, and far from overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// How many earlier processes of a task are remembered. Still older ones were refused long ago.
+// The number of earlier processes of a task that are remembered. Older ones were refused long ago.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {

@@ -267,8 +267,8 @@ bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
 
 void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if ((frame.header.flags & wire::kFirst) != 0 && !BeginPush(frame.header)) return;
-  // A contribution that came after the last copy would be lost with this server, so its sender
-  // repeats it.
+  // A contribution that came after the last copy would be lost with this server, so its sender must
+  // repeat it.
   if (service_.frozen()) return PutOff(frame.header.sequence);
   // Skips the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
