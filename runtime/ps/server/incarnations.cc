@@ -7,7 +7,8 @@ namespace {
 
 // Far more than the number of processes that can start, and far from overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// The number of earlier processes of a task that are remembered. Older ones were refused long ago.
+// Limits the superseded processes, and the unregistered ones, that are remembered for each task.
+// Older ones were refused long ago.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {
