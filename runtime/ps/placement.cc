@@ -7,7 +7,7 @@
 namespace tfjob::ps {
 namespace {
 
-// How a variable is cut: into `count` shards of whole rows.
+// How a variable is split: into `count` shards of whole rows.
 struct Cut {
   int64_t row_bytes = 0;
   int64_t rows = 0;
