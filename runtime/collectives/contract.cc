@@ -44,7 +44,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// Implements the rule of reduction.h a second time, to compare with the first implementation.
+// A second implementation of the rule in reduction.h, to compare with the first.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -58,7 +58,7 @@ T TreeOf(Reduction reduction, int first, int last, int64_t i) {
 // other, depending on the rank.
 enum class Home { kAllocated, kElsewhere, kMixed };
 
-// A span of one rank with its values.
+// One rank's span, filled with that rank's values (ValueOf).
 template <typename T>
 class Values {
  public:

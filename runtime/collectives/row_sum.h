@@ -19,14 +19,15 @@ struct MatrixRows {
   std::span<const std::byte> values;  // one row for each index, aligned to the element type
 };
 
-// Returns OK if the indices are strictly ascending and those of rows of a matrix with `rows` rows.
-// Otherwise, the message begins with the index: "index 7, at position 1, …".
+// Returns OK if the indices are strictly ascending and lie in [0, rows). Otherwise, the message
+// begins with the first wrong index: "index 7, at position 1, …".
 Status CheckRowIndices(std::span<const int64_t> indices, int64_t rows);
 
-// Owned by one thread. Reuses its memory.
+// Owned by one thread. Reuses its memory for the next sum.
 class RowSum {
  public:
-  // Finds the rows that at least one rank has. `ranks` are in rank order; there is at least one.
+  // Finds the rows that at least one rank has. `ranks` has one entry per rank, in rank order, and
+  // is not empty.
   void Find(std::span<const MatrixRows> ranks);
   // The number of rows that Find has found.
   size_t rows() const { return indices_.size(); }
@@ -51,7 +52,7 @@ class RowSum {
   template <typename T>
   void AddAs(std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
 
-  std::vector<Entry> entries_;   // in the order of indices, then of ranks
+  std::vector<Entry> entries_;   // by index, then by rank
   std::vector<size_t> of_rank_;  // where the entries of a rank begin before they are merged
   std::vector<int64_t> indices_;
   std::vector<size_t> begins_;  // for each index, its first entry; then the number of entries

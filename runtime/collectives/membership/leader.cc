@@ -241,7 +241,7 @@ void Leader::OnLeave(Seat& seat) {
   seat.join.reset();
   Send(seat, FarewellReceipt());
   // If the generation is running, the others may still finish the operation that this task has
-  // finished. Those that need it in a later operation notice that its sockets are closed.
+  // finished. Those that need this task in a later operation notice that its sockets are closed.
   if (phase_ == Phase::kConnecting && seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " has left"));
   }
@@ -362,9 +362,9 @@ void Leader::Tick(Duration now) {
   Proceed(now);
 }
 
-// Those members that also belonged to the last generation were connected to each other. The likely
-// cause is therefore one of the other members, unless it is connected to all. The group does
-// without such a member for a pause.
+// The members that also belonged to the last generation were connected to each other. The likely
+// causes are therefore those new members that are not connected to all others. The group does
+// without these new members for a pause.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];

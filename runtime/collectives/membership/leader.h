@@ -1,7 +1,7 @@
 // Decides who belongs to a group's generation. Collects the tasks that join, and forms a generation
 // when all expected tasks have joined. Orders the generation to begin when all of its members are
-// connected to each other, and withdraws it when a member is lost. A task that was withdrawn from a
-// generation must join again, so no task is in two generations.
+// connected to each other, and withdraws it when a member is lost. A task whose generation was
+// withdrawn must join again, so no task is in two generations.
 //
 // The first generation of a leader's process contains all tasks that have not left. If the rules
 // allow the group to shrink, it later continues with the remaining tasks, provided that they are at
@@ -58,15 +58,16 @@ class Leader {
   // `tasks` has the names and addresses of all tasks that train; the first one is the leader's.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {});
 
-  // Decides whether this process may open a session. Returns PermissionDenied if another process of
-  // its task has taken its place. Returns Unavailable if another process of its task has a session
-  // and no generation has begun: a new leader does not know which of them has replaced the other.
+  // Decides whether this process may open a session. Returns PermissionDenied if the process has
+  // been replaced by another process of its task. Returns Unavailable if another process of its
+  // task has a session and no generation has begun: a new leader does not know which of the two has
+  // replaced the other.
   Status Admit(int task, int64_t incarnation) const;
   // Records that a task has opened a session, which replaces its earlier session. Returns the
   // errors of Admit.
   Status Connect(Duration now, int task, int64_t incarnation, SessionId session);
-  // Records that a session has ended. This and OnMessage have no effect for sessions that were
-  // replaced or closed.
+  // Records that a session has ended. Disconnect and OnMessage have no effect for sessions that
+  // were replaced or closed.
   void Disconnect(Duration now, SessionId session, const std::string& why);
   void OnMessage(Duration now, SessionId session, const ToLeader& message);
   // Call several times per second.
@@ -77,9 +78,9 @@ class Leader {
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether every task that must learn of the job's end has done so. These are all tasks,
-  // except the leader's, that are connected, or that were members of the latest generation and will
-  // connect again.
+  // Returns whether every task that must learn of the job's end has done so. These are the tasks,
+  // other than the leader's, that are connected, or that were members of the latest generation and
+  // will connect again.
   bool EndIsKnown() const;
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
@@ -124,7 +125,7 @@ class Leader {
   static void NoteReplaced(Seat& seat, int64_t incarnation);
   static void NoteRivals(Seat& seat);
   std::vector<KnownProcess> Replaced() const;
-  // Takes over a member's knowledge about a process from the time before this leader started.
+  // Records what a member knows about a process from the time before this leader started.
   void Hear(Duration now, const KnownProcess& process);
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);

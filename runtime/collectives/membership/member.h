@@ -22,7 +22,7 @@ namespace tfjob::collectives {
 class GroupMember {
  public:
   enum class Phase {
-    kIdle,        // takes part in no generation, and does not ask to
+    kIdle,        // is in no generation, and has not asked to join one
     kJoining,     // has asked the leader to join, or will ask once it is connected
     kConnecting,  // connects to the other members of formation()
     kReady,       // is connected to all of them; the leader waits for other members
@@ -41,8 +41,8 @@ class GroupMember {
   void Join(const Joining& joining);
   // Announces that the task takes no further steps.
   void Leave();
-  // Announces that the process ends, and that another one will continue in its place. The task
-  // takes part in no generation until the next Join.
+  // Announces that the process ends, and that another one will continue in its place. The task is
+  // in no generation until the next Join.
   void Depart();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
   // when the leader has done so.
@@ -102,7 +102,7 @@ class GroupMember {
   // Returns the messages to the leader. They are lost unless there is a session.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
   // Returns the generation that this task has left since the last call, and the reason, or nullopt
-  // if there is none. The caller must abort its communicator and close its sockets.
+  // if there is none. The caller must abort the generation's communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
     Status why;
@@ -141,7 +141,7 @@ class GroupMember {
   int rank_ = -1;
   std::map<std::string, int64_t> incarnations_;  // each task's latest process
   std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
-  bool told_known_ = false;                      // the leader has been told of the known processes
+  bool told_known_ = false;                      // the known processes were sent to the leader
   std::vector<bool> sockets_;                    // by rank
   Status socket_failure_;                        // the error of the last attempt to connect
   AwaitedNotice awaited_;                        // the leader's latest notice

@@ -25,7 +25,7 @@ struct Stream {
   SessionId session = 0;
   bool cut = false;                // nothing arrives any more
   bool ended[2] = {false, false};  // whether the member [0] and the leader [1] have noticed the cut
-  Duration last[2] = {};           // when the latest frame arrives at the member [0], leader [1]
+  Duration last[2] = {};           // arrival of the latest frame at the member [0], leader [1]
 };
 
 // The variables of a process. Variables with the same id are equal bit for bit.

@@ -106,8 +106,8 @@ struct Plan {
   std::vector<int> after;  // for each step, the indices of the earlier steps that it waits for
   int64_t scratch_bytes = 0;
   double predicted_s = 0;
-  // Equal for two plans of different ranks that work together. Covers the call, the number of
-  // ranks, the algorithm and the size of pieces.
+  // Plans of different ranks can be executed together only if their fingerprints are equal. Covers
+  // the call, the number of ranks, the algorithm and the size of pieces.
   uint64_t fingerprint = 0;
 
   std::span<const PlanRange> OperandsOf(const Step& step) const;

@@ -1,6 +1,6 @@
 // Executes a plan on behalf of one rank. Decides which sends and receives may begin, and reduces as
-// soon as all operands have arrived. A transport, or the simulation, moves the bytes. From Start
-// on, nothing is allocated. Used by one thread.
+// soon as all operands have arrived. A transport, or the simulation, moves the bytes. An execution
+// allocates no memory. Used by one thread.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 //
 // There are two sets of notices and of slots (shared_operations.h), which alternate from round to
 // round. When a rank has seen the notices of all ranks for a round, all ranks have finished what
-// they did after the previous round, so the memory of that round may be overwritten.
+// they did after the previous round, so the memory of the previous round may be overwritten.
 //
 // Between processes, no word that another rank writes is trusted: it may have any value and may
 // change at any time. Such a word is read only once, into a copy, which is then checked.
@@ -98,7 +98,8 @@ class Board {
   // Announces the operation that this rank is in.
   void Announce(const char* name);
   Waiting Seen() const;
-  // Return how many waits for a late rank ended while spinning, and how many waits there were.
+  // Return the number of waits for a late rank that ended while spinning, and the number of all
+  // such waits.
   int64_t spun() const { return spun_; }
   int64_t waits() const { return waits_; }
 

@@ -20,8 +20,8 @@ class SocketLink {
 
   int fd() const { return socket_.get(); }
 
-  // Sending. At any time, at most one frame of data is in progress, and at most one other frame,
-  // which is sent before the next frame of data.
+  // Sending. At any time, at most one data frame and at most one other frame are in progress. The
+  // other frame is sent before the next data frame.
   bool sending() const { return sent_ < size(); }
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
   // Begins a frame. The payload must not change until the frame is sent.
@@ -37,7 +37,7 @@ class SocketLink {
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
   const std::optional<FrameHeader>& header() const { return header_; }
   bool receiving() const { return receiving_; }  // ReceiveInto was called
-  // Sets the place for the payload, whose size must be the length in the header.
+  // `place` receives the payload, and must have the length that the header states.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }
   // Ends the frame, whose payload has been received.

@@ -96,8 +96,8 @@ class SocketOperations {
   const Duration announce_after_;
   std::atomic<bool> aborted_{false};
 
-  // Used by the operation's thread. Other threads may use it only with the lock, while busy_ is
-  // false.
+  // The members up to mutex_ are used by the operation's thread. Another thread may use them only
+  // with the lock, while busy_ is false.
   std::vector<Peer> peers_;     // by rank
   std::vector<pollfd> polled_;  // by rank, then the eventfd
   PlanRun* run_ = nullptr;

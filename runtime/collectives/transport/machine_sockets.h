@@ -1,4 +1,4 @@
-// Finds out whether all ranks of a generation run on one machine, and connects them there. This is
+// Finds out whether all ranks of a generation run on one machine and, if so, connects them. This is
 // proven, not guessed: host names, addresses and process numbers prove nothing, because tasks may
 // run in containers.
 //
@@ -33,9 +33,9 @@ struct MachineSockets {
   std::vector<wire::UniqueFd> sockets;
 };
 
-// All ranks must call it. Each rank may take at most `patience` for a step, and the other ranks
-// wait for it for at most twice as long. If it returns an error, which comes from RankRounds, the
-// ranks have not agreed on a result.
+// All ranks must call this function. Each rank may take at most `patience` for a step, and the
+// other ranks wait for that rank for at most twice as long. If the function returns an error, which
+// comes from RankRounds, the ranks have not agreed on a result.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
 // The messages: every rank sends a MachineOffer to every other rank over their data socket. Over a
