@@ -1,5 +1,5 @@
-// Tests that tables, whose gradients have only some rows, are updated exactly as they would be by
-// dense gradients.
+// Tests that tables, whose gradients have only some rows, are updated exactly as dense gradients
+// would update them.
 #include <gtest/gtest.h>
 
 #include <cmath>

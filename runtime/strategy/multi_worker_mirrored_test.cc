@@ -64,7 +64,7 @@ Work DenseLayers() {
   return {.definition = Define(), .batch_of = BatchOf};
 }
 
-// A lazy optimizer, which must know exactly the rows that any rank has.
+// A lazy optimizer, which updates exactly the rows that at least one rank has.
 Work WithTable() {
   optimizer::Optimizer lazy = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   lazy.lazy = true;

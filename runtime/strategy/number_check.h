@@ -30,8 +30,8 @@ class NumberCheck {
               const std::vector<state::Variable>& variables, ThreadPool* pool);
 
   bool enabled() const { return rule_ != config::OnNonFinite::kContinue; }
-  // Returns whether a batch may be skipped, in which case no part of it may be applied before
-  // Verdict has returned true.
+  // Returns whether batches may be skipped. If so, no part of a batch may be applied before Verdict
+  // has returned true.
   bool skips() const { return rule_ == config::OnNonFinite::kSkip; }
 
   // Begins a new batch.
@@ -44,8 +44,8 @@ class NumberCheck {
   // never exists in memory: an optimizer turns a gradient that is not finite into a variable that
   // is not finite.
   void Updated(size_t v, const variables::Variable& variable);
-  // Like Updated, but for a gradient that had only the rows with these indices, and perhaps -1
-  // after them. Other rows are not checked.
+  // Like Updated, but for a gradient that had only the rows with these indices, which may be
+  // followed by -1. Other rows are not checked.
   void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
   // Returns true if the batch may be applied, and false if it must be skipped. Returns

@@ -136,7 +136,7 @@ class ParameterServerStrategy : public Strategy {
   variables::VariableStore store_;
   NumberCheck check_;
   // True if gradients are sent while the backward pass runs. False if a batch may be skipped or a
-  // stale gradient dropped, because that is known only after the pass.
+  // stale gradient dropped, because whether that happens is known only after the pass.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;  // null for a table
@@ -152,7 +152,7 @@ class ParameterServerStrategy : public Strategy {
 };
 
 // Returns `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
-// task, its only position is distributed among the tasks.
+// task, the checkpoint's only position is distributed among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {

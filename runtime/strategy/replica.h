@@ -48,8 +48,8 @@ class Replica {
   // Returns a description of what must be equal on all ranks, in lines of the form "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
 
-  // All ranks of the communicator must call it. Replaces an earlier connection. The communicator
-  // must outlive the connection.
+  // All ranks of the communicator must call Connect. Replaces an earlier connection. The
+  // communicator must outlive the connection.
   Status Connect(collectives::Communicator& communicator);
   void Disconnect() { buckets_->Disconnect(); }
 
@@ -77,9 +77,9 @@ class Replica {
   state::Snapshot Memory() { return state_->Memory(); }
   // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.
   Status Load(const state::Snapshot& snapshot);
-  // All ranks must call it, after Connect. Sends the state of `root`, which consists of the
+  // All ranks must call Broadcast, after Connect. Sends the state of `root`, which consists of the
   // variables, the slots, the totals of the last applied step, and the number of batches that were
-  // skipped in a row. A rank takes the state over if `receive` is set; otherwise its state must
+  // skipped in a row. A rank takes over the state if `receive` is set; otherwise its state must
   // already equal that of `root`. After an error, a receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
   // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.

@@ -1,4 +1,4 @@
-// Finds the rows of tables that a batch reads, for programs that do not have the tables
+// Finds the rows of tables that a batch reads, for programs that do not contain the tables
 // (ModelDefinition::tables), and holds their values while the program runs.
 #pragma once
 

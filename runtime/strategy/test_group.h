@@ -1,4 +1,4 @@
-// Doubles for tests: communicators between the threads of a test, in which an operation can fail on
+// Test doubles: communicators between the threads of a test, in which an operation can fail on
 // chosen ranks, and a group whose tasks are threads.
 #pragma once
 
@@ -17,10 +17,11 @@
 
 namespace tfjob::strategy {
 
-// The place where the ranks of one communicator meet.
+// The point at which the ranks of one communicator exchange values.
 class Meeting {
  public:
-  // Returns whether the operation (counted from 1) fails on the rank, after all ranks took part.
+  // Returns whether the operation (counted from 1) fails on the rank, after all ranks have called
+  // it.
   using Fault = std::function<bool(int64_t operation, int rank)>;
 
   explicit Meeting(int ranks, Fault fault = {})
@@ -178,8 +179,8 @@ void OnEveryRank(size_t ranks, const Work& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The tasks of a job, each of which is a thread. All of them belong to every generation, except
-// those that have left or are lost; these belong to no generation until they join again.
+// The tasks of a job, each of which is a thread. Every generation contains all tasks, except those
+// that have left or were lost, and have not joined again.
 class TestJob {
  public:
   // `fault_of(g)` is the fault of generation g, counted from 1.

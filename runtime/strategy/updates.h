@@ -82,7 +82,7 @@ class UpdatesByRows {
   const optimizer::Clipping& clipping_;
   variables::VariableStore& store_;
   const exec::Device& device_;
-  // By the number of examples that would contribute as many rows: a power of two.
+  // The key is the number of examples that would contribute as many rows, a power of two.
   std::map<int64_t, std::unique_ptr<Updates>> updates_;
   Updates* first_ = nullptr;  // for one example
 };
