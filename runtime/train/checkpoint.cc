@@ -85,7 +85,7 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
                          shape.ToString(), "; use another model_dir, or the model that wrote it");
 }
 
-// Returns the name under which the checkpoint has a slot of the variable; "" if it has none.
+// Returns the name under which the checkpoint stores a slot of the variable; "" if it stores none.
 std::string SlotName(const io::BundleReader& reader, std::string_view record,
                      const state::Variable& variable, const optimizer::Slot& slot,
                      const state::TrainingState& training) {
