@@ -3,8 +3,8 @@
 // and the group forms a new generation with a new communicator.
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
-// arguments. Spans are aligned to their elements. A sum has one definition, the pairwise tree over
-// the ranks in rank order (reduction.h). All ranks therefore get the same bits, whatever the
+// arguments. Spans must be aligned to their elements. A sum has one definition, the pairwise tree
+// over the ranks in rank order (reduction.h). All ranks therefore get the same bits, whatever the
 // algorithm, the transport, the size of the spans and the order in which the ranks arrive.
 //
 // Only one thread at a time may call the operations, and each call blocks until it is complete.
@@ -26,7 +26,7 @@
 
 namespace tfjob::collectives {
 
-// Reduces float32, float64, int32 or int64 values. For a mean, the caller scales the sum.
+// How float32, float64, int32 or int64 values are combined. For a mean, the caller scales the sum.
 enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2 };
 
 // The part of a span that one rank reduces: elements [begin, begin + count).

@@ -18,8 +18,8 @@ uint64_t Random(uint64_t seed) {  // SplitMix64
   return seed ^ (seed >> 31);
 }
 
-// Returns element i of a rank. The magnitudes of the values differ so much that a sum in another
-// order has different bits.
+// Returns element i of a rank's span. The magnitudes of the values differ so much that a sum in
+// another order has different bits.
 template <typename T>
 T ValueOf(int rank, int64_t i) {
   const uint64_t random = Random(static_cast<uint64_t>(rank) << 32 ^ static_cast<uint64_t>(i));

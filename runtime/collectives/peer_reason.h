@@ -1,4 +1,4 @@
-// Makes errors from the reasons that other ranks report. Private to the rooms of collectives.
+// Converts the reasons that other ranks report into errors. Private to the rooms of collectives.
 #pragma once
 
 #include <cstdint>

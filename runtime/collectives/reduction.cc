@@ -9,8 +9,8 @@
 #include "runtime/base/check.h"
 
 // A loop's target may be one of its sources, but does not overlap a source in any other way.
-// Without this promise, the compiler would check for overlaps at run time, and would not use
-// vectors if the target is a source.
+// Without this promise, the compiler would check for overlaps at run time, and would not vectorise
+// a loop whose target is a source.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -47,7 +47,7 @@ void RowSum::Find(std::span<const MatrixRows> ranks) {
   begins_.push_back(entries_.size());
 }
 
-// Sorts the entries of the ranks [first, last).
+// Sorts the entries of the ranks [first, last) by index, then by rank.
 void RowSum::Merge(size_t first, size_t last) {
   if (last - first < 2) return;
   const size_t middle = first + (last - first) / 2;

@@ -34,8 +34,8 @@ class RowSum {
   // Their indices, ascending.
   std::span<const int64_t> indices() const { return indices_; }
 
-  // Sets `sum` to the sums of these rows, one after another. `ranks` are those of the last Find.
-  // `dtype` is float32 or float64.
+  // Sets `sum` to the sums of these rows, one after another. `ranks` must be the argument of the
+  // last Find. `dtype` is float32 or float64.
   void Add(DType dtype, std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
 
  private:

@@ -46,7 +46,7 @@ struct Endpoint::State {
 
   // Null unless this task leads.
   std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
-  // The streams of the members. A connection stays valid while it is listed.
+  // The streams of the members. A connection is valid while it is listed here.
   struct Session {
     rpc::Connection* connection = nullptr;
     int task = 0;
@@ -96,7 +96,7 @@ struct Endpoint::State {
   // leader's reason.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Returns the on_change function for the watch of a peer. That function calls `suspected` with
+  // Returns the on_change function with which to watch a peer. The function calls `suspected` with
   // `mutex` held.
   std::function<void(rpc::Health, Duration)> OnHealth(int number,
                                                       std::function<void(bool)> suspected);
@@ -106,7 +106,7 @@ struct Endpoint::State {
   void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Ends an operation that takes longer than options.exchange_timeout.
   void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Ends an operation that waits although this process was asked to end.
+  // Ends an operation that is still waiting some time after this process was asked to end.
   void EndBeforeStop(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -404,7 +404,8 @@ TEST_F(ExchangeTimeoutTest, EndsAnExchangeAndNamesTheTaskThatIsWaitedFor) {
   }
 }
 
-// The chief may take long to read the state, so the time before it shares the state does not count.
+// The chief may take a long time to read the state, so the time before it shares the state does not
+// count.
 TEST_F(ExchangeTimeoutTest, DoesNotCountBeforeTheStateIsShared) {
   EXPECT_EQ(All([](TestTask& task) { return task.Join(7, "model: a\n", /*shares=*/false); }),
             std::vector<Status>(3));

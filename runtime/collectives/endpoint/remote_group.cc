@@ -277,8 +277,8 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
     }
     peer.health = health(connection, suspected);
     if (connection != nullptr) peer.silence = connection->Silence();
-    // Members have no streams to each other: they have only sockets, and only while they are in a
-    // generation.
+    // Members have no streams to each other: they are connected only by sockets, and only while
+    // they are in a generation.
     const bool others = !state_->leads() && i != 0;
     if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
     if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;

@@ -39,7 +39,7 @@ struct LeaderRules {
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
   // How long a group that shrinks does without a returning task to which the other members could
-  // not connect. Doubled after each further attempt, up to longest_pause.
+  // not connect. Doubled after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
@@ -55,7 +55,8 @@ struct LeaderOutput {
 
 class Leader {
  public:
-  // `tasks` has the names and addresses of all tasks that train; the first one is the leader's.
+  // `tasks` contains the names and addresses of all tasks that train; the first one is the
+  // leader's.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {});
 
   // Decides whether this process may open a session. Returns PermissionDenied if the process has
@@ -143,7 +144,7 @@ class Leader {
   void GiveUpConnecting(Duration now);
   // Returns whether the tasks that have joined, or will soon join, may continue without the others.
   bool MayShrink() const;
-  // Returns whether the task takes part in the generation that forms next.
+  // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
     return seat.join && !(may_shrink && now < seat.paused_until);
   }

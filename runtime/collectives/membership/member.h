@@ -1,4 +1,4 @@
-// Decides what a task does to take part in a group: it joins, connects to the other members of the
+// Decides what a task does to train in a group: it joins, connects to the other members of the
 // generation that the leader forms, and begins when the leader sends the order. When the generation
 // is withdrawn, or the leader is lost, the task leaves the generation and must join again.
 //
@@ -61,8 +61,8 @@ class GroupMember {
   void SocketConnected(int64_t generation, int rank);
   // An attempt to connect to this rank has failed. It will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // Tells the leader why the generation cannot continue. The leader withdraws the generation, and
-  // gives the first reason that any member has reported.
+  // Tells the leader why the generation cannot continue. The leader withdraws the generation, with
+  // the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
@@ -81,12 +81,13 @@ class GroupMember {
   int rank() const { return rank_; }
   // The ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // Why the task ends; Cancelled if the job has ended.
+  // The error with which the task ends; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
-  // Returns whether this task knows that another process has taken the place of this process.
+  // Returns whether this task knows that another process of `task` has replaced the process
+  // `incarnation`.
   bool WasReplaced(const std::string& task, int64_t incarnation) const {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
@@ -99,7 +100,7 @@ class GroupMember {
 
   // ---- output
 
-  // Returns the messages to the leader. They are lost unless there is a session.
+  // Returns the messages to the leader. Without a session, they are lost.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
   // Returns the generation that this task has left since the last call, and the reason, or nullopt
   // if there is none. The caller must abort the generation's communicator and close its sockets.

@@ -56,7 +56,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group, and lets the leader know. It joins again after `back`.
+  // Takes the process out of the group, and informs the leader. It joins again after `back`.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
@@ -167,8 +167,8 @@ class GroupSimulation : private SimulatedGroup {
     TakeStep(group);
   }
 
-  // Lets all processes take over the newest state. Sometimes, lets only some of them do so, and
-  // others lose their states.
+  // Makes all processes take over the newest state. Sometimes, only some of them do so, and others
+  // lose their states.
   void ShareState(const std::vector<Process*>& group) {
     const FormOrder& order = group[0]->member->formation();
     const Member& newest = order.members[static_cast<size_t>(order.source)];

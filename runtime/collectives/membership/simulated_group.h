@@ -158,7 +158,7 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice that a process has closed its sockets, but only after `later`.
+  // Closes the sockets of a process. The other members notice this only after `later`.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;

@@ -61,8 +61,7 @@ void AddBroadcastSlices(PlanBuilder& plan) {
   }
 }
 
-// A piece that arrives waits in the scratch memory until the piece whose place it takes has been
-// sent.
+// An arriving piece waits in the scratch memory until the piece that it replaces has been sent.
 void AddAllToAll(PlanBuilder& plan) {
   constexpr int kSlots = 2;
   const int others = plan.ranks() - 1;

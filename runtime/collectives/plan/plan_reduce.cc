@@ -12,7 +12,7 @@ namespace {
 constexpr int kWindow = 2;
 
 // Climbs the tree over [begin, end), and returns the step after which the rank's span contains the
-// value of that node.
+// value of the node [begin, end).
 int Climb(PlanBuilder& plan, int begin, int end) {
   if (end - begin == 1) return -1;
   const int middle = TreeMiddle(begin, end), rank = plan.rank(), right = end - middle;

@@ -141,7 +141,7 @@ bool Board::Sleep(Notice& notice, std::optional<Duration> deadline) {
       rounds |= Notice::kSleepers;
     }
     const timespec left = TimeUntil(deadline.value_or(Duration(0)));
-    // Returns at once if the word has changed in the meantime.
+    // The call returns at once if the word has changed in the meantime.
     syscall(SYS_futex, &notice.rounds,
             sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds,
             deadline ? &left : nullptr, nullptr, 0);

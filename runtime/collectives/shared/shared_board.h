@@ -60,8 +60,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 class Board {
  public:
   static constexpr int kMostRanks = 128;
-  // Returns the number of bytes that a board needs. The bytes must be zero at first, and aligned to
-  // 128.
+  // Returns the number of bytes that a board needs. The bytes must initially be zero, and must be
+  // aligned to 128.
   static size_t Bytes(int ranks);
 
   Board(std::byte* memory, int rank, int ranks, Sharing sharing);
@@ -98,8 +98,8 @@ class Board {
   // Announces the operation that this rank is in.
   void Announce(const char* name);
   Waiting Seen() const;
-  // Return the number of waits for a late rank that ended while spinning, and the number of all
-  // such waits.
+  // Return the number of waits for late ranks that ended while spinning, and the number of all
+  // waits for late ranks.
   int64_t spun() const { return spun_; }
   int64_t waits() const { return waits_; }
 

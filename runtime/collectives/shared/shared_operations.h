@@ -1,4 +1,4 @@
-// Implements the operations of a communicator for ranks that exchange through memory.
+// Implements the operations of a communicator for ranks that exchange values through memory.
 //
 // Small spans travel through slots. A rank copies its values into its slot, posts its notice, and
 // reads the slots of the others. Every rank has two slots, which alternate as notices do

@@ -26,8 +26,8 @@ class ProcessSpace final : public SharedSpace {
   StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) override;
 
  private:
-  // Owned by the Memory that Take returned. The entry is removed some time after that Memory is
-  // destroyed.
+  // The segment is owned by the Memory that Take returned. The entry is removed some time after
+  // that Memory has been destroyed.
   struct Allocation {
     uint64_t number = 0;  // from 1, in the order of the allocations
     std::weak_ptr<Segment> segment;

@@ -68,8 +68,8 @@ struct SegmentMessage {
 };
 static_assert(sizeof(SegmentMessage) == 48);
 
-// Sends a message, with a descriptor unless it is -1. Does not wait: returns Unavailable if the
-// socket is full or closed.
+// Sends a message, together with `descriptor` unless that is -1. Does not wait: returns Unavailable
+// if the socket is full or closed.
 Status SendMessage(int socket, const SegmentMessage& message, int descriptor);
 
 struct ReceivedMessage {

@@ -35,8 +35,8 @@ TEST(ThreadCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   OnAllRanks(communicators, [&](Communicator& communicator) {
     std::vector<float> values(100'000);
     if (communicator.rank() == 1) {
-      // Both other ranks wait for this rank: rank 0 directly, and rank 2 directly or through rank
-      // 0.
+      // The other two ranks wait for this rank: rank 0 directly, and rank 2 directly or through
+      // rank 0.
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
       const Waiting wait = communicators[0]->CurrentWait();
       EXPECT_EQ(wait.name, "AllReduce");
@@ -51,7 +51,7 @@ TEST(ThreadCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   });
 }
 
-// A watcher aborts while the operation fails by itself.
+// A watcher aborts while the operation fails for another reason.
 TEST(ThreadCommunicator, AnOperationThatFailsDuringAnAbortHasAReason) {
   for (int i = 0; i < 500; ++i) {
     const Communicators communicators = MakeThreadCommunicators(2);

@@ -40,12 +40,13 @@ class SocketLink {
   // `place` receives the payload, and must have the length that the header states.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }
-  // Ends the frame, whose payload has been received.
+  // Ends the frame. Its payload must have been received completely.
   void Next();
-  // Ends the frame without storing its payload or, if a part has been received, the rest of it.
+  // Ends the frame without storing the payload or, if a part has been received, the rest of the
+  // payload.
   void Skip();
-  // Reads the bytes that have arrived: of the header or, if the payload has a place, of the
-  // payload. Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
+  // Reads bytes that have arrived: those of the header or, after ReceiveInto, those of the payload.
+  // Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
   StatusOr<bool> Receive();
   bool readable() const { return readable_; }
 
@@ -53,7 +54,7 @@ class SocketLink {
   bool ended() const { return ended_; }
   // Reports that poll found the socket ready.
   void Ready(bool to_read, bool to_write);
-  // Sends the queued frame if no other frame is in progress, and ends the outgoing direction.
+  // Sends the queued frame if no other frame is in progress, and closes the outgoing direction.
   void Part();
   // Discards the bytes that have arrived, so that closing the socket does not reset the connection
   // before the peer has read what was sent to it.

@@ -387,7 +387,7 @@ int SocketOperations::RankToWaitFor() const {
   return -1;
 }
 
-// Returns -1, which means no time limit, once the call has been announced.
+// Returns -1 (no time limit) once the call has been announced.
 int SocketOperations::PollTimeoutMs(Duration now) {
   if (announced_) return -1;
   if (!announce_at_) announce_at_ = now + announce_after_;

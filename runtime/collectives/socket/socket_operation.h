@@ -30,7 +30,7 @@ class SocketOperations {
   // Begins an operation, or returns the communicator's first error, if there was one. If it returns
   // OK, End must follow on the same thread.
   Status Begin(const Call& call);
-  // Executes the plan of the operation. `run` has been started.
+  // Executes the plan of the operation. Call run.Start first.
   Status Drive(PlanRun& run);
   // Ends the operation, and returns the communicator's first error, or `status` if there is none.
   // An error is sent to the other ranks.
@@ -60,7 +60,7 @@ class SocketOperations {
   // other ranks announce.
   static constexpr size_t kRemembered = 8;
   // A peer announces an operation only if it waits in that operation for a while, and all ranks
-  // take part in the same operations. So a peer announces few operations before this rank has
+  // call the same operations. A peer therefore announces few operations before this rank has
   // finished its own.
   static constexpr int kMostAnnouncements = 64;
 

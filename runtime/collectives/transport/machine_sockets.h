@@ -4,10 +4,10 @@
 //
 // Every rank listens on an abstract unix socket with a random name. It sends the name and a random
 // number to every other rank over the data socket between them, whose peer has proven its identity
-// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received, and
-// gets back the number that it sent. Processes in different network namespaces, as in two pods,
-// cannot connect. Another process on the machine may find the name, but not the numbers. A process
-// of another user is refused at once.
+// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received over
+// the data socket, and gets in reply the number that it sent there. Processes in different network
+// namespaces, as in two pods, cannot connect. Another process on the machine may find the name, but
+// not the numbers. A process of another user is refused at once.
 //
 // Private to this package.
 #pragma once

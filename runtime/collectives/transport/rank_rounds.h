@@ -33,8 +33,8 @@ class RankRounds {
   // The data socket to another rank, for poll.
   int of(int rank) const { return sockets_[static_cast<size_t>(rank)].get(); }
 
-  // Sends message r of `sent` to every other rank r. Returns the messages of all ranks, including
-  // this rank's own entry in `sent`.
+  // Sends message r of `sent` to every other rank r. Returns the messages from all ranks; this
+  // rank's own entry in `sent` serves as its message.
   template <typename Message>
     requires std::is_trivially_copyable_v<Message>
   StatusOr<std::vector<Message>> Exchange(std::vector<Message> sent, Duration patience) {
