@@ -35,13 +35,13 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
-// The gradient of a table, of which a step contributes some rows (model::Change::kGradientRows).
+// The gradient of a table. A step contributes only some of its rows (model::Change::kGradientRows).
 struct TableItem {
   int variable = -1;              // index in ModelDefinition::variables
   std::string name;               // of the variable
   DType dtype = DType::kFloat32;  // float32 or float64
   int64_t rows = 0, cols = 0;     // of the table
-  // The most rows that a batch of ModelDefinition::build.batch_size contributes.
+  // The largest number of rows that a batch of ModelDefinition::build.batch_size contributes.
   int64_t batch_rows = 0;
 
   bool operator==(const TableItem&) const = default;

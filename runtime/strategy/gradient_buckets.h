@@ -57,7 +57,8 @@ class GradientBuckets {
   // Adds zeros for all contributions. Call this instead of Add if this rank has no examples.
   void AddZeros();
   // Waits until all ranks' contributions are reduced. Replaces `totals` with its sum over all
-  // ranks. Returns the communicator's error; the contents are then undefined.
+  // ranks. If the communicator fails, returns its error; `totals` and the reduced contributions are
+  // then undefined.
   Status Finish(std::span<double> totals);
   // Gives up the step: aborts the communicator with `why`. Call this instead of Finish.
   void Abandon(const Status& why);

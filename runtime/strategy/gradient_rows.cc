@@ -205,7 +205,7 @@ Status GradientRows::AddDense(collectives::Communicator& communicator, Table& ta
   return OkStatus();
 }
 
-// Makes room for the sum of `rows` rows, and keeps the contents. When the room grows, its size at
+// Makes room for a sum of `rows` rows, and keeps the contents. When the room grows, its size at
 // least doubles, so that it grows rarely.
 void GradientRows::Reserve(Table& table, int64_t rows) {
   const int64_t old = table.indices.num_elements();

@@ -12,7 +12,7 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread. The store must outlive it.
+// Owned by one thread. The store must outlive this object.
 class LocalState {
  public:
   // Finds the variables and slots of `training`, which `store` must contain.

@@ -1,4 +1,5 @@
-// Compares training on several devices of one task with one device that takes the whole batch.
+// Compares training on several devices of one task with training on one device that gets the whole
+// batch.
 #include <gtest/gtest.h>
 
 #include <array>

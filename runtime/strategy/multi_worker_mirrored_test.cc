@@ -109,9 +109,9 @@ void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0
        .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
 }
 
-// Trains from `first` until `last`. Returns the state, or the error of a step. Expects the task to
-// report every batch once, whether it applied the step itself or took over the state of a task that
-// did.
+// Trains from the outcome `first` to the step `last`. Returns the state, or the error of a step.
+// Expects the task to report every batch once, whether it applied the step itself or took over the
+// state of a task that did.
 StatusOr<state::Snapshot> TrainOn(Task& task, StepOutcome first, int ranks, int64_t last,
                                   int64_t bad = kNone) {
   StepOutcome outcome = first;
@@ -139,8 +139,8 @@ void OnThreads(int ranks, const std::function<void(int)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Returns the final state of each task after `steps` steps; empty for a worker that the leader did
-// not wait for.
+// Returns the final state of each task after `steps` steps. The entry of a worker is empty if the
+// leader did not wait for that worker.
 std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
                                          int64_t bad = kNone, const Work& work = DenseLayers()) {
   std::vector<std::vector<float>> states(static_cast<size_t>(ranks));
@@ -148,7 +148,7 @@ std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
     Task task{.work = work};
     Create(job, ranks, rank, task, steps);
     const auto state = TrainTo(task, ranks, steps, bad);
-    // The leader has ended the job, and this task lacked the last step.
+    // The leader has ended the job, and this task lacks the last step.
     if (rank > 0 && absl::IsCancelled(state.status())) return;
     ASSERT_TRUE(state.ok()) << state.status();
     EXPECT_EQ(state->global_step, steps);

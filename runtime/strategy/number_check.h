@@ -16,8 +16,8 @@
 
 namespace tfjob::strategy {
 
-// The number of consecutive batches that may be skipped. More would mean that the variables are
-// damaged rather than the data, so the run would never end.
+// The number of consecutive batches that may be skipped. If more were skipped, the variables rather
+// than the data would be damaged, and the run would never end.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates memory only to report an error, or to copy variables from a device

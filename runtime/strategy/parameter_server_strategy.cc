@@ -151,8 +151,8 @@ class ParameterServerStrategy : public Strategy {
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
-// Returns `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
-// task, the checkpoint's only position is distributed among the tasks.
+// Wraps `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
+// task, distributes the checkpoint's only position among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {

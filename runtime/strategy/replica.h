@@ -27,7 +27,7 @@
 
 namespace tfjob::strategy {
 
-// How the examples of a step are distributed over the ranks.
+// How the examples of a step are distributed among the ranks.
 struct Shares {
   int64_t examples = 0;             // of all ranks; above 0
   int64_t ranks_with_examples = 0;  // above 0

@@ -53,8 +53,8 @@ class Strategy {
   // finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns the variables that are too large for a task, as indices in TrainingState, in ascending
-  // order. They are streamed in the snapshots that the strategy returns. In a snapshot that it is
-  // given (StrategyOptions::provide_state), they may be streamed.
+  // order. They are streamed in the snapshots that the strategy returns. In a snapshot that the
+  // strategy receives (StrategyOptions::provide_state), they may be streamed.
   virtual std::span<const int> tables() const { return {}; }
   // Returns a copy of variables, slots and step. Call between steps. Tables of the copy can be read
   // while the strategy exists and no task that holds them has been lost.

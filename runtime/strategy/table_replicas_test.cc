@@ -146,7 +146,7 @@ TEST(TableReplicas, LazyStepsLeaveTheRowsThatNoRankHas) {
   });
 }
 
-// A rank that has taken other steps before, with more rows, clips by the same norm.
+// A rank that has previously taken a step with more rows still clips by the same norm as the other.
 TEST(TableReplicas, ARankThatHasTakenOtherStepsHasTheSameBits) {
   ModelDefinition definition = Pooled(Optimizers()[0], true);
   definition.build.clipping = {.kind = optimizer::ClipKind::kGlobalNorm, .limit = 0.02};

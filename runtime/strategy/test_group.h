@@ -29,7 +29,7 @@ class Meeting {
 
   int size() const { return size_; }
 
-  // Waits until all ranks have called it. The last one calls `combine` with all values.
+  // Waits until all ranks have called it. The last rank calls `combine` with all values.
   Status Meet(int rank, std::span<std::byte> values,
               const std::function<void(std::span<const std::span<std::byte>>)>& combine) {
     MutexLock lock(mutex_);
@@ -115,7 +115,7 @@ class MeetingCommunicator : public collectives::Communicator {
     }
     return Gather(values, sizes);
   }
-  // Takes two operations: the exchange of the sizes and that of the bytes.
+  // Counts as two operations: the exchange of the sizes, and that of the bytes.
   Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
                            std::vector<std::byte>& all, std::vector<size_t>& sizes) override {
     sizes.assign(static_cast<size_t>(size()), 0);
@@ -203,7 +203,7 @@ class TestJob {
     MutexLock lock(mutex_);
     return number_;
   }
-  // Waits until a task that does not belong to the current generation waits to join.
+  // Blocks until a task outside the current generation is waiting to join.
   void AwaitTaskWaits() {
     MutexLock lock(mutex_);
     while (!TaskWaits()) changed_.Wait(mutex_);

@@ -34,7 +34,7 @@ class Updates {
                                                     const exec::Device& device);
 
   const exec::Program& program() const { return *program_; }
-  // The number of rows that Run expects of the gradient of variable v, including those with the
+  // The number of rows that Run expects in the gradient of variable v, including those with the
   // index -1; 0 if the variable has no gradient by rows.
   int64_t rows_of(int v) const;
 
@@ -66,8 +66,9 @@ class UpdatesByRows {
                                                           variables::VariableStore& store,
                                                           const exec::Device& device);
 
-  // Returns the updates for gradients of which variable v has rows(v) rows. Compiles them if they
-  // have not been used before. rows(v) is only called for variables with gradients by rows.
+  // Returns the updates for a step in which the gradient of variable v has rows(v) rows. Compiles
+  // them if they have not been used before. rows(v) is only called for variables with gradients by
+  // rows.
   StatusOr<Updates*> For(absl::FunctionRef<int64_t(int)> rows);
   // Returns the variables that updates write, in the order of the writes.
   const std::vector<variables::Variable*>& written() const { return first_->program().written(); }
