@@ -70,7 +70,7 @@ Status AddVariable(const state::Variable& variable, const std::vector<optimizer:
   return OkStatus();
 }
 
-// Checks type and shape from the index alone.
+// Checks the type and the shape, using only the index.
 Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const std::string& name,
                DType dtype, const Shape& shape) {
   const auto found = reader.entries().find(name);

@@ -57,7 +57,7 @@ class SaveSchedule {
   // next.
   SaveActions OnWritten(const Status& status, Duration now);
   // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
-  // saves, in steps or in time, count from here.
+  // saves, in steps or in time, start again here.
   void OnRestored(int64_t step, Duration now);
   // Makes OnStep start a write the next time that no other write is in progress.
   void Require() { required_ = true; }

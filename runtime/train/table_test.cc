@@ -85,8 +85,8 @@ TEST_F(TableJob, TrainsAndIsEvaluatedAsWithTheWholeTable) {
 
 TEST_F(TableJob, ContinuesWithTheTableOfItsCheckpoint) {
   const std::vector<Task> all = {{"ps", 0}, {"ps", 1}, {"worker", 0}, {"chief", 0}};
-  // Trains for 5 steps, and continues the job with another value of strategy.table_bytes or the
-  // same. Returns the last loss.
+  // Trains for 5 steps with `first` as strategy.table_bytes, and continues the job with `second`.
+  // Returns the last loss.
   const auto run_twice = [&](const std::string& folder, const std::string& first,
                              const std::string& second) {
     Run(Config(folder, first, "max_steps: 5\n"), all, 5);

@@ -81,8 +81,8 @@ class TaskContext {
   ProgressBoard& board() { return board_; }
   // Returns null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
-  // Returns the device for programs. Each call may return a device with memory of its own. The
-  // first call logs which one it is, and why.
+  // Returns the device for programs. Each call may return a device with its own memory. The first
+  // call logs which one it is, and why.
   StatusOr<exec::Device> device();
 
   // Starts the task's server on its port, with the progress service and `streams`. `on_data`
