@@ -1,6 +1,6 @@
-// Adds up matrices of which each rank has only some rows, such as the gradient of a table. A rank
-// counts as zero in the rows that it lacks, so the sum is that of reduction.h, bit for bit: the
-// pairwise tree over all ranks, in rank order.
+// Adds up matrices of which each rank has only some rows, such as the gradient of a table. The rows
+// that a rank lacks count as zeros, so the sum is that of reduction.h, bit for bit: the pairwise
+// tree over all ranks, in rank order.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ class RowSum {
   std::vector<Entry> entries_;   // by index, then by rank
   std::vector<size_t> of_rank_;  // where the entries of a rank begin before they are merged
   std::vector<int64_t> indices_;
-  std::vector<size_t> begins_;  // for each index, its first entry; then the number of entries
+  std::vector<size_t> begins_;  // where each index begins in entries_; last, the number of entries
 };
 
 }  // namespace tfjob::collectives

@@ -20,7 +20,7 @@ class DeviceThreads {
   DeviceThreads& operator=(const DeviceThreads&) = delete;
 
   // Calls work(device) for every device, on that device's thread. Returns when all calls have
-  // returned. Allocates nothing.
+  // returned. Allocates no memory.
   void Run(absl::FunctionRef<void(int)> work);
 
  private:

@@ -27,7 +27,7 @@
 namespace tfjob::strategy {
 
 // Used by one thread, and by a thread that the object itself starts. Without tables, a step
-// allocates nothing.
+// allocates no memory.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.

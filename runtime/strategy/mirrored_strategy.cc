@@ -60,7 +60,7 @@ struct TaskDevice {
   std::unique_ptr<collectives::Communicator> communicator;
   std::unique_ptr<Replica> replica;
   BatchPart part;
-  MetricTotals ignored;  // every device learns the totals of all; device 0 reports them
+  MetricTotals ignored;  // all devices get the same totals; device 0 reports them
   Status status;
   bool applied = false;
 };

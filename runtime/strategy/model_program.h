@@ -70,7 +70,7 @@ class ModelProgram {
   std::vector<int> metric_sums_;
   std::vector<int> contribution_of_variable_;  // index of the fetch, or -1
   std::vector<int> indices_of_variable_;       // index of the fetch, or -1
-  std::vector<int> variable_of_fetch_;         // variable, or -1
+  std::vector<int> variable_of_fetch_;         // index of the variable, or -1
   int64_t examples_ = 0;
   int64_t step_value_ = 0, seed_value_ = 0;
 };

@@ -26,8 +26,8 @@ class Announcements {
   // The announcement of one task.
   struct Own {
     int64_t examples = 0;      // of this task for the step
-    bool ending = false;       // it was asked to end, and takes no further step
-    bool others_join = false;  // tasks wait for the next generation; only the leader knows
+    bool ending = false;       // the task was asked to end, and takes no further step
+    bool others_join = false;  // tasks wait for the next generation; set only by the leader
   };
 
   // Sums the announcements of all ranks. All ranks must call Exchange.

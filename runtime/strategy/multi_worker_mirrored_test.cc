@@ -169,9 +169,10 @@ TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
 }
 
 // The step in which the fault occurs is applied by some tasks, or by none. The second batch is
-// skipped, so a task may be at the same step as another one, but at another position in the data.
-// A barrier follows the last step. If only the worker lacks the totals of the last step, which are
-// exchanged by the operation `last_totals`, the leader has the last state and ends the job.
+// skipped, so a task may be at the same step as another one, but at another position in the data. A
+// barrier follows the last step. The operation with the number `last_totals` exchanges the totals
+// of the last step. If only the worker lacks these totals, the leader has the last state and ends
+// the job.
 void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);

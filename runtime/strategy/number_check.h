@@ -64,8 +64,7 @@ class NumberCheck {
   const std::string task_;
   const std::vector<state::Variable>& variables_;
   ThreadPool* const pool_;
-  size_t first_;  // index of the first variable that is not finite; the number of variables if all
-                  // are finite
+  size_t first_;  // the first variable that is not finite, or the number of variables
   bool updated_ = false;
   int skipped_in_a_row_ = 0;
 };

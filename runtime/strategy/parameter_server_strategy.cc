@@ -228,7 +228,7 @@ ps::Definition DefineParameters(const config::StrategyConfig& config,
       .max_shard_bytes = config.shard_bytes > 0 ? config.shard_bytes : int64_t{1} << 62};
 }
 
-// Returns the variables whose gradients arrive as rows.
+// Returns the variables whose gradients consist of rows.
 StatusOr<std::vector<int>> RowGradientsOf(const ModelDefinition& definition) {
   ASSIGN_OR_RETURN(const model::BuiltGraph training,
                    BuildGraph(definition, model::Mode::kTrain, definition.build.batch_size,

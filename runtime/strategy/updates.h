@@ -16,7 +16,7 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread. Running allocates nothing.
+// Owned by one thread. Run allocates no memory.
 class Updates {
  public:
   // A contribution to a variable, as ModelProgram returns it. Must not change during Run.
@@ -83,7 +83,8 @@ class UpdatesByRows {
   const optimizer::Clipping& clipping_;
   variables::VariableStore& store_;
   const exec::Device& device_;
-  // The key is the number of examples that would contribute as many rows, a power of two.
+  // The key is a power of two: the number of examples that would contribute as many rows as the
+  // updates expect.
   std::map<int64_t, std::unique_ptr<Updates>> updates_;
   Updates* first_ = nullptr;  // for one example
 };

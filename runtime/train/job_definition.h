@@ -67,7 +67,7 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
 int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                       bool together = false);
 // Returns the number of batches in one epoch, summed over all tasks. A batch that they make
-// together counts once.
+// together is counted once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
 // Describes the settings that determine which examples a step uses and how many steps there are:

@@ -240,7 +240,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
                                .seed = static_cast<uint64_t>(config.seed)});
     case config::DataFormat::kSynthetic:
       return DrawArrays(config, split, model);
-    case config::DataFormat::kTfRecord:  // is not loaded, but opened
+    case config::DataFormat::kTfRecord:  // is opened, not loaded
     case config::DataFormat::kNone:
       break;
   }

@@ -102,7 +102,7 @@ class SaveSchedule {
 
   const SavePolicy policy_;
   std::optional<int64_t> saved_step_;
-  std::optional<int64_t> base_step_;  // the intervals count from here
+  std::optional<int64_t> base_step_;  // where the current intervals between saves begin
   Duration base_time_;
   bool required_ = false;
   std::optional<Write> write_;

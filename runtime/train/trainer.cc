@@ -265,7 +265,7 @@ Status Trainer::TellOfEndings() {
 // The step in progress may take longer than servers that were asked to end can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
-  servers_end_ = true;  // tell the observer again after the step, which then returns the error
+  servers_end_ = true;  // notify the observer again after the step; that call returns the error
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {

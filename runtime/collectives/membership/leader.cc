@@ -399,7 +399,7 @@ bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (&seat == &seats_[0]) return true;
   if (seat.left) return false;
   if (!may_shrink) return true;
-  // If the task's process was lost, another one takes part once it has joined.
+  // If the task's process was lost, another process of the task takes part once it has joined.
   if (!seat.survives) return false;
   return seat.session != 0 || now - seat.lost < rules_.lost_patience;
 }

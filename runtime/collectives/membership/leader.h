@@ -102,7 +102,7 @@ class Leader {
     SessionId session = 0;       // 0: none
     std::set<int64_t> replaced;  // earlier incarnations
     // Processes of the task that are known so far. Once a generation begins, all but the one that
-    // takes part count as replaced.
+    // takes part are considered replaced.
     std::set<int64_t> rivals;
     std::optional<JoinRequest> join;
     bool left = false;

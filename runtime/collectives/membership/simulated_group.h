@@ -23,7 +23,7 @@ struct Stream {
   int task = 0;
   int64_t member_process = 0, leader_process = 0;
   SessionId session = 0;
-  bool cut = false;                // nothing arrives any more
+  bool cut = false;                // no more frames arrive
   bool ended[2] = {false, false};  // whether the member [0] and the leader [1] have noticed the cut
   Duration last[2] = {};           // arrival of the latest frame at the member [0], leader [1]
 };

@@ -67,7 +67,7 @@ class PlanRun {
   std::vector<int> waits_for_;  // by step: the number of steps that it waits for at the start
   std::vector<int> first_dependent_, dependents_;  // by step: the steps that wait for it
   std::vector<int> pending_;                       // by step: for how many steps it still waits
-  std::vector<int> finished_;                      // complete steps that dependents still wait for
+  std::vector<int> finished_;                      // complete steps not yet counted in pending_
   std::vector<std::span<const std::byte>> operands_;
   std::span<std::byte> values_, scratch_;
   size_t left_ = 0;

@@ -88,8 +88,8 @@ class Board {
   Status Meet(std::optional<Duration> deadline = std::nullopt,
               const Interrupt& interrupt = nullptr);
 
-  // Ends all waits of all ranks, now and in the future. If several ranks abort, the first reason
-  // counts. When Abort returns, the reason is set, even if another thread has aborted first.
+  // Ends all waits of all ranks, now and in the future. If several ranks abort, the first reason is
+  // kept. When Abort returns, the reason is set, even if another thread has aborted first.
   void Abort(const Status& why);
   bool aborted() const;
   // Returns the reason given by the rank that aborted first.

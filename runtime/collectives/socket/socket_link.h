@@ -40,7 +40,7 @@ class SocketLink {
   // `place` receives the payload, and must have the length that the header states.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }
-  // Ends the frame. Its payload must have been received completely.
+  // Ends the frame. Call this only if received() is true.
   void Next();
   // Ends the frame without storing the payload or, if a part has been received, the rest of the
   // payload.
