@@ -286,7 +286,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // Runs `event` in the process at the end `to` of the stream: 0 is the member, 1 the leader.
+  // Runs `event` in the process at end `to` of the stream (0: the member, 1: the leader).
   void Deliver(const std::shared_ptr<Stream>& stream, int to, std::function<void(Process&)> event) {
     stream->last[to] = std::max(stream->last[to], now_ + Delay());
     After(stream->last[to] - now_, [this, stream, to, event = std::move(event)] {

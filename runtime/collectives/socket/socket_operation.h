@@ -59,8 +59,8 @@ class SocketOperations {
   // How many of this rank's latest calls are kept, so that they can be compared with the calls that
   // other ranks announce.
   static constexpr size_t kRemembered = 8;
-  // A peer announces an operation only if it waits in that operation for a while, and all ranks
-  // call the same operations. A peer therefore announces few operations before this rank has
+  // All ranks call the same operations, and a peer announces an operation only after waiting in
+  // that operation for a while. A peer therefore announces few operations before this rank has
   // finished its own.
   static constexpr int kMostAnnouncements = 64;
 
