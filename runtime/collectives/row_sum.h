@@ -31,7 +31,7 @@ class RowSum {
   void Find(std::span<const MatrixRows> ranks);
   // The number of rows that Find has found.
   size_t rows() const { return indices_.size(); }
-  // Their indices, ascending.
+  // The indices of these rows, ascending.
   std::span<const int64_t> indices() const { return indices_; }
 
   // Sets `sum` to the sums of these rows, one after another. `ranks` must be the argument of the

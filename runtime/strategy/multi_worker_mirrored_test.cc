@@ -210,9 +210,9 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoRowsOfATable) {
   ExpectThatNoFaultLosesAStep(WithTable(), 36);
 }
 
-// The leader lacks a step that the worker has applied. It loses the worker while it takes over the
-// worker's state, and is asked to end before the two connect again. It must not save the incomplete
-// state.
+// The leader lacks a step that the worker has applied. While taking over the worker's state, the
+// leader loses the worker, and is asked to end before the two connect again. The leader must not
+// save the incomplete state.
 TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
   constexpr int64_t kTotalsOfTheSecondStep = 21, kFirstVariable = 3;
   TestJob* running = nullptr;

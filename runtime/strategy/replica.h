@@ -37,7 +37,7 @@ struct Shares {
 class Replica {
  public:
   // Does not use options.provide_state. Returns Unimplemented, with a message that says what to
-  // change, if the model or the optimizer cannot be trained by all-reduce. `bytes_per_pack`: see
+  // change, if the model or the optimizer does not support all-reduce. `bytes_per_pack`: see
   // PlanBuckets.
   static StatusOr<std::unique_ptr<Replica>> Create(StrategyOptions options, int64_t bytes_per_pack);
   // Creates a replica without variables: it reads those of `owner`, which must outlive it. Such a

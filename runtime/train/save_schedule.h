@@ -50,7 +50,7 @@ class SaveSchedule {
 
   // Reports that a step has ended. Call it between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // Reports that the write requested by the last actions begins. It writes the state of `step`.
+  // Reports that the write requested by the last actions begins, with the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
   // Reports that the write in progress has ended. In the phases stopping and ending, call OnTime

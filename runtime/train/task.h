@@ -52,7 +52,8 @@ struct TaskOptions {
   // Where checkpoints, summaries and marks are written. Must never be destroyed if its operations
   // may hang.
   FileSystem* files = &RealFileSystem();
-  // If set, the chief calls it before it evaluates the last state. Its error ends the evaluation.
+  // If set, called by the chief before the evaluation of the last state. An error ends the
+  // evaluation.
   std::function<Status()> before_evaluation;
 };
 

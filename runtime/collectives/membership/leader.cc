@@ -209,7 +209,7 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   } else if (!rules_.shrinks) {
     Withdraw(StrCat(Describe(seat.member), " joins"));
   }
-  // This affects only the next generation. A generation that is forming or running keeps its
+  // The number affects only the next generation. A generation that is forming or running keeps its
   // number.
   heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;

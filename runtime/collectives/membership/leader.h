@@ -86,8 +86,7 @@ class Leader {
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Names the tasks that the group waits for. This is the latest notice that was sent to the
-  // members.
+  // Returns the latest notice sent to the members, which names the tasks that the group waits for.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
   int64_t generation() const { return number_; }

@@ -59,7 +59,7 @@ class GroupMember {
   void OnMessage(const ToMember& message);
   // There is now a socket to this rank of the generation.
   void SocketConnected(int64_t generation, int rank);
-  // An attempt to connect to this rank has failed. It will be repeated.
+  // An attempt to connect to this rank has failed, and will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
   // Tells the leader why the generation cannot continue. The leader withdraws the generation, with
   // the first reason that any member has reported.

@@ -56,7 +56,8 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group, and informs the leader. It joins again after `back`.
+  // Takes the process out of the group, and informs the leader. The process joins again after
+  // `back`.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {

@@ -86,7 +86,8 @@ struct PlanRange {
 
 enum class StepKind : uint8_t { kSend, kReceive, kReduce };
 // Sends to the same rank take place in the order of the steps, and so do receives from the same
-// rank. Otherwise, a step may begin as soon as the steps that it waits for are complete.
+// rank. Apart from this order, a step may begin as soon as the steps that it waits for are
+// complete.
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;       // the other rank of a send or a receive
@@ -106,8 +107,8 @@ struct Plan {
   std::vector<int> after;  // for each step, the indices of the earlier steps that it waits for
   int64_t scratch_bytes = 0;
   double predicted_s = 0;
-  // Plans of different ranks can be executed together only if their fingerprints are equal. Covers
-  // the call, the number of ranks, the algorithm and the size of pieces.
+  // Plans of different ranks can be executed together only if their fingerprints are equal. The
+  // fingerprint covers the call, the number of ranks, the algorithm and the size of pieces.
   uint64_t fingerprint = 0;
 
   std::span<const PlanRange> OperandsOf(const Step& step) const;

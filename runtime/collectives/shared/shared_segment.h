@@ -23,7 +23,7 @@
 
 namespace tfjob::collectives {
 
-// Owns a mapping. Its address is a multiple of the page size.
+// Owns a mapping, whose address is a multiple of the page size.
 class Segment {
  public:
   // Makes a segment of zeros, sealed against any change of its size.
