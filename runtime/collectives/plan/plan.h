@@ -9,8 +9,8 @@
 //     2: values[0, 1000) = sum(values[0, 1000), scratch[0, 1000)), after 0 1
 //
 // Algorithms of AllReduce, for n ranks and M bytes:
-//   exchange  every rank sends all of its values to all others, and adds them in the order of the
-//             tree: one round, (n − 1)·M bytes sent per rank.
+//   exchange  every rank sends all of its values to all others, and adds the values of all ranks in
+//             the order of the tree: one round, (n − 1)·M bytes sent per rank.
 //   doubling  every rank climbs the tree from its leaf. At each node, the ranks of the left half
 //             exchange their values with those of the right half, so both sides know the value of
 //             the node. If the right half is smaller, its ranks send to several ranks of the left
