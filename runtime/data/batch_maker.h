@@ -12,7 +12,7 @@
 namespace tfjob::data {
 
 // Memory for one batch. Full batches and the smaller batch at the end of an epoch have separate
-// tensors, so that they need not be allocated again.
+// tensors, so that neither has to be allocated again.
 struct BatchSlot {
   Batch full;
   Batch rest;
@@ -25,8 +25,8 @@ class Pipeline::Maker {
                                                  const PipelineOptions& options);
 
   BatchSlot NewSlot();
-  // Fills the slot with the next batch. Returns false after the last epoch. Returns the error of
-  // reading an example; the next batch then stays the same.
+  // Fills the slot with the next batch. Returns false after the last epoch. If an example cannot be
+  // read, returns the error, and the next call tries the same batch again.
   StatusOr<bool> Fill(BatchSlot& slot);
 
   Position next() const { return next_; }

@@ -171,8 +171,9 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at place number `place`, counted over all examples. Determines it as Keras
-  // does.
+  // Returns the class that is number `place` over all examples. Each class is given by `scores`
+  // elements: a class number if `scores` is 1, otherwise a row of scores. Determines the class as
+  // Keras does.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {
       const double value = std::nearbyint(NumberAt(values_, place).value());

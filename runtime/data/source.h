@@ -44,11 +44,11 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;                      // the number of examples
   virtual const std::vector<Field>& fields() const = 0;  // at least one
-  // Returns whether the examples are in memory. Otherwise, there may be more of them than memory
-  // has room for a list of their numbers.
+  // Returns whether the examples are in memory. Otherwise, there may be so many that even a list of
+  // their numbers does not fit into memory.
   virtual bool in_memory() const = 0;
-  // Returns a description of the damaged parts of the files that are left out of the examples; ""
-  // if there are none.
+  // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
+  // none.
   virtual std::string LeftOut() const { return {}; }
   // Returns a reader whose tensors are `columns`. Returns the errors of ConvertColumn (column.h). A
   // source in memory checks every value now, and its readers never fail and allocate nothing. Other
