@@ -22,8 +22,8 @@ size_t Pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// The list of all memories in the process. The fault handler reads it without the lock, because the
-// process is about to end.
+// The list of all FakeMemory objects in the process. The fault handler reads it without the lock,
+// because the process is about to end.
 Mutex list_mutex;
 std::atomic<FakeMemory*> first_memory{nullptr};
 

@@ -370,7 +370,7 @@ TEST(CudaRuntime, ItsObjectsMayBeDroppedOnAnyThread) {
   const Memory memory =
       *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "sum");
   Add(*runtime, memory, 1, *stream);
-  // Each has a thread of its own, because the first call may give the thread a context.
+  // Each is dropped on a separate thread, because the first call may give its thread a context.
   std::thread([&] { stream.reset(); }).join();
   std::thread([&] { event.reset(); }).join();
   EXPECT_EQ(runtime->Synchronize(), OkStatus());

@@ -20,8 +20,8 @@ std::string_view LastError() {
   return error == nullptr ? "unknown error" : error;
 }
 
-// Returns whether the value hides every GPU on any machine: the list ends at the first entry that
-// names no GPU.
+// Returns whether this value of CUDA_VISIBLE_DEVICES hides all GPUs on every machine. The list ends
+// before the first entry that names no GPU.
 bool HidesEveryGpu(const std::string& visible) {
   return visible.empty() || visible.front() == '-' || visible == "NoDevFiles";
 }
