@@ -155,7 +155,7 @@ class Compiler {
 
 namespace {
 
-// Returns the graph with only the wanted fetches, in the wanted order.
+// Returns the graph with only the fetches `names`, in that order.
 StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& names) {
   Graph chosen;
   for (const graph::Node& node : graph.nodes()) chosen.Append(node);

@@ -3,7 +3,7 @@
 // memory. A program has one slot for each run that may be in progress.
 //
 // The feeds go through pinned memory to the device on a separate stream, so that they are copied
-// while an earlier run computes. The fetches come back in pinned memory.
+// while an earlier run computes. The fetches are copied back to pinned memory.
 #pragma once
 
 #include <cstddef>

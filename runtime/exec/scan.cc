@@ -45,7 +45,7 @@ struct BodyStep {
   std::vector<void*> outputs;
 };
 
-// A set of operands of the body's kernels. They all have the same address.
+// A set of operands of the body's kernels that share one address.
 class Place {
  public:
   void AddInput(size_t step, size_t index) { inputs_.push_back({step, index}); }
@@ -71,15 +71,14 @@ struct Series {
   }
 };
 
-// Says where the body stores the value of one of its fetches. Fetches of the same value share a
-// Result.
+// Where the body stores the value of one of its fetches. Fetches of the same value share a Result.
 struct Result {
   int place = -1;  // in `results`; -1 if the value is a constant
   const void* constant = nullptr;
   size_t bytes = 0;
 };
 
-// Runs all steps for some of the rows, or for all of them.
+// Runs all steps for some or all of the rows.
 class ScanLoop {
  public:
   // `inputs` are the layouts of the parts of the Scan's inputs that the loop reads. `request`, the

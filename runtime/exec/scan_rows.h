@@ -13,15 +13,15 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // Says for each sequence (its elements) and each invariant whether it has one row per row of the
+  // For each sequence (its elements) and each invariant: whether it has one row for each row of the
   // states. Other invariants, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
-  std::vector<bool> nodes;  // says the same for each node of the body
+  std::vector<bool> nodes;  // the same for each node of the body
   double work = 0;          // an estimate of the multiplications per row, in all steps
 };
 
 // Returns nullopt if a row of a state or an output may depend on other rows of the inputs, or if
-// that is not known.
+// this cannot be determined.
 std::optional<ScanRows> FindScanRows(const graph::ScanForm& form);
 
 // Returns the body of a Scan over `count` rows.
