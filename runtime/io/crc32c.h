@@ -19,7 +19,7 @@ uint32_t Crc32c(std::string_view data);
 // of the second piece. Takes the time of a few hundred instructions.
 uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 
-// A checksum stored beside its data is masked: rotated right by 15 bits, plus a constant.
+// A checksum stored next to its data is masked: rotated right by 15 bits, plus a constant.
 constexpr uint32_t MaskCrc(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }

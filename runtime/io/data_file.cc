@@ -14,8 +14,8 @@
 namespace tfjob::io {
 namespace {
 
-// The number of bytes read at once, so small that their checksum is computed while they are in the
-// cache.
+// The number of bytes read at once, small enough that their checksum is computed while they are in
+// the cache.
 constexpr size_t kChunk = 256 << 10;
 // The size of the shares into which a read is divided among threads.
 constexpr size_t kShare = 4 << 20;

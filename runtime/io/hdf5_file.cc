@@ -51,7 +51,7 @@ struct Limits {
 };
 
 // Returns the limits for a file of this many bytes. The output may be 16 times as large as the file
-// (see hdf5/read.h), and has its own header.
+// (see hdf5/read.h), and also contains a header.
 Limits LimitsFor(uint64_t bytes) {
   const uint64_t megabytes = (bytes >> 20) + 1;
   return {.megabytes = 1024 + 6 * megabytes,
