@@ -58,9 +58,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Runs the kernel, or submits its work to the stream of a device that is not immediate. The
-  // kernel must then not read the operands before that work runs, and it copies the arrays of
-  // pointers. The pointers are in the order of the request's operands, and each must be
+  // Runs the kernel, or submits its work to the stream of a device that is not immediate. When
+  // submitting, the kernel must not read the operands before that work runs, and must copy the
+  // arrays of pointers. The pointers are in the order of the request's operands, and each must be
   // aligned for its element type (64-byte alignment is fastest). `workspace` points to
   // workspace_bytes() bytes and is aligned to 64 bytes. Its contents are unspecified before and
   // after the call.

@@ -1,7 +1,7 @@
-// Implements batch normalisation over all axes but the last, and its gradient. Both read the rows
-// twice: once to compute sums per channel, and once to write the result. The number of chunks into
-// which the rows are split depends only on the sizes, so the result does not depend on the number
-// of threads.
+// Implements batch normalisation over all axes except the last, and its gradient. Each of the two
+// reads the rows twice: once to compute sums per channel, and once to write the result. The number
+// of chunks into which the rows are split depends only on the sizes, so the result does not depend
+// on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -225,8 +225,10 @@ class BatchNorm : public Kernel {
   ChannelSplit split_;
 };
 
-// Says how the gradient knows which values the activation has let pass: there is no activation; the
-// normalised value is computed again; or the activation's output is read.
+// How the gradient determines which values the activation has let pass:
+//   - kNone: there is no activation.
+//   - kComputed: the normalised value is computed again.
+//   - kRead: the activation's output is read.
 enum class ActivationMask { kNone, kComputed, kRead };
 
 // Points to the values that the gradient reads. `more` and y may be null. If `more` is not null, it

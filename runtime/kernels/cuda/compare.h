@@ -1,5 +1,5 @@
 // Tests kernels for GPUs on the emulator: compares their results with the results of the kernels
-// for CPUs, and expects no wrong accesses.
+// for CPUs, and checks that the emulator reports no wrong access.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct Comparison {
 // differences, wrong accesses, and elements that were not written.
 void Compare(const Comparison& comparison, uint64_t seed);
 
-// Does the same on the given GPU, but returns the first report; "" if there is none.
+// Like Compare, but runs the op on the given GPU and returns the first report, or "" if there is
+// none.
 std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAccess& gpu);
 
 // Expects that the emulator has recorded no report since the last call.

@@ -86,7 +86,7 @@ enum class ElementOp : int32_t {
   kCopy
 };
 
-// Says where a step finds an operand.
+// Where a step finds an operand.
 struct ElementSource {
   enum Kind : int32_t { kInput, kSlot, kLast, kLiteral };
   Kind kind;
@@ -128,8 +128,8 @@ struct SumColumnsParameter {
   float scale;
 };
 
-// SumRows adds the columns of a matrix: out[r, part], like SumColumns. A block adds kSumColumns
-// elements of one row.
+// SumRows adds the columns of a matrix in parts of kSumColumns columns, like SumColumns: out[r,
+// part]. A block adds one part of one row.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 struct SumRowsParameter {

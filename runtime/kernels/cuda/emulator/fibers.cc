@@ -58,7 +58,7 @@ struct Host {
   size_t bytes = 0;
   std::vector<int> free_stacks;
   // The address sanitizer's copy of each stack. The next fiber on the stack takes it over, because
-  // to make a new copy per fiber would take 20 times as long as everything else.
+  // making a new copy for each fiber would take 20 times as long as everything else.
   void* fake_stacks[kMostThreads] = {};
 };
 Host host;
