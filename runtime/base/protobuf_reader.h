@@ -20,7 +20,8 @@
 namespace tfjob {
 
 // Not thread-safe. The message must outlive the reader and the views that it returns. A reader does
-// not recurse: a caller decides which fields are messages, and reads these with another reader.
+// not recurse: a caller decides which fields are messages, and reads each of them with another
+// reader.
 class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : rest_(message) {}

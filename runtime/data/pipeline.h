@@ -83,7 +83,7 @@ class Pipeline {
   // rows, if drop_remainder would leave no batch, or if `start` is not a position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options);
-  // Reads a dataset in memory, and checks every value of it.
+  // Like the above, for a dataset in memory. Checks every value.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   ~Pipeline();

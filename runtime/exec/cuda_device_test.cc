@@ -24,7 +24,7 @@ TEST(CudaDevice, AnImageWithoutAKernelIsRefused) {
             NotFound("this program contains no CUDA kernel ApplyAdam"));
 }
 
-// The reason depends on the machine, because "cuda" and "auto" ask the real driver.
+// The error depends on the machine, because "cuda" and "auto" ask the real driver.
 TEST(DeviceByName, AutomaticallyTakesTheCpuAndTellsWhy) {
   const Status no_gpu = DeviceByName("cuda").status();
   EXPECT_FALSE(no_gpu.ok());

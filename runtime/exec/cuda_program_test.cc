@@ -184,7 +184,7 @@ TEST(CudaProgram, AnOpWithoutAKernelIsNamed) {
 }
 
 // The first run of a kernel or of an algorithm may load code, which is not allowed in a capture, so
-// all kernels and algorithms are loaded before.
+// all kernels and algorithms are loaded beforehand.
 TEST(CudaProgram, LoadsItsKernelsBeforeItCaptures) {
   const Device device = EmulatedCudaDevice(1);
   const int loaded = device::cuda::FakeDriverCalls()["cuKernelGetFunction"];

@@ -23,7 +23,7 @@ constexpr size_t kLargeWeights = 2 << 20;
 // A loop has at least this many multiplications, to be worth waking a thread.
 constexpr double kLeastWork = 1 << 20;
 constexpr int64_t kMostLoops = 32;
-// The cost of one element of an elementwise op, in multiplications within a product.
+// The cost of one element of an elementwise op, relative to one multiplication of a product.
 constexpr double kElementwiseWork = 8;
 
 bool IsProduct(const Node& node) {

@@ -1,6 +1,6 @@
 // Reads a TensorFlow V2 checkpoint with any number of shards (see bundle_writer.h for the format).
 // Verifies checksums on every read. A checkpoint may come from anyone: no name, offset or size in
-// it is trusted, and no more memory is allocated than the size of its files. Not thread-safe.
+// it is trusted, and the memory allocated never exceeds the size of its files. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 namespace tfjob::io {
 
-// Returns the checksum of some earlier bytes followed by `data`. `crc` is the checksum of the
-// earlier bytes. The checksum of no bytes is 0.
+// Returns the checksum of earlier bytes, whose checksum is `crc`, followed by `data`. The checksum
+// of no bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);

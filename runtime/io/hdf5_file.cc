@@ -123,7 +123,7 @@ int End(pid_t pid) {
   return status;
 }
 
-// Runs the program on two files. If it fails, the error blames the file `name`.
+// Runs the program with the two files. If the program fails, the error names the file `name`.
 Status Run(const std::string& verb, const std::string& name, uint64_t bytes, int input,
            int output) {
   Pipe errors;

@@ -9,8 +9,10 @@ namespace tfjob::fuzz {
 // bytes must not cause a crash or a hang, and the process must not allocate memory merely because
 // they claim a size.
 
-// Checks that an assignment that is accepted reads back as it was written, that its shards cover
-// every byte of every variable once, and that a store made from it rejects all bytes outside it.
+// Checks an assignment that is accepted:
+//   - The assignment reads back as it was written.
+//   - Its shards cover every byte of every variable once.
+//   - A store made from the assignment rejects all bytes outside it.
 void CheckAssignmentProperties(std::string_view text);
 // Checks that a server that has received these frames from peers of all roles still reports a valid
 // state: a size within its limit and a step that is not negative. Each frame takes one byte for the

@@ -1,4 +1,4 @@
-// A list of numbers. A list that exceeds a limit is in a temporary file that is mapped into memory,
+// A list of numbers. If it exceeds a limit, it is in a temporary file that is mapped into memory,
 // so that it takes no anonymous memory.
 #pragma once
 

@@ -109,7 +109,7 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   Status OutOfMemory(Result result, size_t bytes, std::string_view name) const;
   Status Failure();
   // Waits for the stream on which the driver sets memory and copies from pageable memory. The
-  // driver's functions for this return before the GPU has finished, and no stream of this runtime
+  // driver's functions that do so return before the GPU has finished, and no stream of this runtime
   // is ordered after them.
   Status AwaitNullStream();
   StatusOr<Memory> AllocateDevice(size_t bytes, Buffer::Contents contents, std::string_view name);

@@ -136,8 +136,8 @@ StatusOr<const DriverApi*> OpenDriver();
 // of CUDA_VISIBLE_DEVICES, or null: if the driver finds no GPU, the message contains this value.
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
 
-// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver: that
-// would take long, because it opens every GPU.
+// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver, which
+// would take a long time, because it opens every GPU.
 Status FindDriver();
 Status FindDriver(const std::string& library);
 

@@ -401,7 +401,7 @@ Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes)
     here.b = static_cast<const float*>(storage[1]);
     here.d = static_cast<float*>(storage[2]);
     if (here.bias != nullptr) here.bias = static_cast<const float*>(storage[3]);
-    // Callers must not depend on the workspace's content, neither before nor after the call.
+    // Callers must not depend on the workspace's content before or after the call.
     if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
     Compute(here);
   };

@@ -30,12 +30,12 @@ struct FakeBlasOptions {
   std::function<Result(Operation, StreamHandle)> submit;
   // Returns whether a stream captures a sequence. The default is FakeDriverCaptures.
   std::function<bool(StreamHandle)> captures;
-  // Called while a product runs, with the addresses of the content: before the given bytes are
-  // read, and after they were written. May be empty.
+  // Called while a product runs, before it reads the given bytes and after it has written them,
+  // with the address of the content. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
 };
 
-// Returns the functions, which behave as the options say from now on. No handle from an earlier
+// Returns the functions. From now on, they behave as the options say. No handle from an earlier
 // call may still be in use.
 const BlasApi& FakeBlas(FakeBlasOptions options = {});
 

@@ -45,8 +45,8 @@ struct Machine {
   std::map<std::string, int> calls ABSL_GUARDED_BY(mutex);
   size_t used ABSL_GUARDED_BY(mutex) = 0;
   std::map<const Stream*, Capture> captures ABSL_GUARDED_BY(mutex);
-  // The NULL stream. No operation of another stream waits for those of this one, because every
-  // other stream is created with kStreamNonBlocking.
+  // The NULL stream. Operations of other streams do not wait for its operations, because all other
+  // streams are created with kStreamNonBlocking.
   const std::unique_ptr<Stream> null_stream = *runtime->NewStream();
 };
 

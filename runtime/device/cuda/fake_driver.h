@@ -51,8 +51,8 @@ struct FakeMachine {
   std::map<std::string, Result> failures;
   // Allocates the content of device memory (FakeOptions::allocate).
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
-  // Called when a copy or a memset runs, with the address of the content: before bytes are read,
-  // and after they were written. May be empty.
+  // Called when a copy or a memset runs, before it reads bytes and after it has written bytes, with
+  // the address of the content. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
 };
 

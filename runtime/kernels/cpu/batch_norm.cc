@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostNormChunks = 16;
 constexpr int64_t kLeastNormChunk = 32768;  // elements
-// Sums are taken over blocks of about this many elements, which stay in a near cache, and then
+// Sums are taken over blocks of about this many elements, which stay in the cache, and then
 // combined. This also keeps the error of long sums small.
 constexpr int64_t kNormBlock = 8192;
 constexpr int64_t kLeastNormRows = 8;

@@ -134,7 +134,7 @@ TEST(CudaKernels, ProgramsWhoseResultsAreNeededLater) {
     const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
     Compare({"FusedElementwise", {{"program", DrawProgram(random)}}, inputs, {{shape}}}, seed);
   }
-  // The program that keeps the most results: 16 results, of which each later step uses up two.
+  // The program that keeps the most results: it computes 16, and each later step uses two of them.
   std::string program = "Mul i0 0";
   for (int i = 1; i < 16; ++i) program += StrCat("; Mul i0 ", i);
   for (int i = 0; i < 7; ++i)

@@ -195,7 +195,8 @@ struct Batch {
   std::vector<Offsets3> steps;
 };
 
-// Joins axes that together are one axis with a constant distance, and omits those of size 1.
+// Joins neighbouring axes that can be traversed as one axis with a constant distance, and omits
+// axes of size 1.
 Batch Joined(const cpu::BatchLayout& l) {
   Batch joined;
   for (size_t axis = 0; axis < l.batch.size(); ++axis) {

@@ -98,7 +98,7 @@ TEST(Products, OfBatches) {
     Compare(BatchMatMul(1, 1, 1, bits), static_cast<uint64_t>(bits));
     Compare(BatchMatMul(8, 4, 16, bits), static_cast<uint64_t>(bits));
   }
-  // Some of the axes can be joined to one axis, and others cannot.
+  // Some of the axes can be joined into one axis, and others cannot.
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Compare({"BatchMatMulV2",
              {},
