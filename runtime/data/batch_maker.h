@@ -1,5 +1,5 @@
-// Produces the batches of one worker's share of the examples: decides which examples a batch
-// consists of, and reads them. This is the part of Pipeline that has no threads.
+// Produces the batches of one worker's share of the examples: chooses the examples of each batch,
+// and reads them. This is the part of Pipeline that has no threads.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Defines where a pipeline's examples come from: a table in memory (table_source.h), or files that
-// are read while the pipeline runs (tfrecord). A source numbers its examples from 0 and can read
-// any of them at any time, so the pipeline alone decides on their order.
+// are read while the pipeline runs (tfrecord/tfrecord.h). A source numbers its examples from 0 and
+// can read any of them at any time, so the pipeline alone decides on their order.
 #pragma once
 
 #include <cstdint>

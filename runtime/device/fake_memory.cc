@@ -29,7 +29,8 @@ std::atomic<FakeMemory*> first_memory{nullptr};
 
 struct sigaction previous_action;
 
-// Reports which memory was accessed, then lets the fault happen again under the previous handler.
+// Reports which memory was accessed, then lets the fault happen again with the previous handler
+// installed.
 void HandleFault(int, siginfo_t* info, void*) {
   OnFakeFault(info->si_addr);
   sigaction(SIGSEGV, &previous_action, nullptr);

@@ -40,8 +40,8 @@ struct Access {
   bool writes = false;
 };
 
-// `run` gets one address per range, in the order of the ranges, at which it can access the content
-// of the range. It must not call the runtime.
+// An operation. Its function `run` gets one address per range, in the order of the ranges, at which
+// the content of that range can be accessed. `run` must not call the runtime.
 struct Operation {
   std::string name;
   std::vector<Access> accesses;

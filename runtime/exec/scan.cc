@@ -81,9 +81,9 @@ struct Result {
 // Runs all steps for some or all of the rows.
 class ScanLoop {
  public:
-  // `inputs` are the layouts of the parts of the Scan's inputs that the loop reads. `request`, the
-  // request of the whole Scan, determines the distances between the elements of sequences and
-  // outputs.
+  // `inputs` contains, for each input of the Scan, the layout of the part that the loop reads.
+  // `request`, the request of the whole Scan, determines the distances between the elements of
+  // sequences and outputs.
   Status Prepare(const ScanForm& form, const std::vector<Operand>& inputs,
                  const KernelRequest& request, const Device& device) {
     steps_ = form.steps;
@@ -252,7 +252,7 @@ class ScanLoop {
     return result.place < 0 ? result.constant : addresses_[static_cast<size_t>(result.place)];
   }
 
-  // Copies outputs that are constant, or the same value as an earlier output.
+  // Copies the outputs that are constants, or that are the same value as an earlier output.
   void CopyOutputs(int64_t step, void* const* outputs, kernels::Stream& stream) {
     for (size_t i = 0; i < stacked_.size(); ++i) {
       std::byte* const to = OutputAt(step, outputs, i);

@@ -1,5 +1,5 @@
-// Divides a Scan whose body treats each row separately, such as a recurrent layer, in which each
-// example of a batch is a row. Such a Scan can run as several loops, each over some of the rows.
+// Divides a Scan whose body treats each row separately into several loops, each over some of the
+// rows. In a recurrent layer, for instance, each example of a batch is a row.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ScanRows {
 // this cannot be determined.
 std::optional<ScanRows> FindScanRows(const graph::ScanForm& form);
 
-// Returns the body of a Scan over `count` rows.
+// Returns the body for a Scan over only `count` rows.
 graph::Graph BodyOfRows(const graph::Graph& body, const ScanRows& rows, int64_t count);
 
 // Returns how many loops the Scan should be divided into: at least 1. Depends only on the Scan, so

@@ -186,7 +186,7 @@ StatusOr<std::pair<BundleEntry, DType>> BundleReader::FindTensor(const std::stri
                          entry.tensorflow_dtype, ", which is not supported");
   }
   // Open has checked the size against the file; check the shape against the size before allocating
-  // memory for it.
+  // memory for the tensor.
   const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
   unsigned __int128 wanted = 1;
   for (int64_t dim : entry.shape.dims()) {

@@ -106,10 +106,9 @@ std::string Collect(int errors, Duration most) {
   }
 }
 
-// Returns the exit status of a process that has closed its standard error or used up its time. The
-// program keeps its standard error open until it exits, so a process that is still running then has
-// exceeded its time or was subverted through the library, and is killed. The pause gives a process
-// that is about to exit the time to do so.
+// Returns the exit status of a process that has closed its standard error or used up its time.
+// After a pause, kills the process if it still runs. It has then exceeded its time or was subverted
+// through the library, because the program keeps its standard error open until it exits.
 int End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;

@@ -15,8 +15,8 @@ void CheckTrainingFileProperties(std::string_view text);
 // Checks that a model, when written, reads back as the same model, and that inferring its shapes
 // and variables succeeds or returns an error.
 void CheckKerasJsonProperties(std::string_view text);
-// Checks that a dataset that loads has at least one example and as many labels as examples, and
-// that an epoch yields every example once.
+// Checks that a dataset, if it can be loaded, has at least one example and as many labels as
+// examples, and that an epoch yields every example once.
 void CheckIdxProperties(std::string_view bytes);
 void CheckCsvProperties(std::string_view bytes);
 

@@ -51,7 +51,7 @@ std::string Describe(const ExampleFeature& feature) {
                 " in ", Name(KindOf(feature)));
 }
 
-// Stores the values of a list in `to`, whose size is that of the feature's shape, in bytes.
+// Stores the values of a list in `to`, which is exactly as large as the feature's shape requires.
 Status StoreRaw(const ExampleFeature& expected, std::string_view list, std::span<std::byte> to) {
   std::string_view bytes;
   ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {&bytes, 1}));

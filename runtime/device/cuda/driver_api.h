@@ -141,7 +141,8 @@ StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* vi
 Status FindDriver();
 Status FindDriver(const std::string& library);
 
-// Initialises a driver, and checks its version and that it finds a GPU, as OpenDriver does.
+// Initialises a driver. Checks, as OpenDriver does, that its version is recent enough and that it
+// finds a GPU.
 Status CheckDriver(const DriverApi& driver, const std::string* visible);
 
 // Converts a result of the driver: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".

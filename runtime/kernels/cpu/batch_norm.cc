@@ -375,7 +375,7 @@ class BatchNormGrad : public Kernel {
     return g;
   }
 
-  // Adds the chunks in order, and computes everything that depends only on the channel.
+  // Adds the sums of the chunks in order, and computes everything that depends only on the channel.
   void Finish(T* space, const T* variance, const T* factor, T* d_gamma, T* d_beta, T* shift,
               T* slope) const {
     GradientSums<T> total{d_beta, d_gamma};

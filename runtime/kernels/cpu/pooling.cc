@@ -1,4 +1,5 @@
-// Implements pooling over images. Loops over channels are innermost, because they are contiguous.
+// Implements pooling over images. Loops over channels are innermost, because channels are
+// contiguous.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"

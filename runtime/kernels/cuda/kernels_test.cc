@@ -275,7 +275,7 @@ TEST(CudaKernels, Softmax) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
     const RandomOperand matrix{DrawMatrix(random), DType::kFloat32, -20, 20};
-    // The small floor makes the comparison relative, because most outputs are far below 1.
+    // Most outputs are far below 1, so a small floor keeps the comparison relative.
     Compare({"Softmax", {}, {matrix}, {{matrix.shape}}, 1e-5, 1e-30}, seed);
     Compare({"LogSoftmax", {}, {matrix}, {{matrix.shape}}}, seed);
     RandomOperand special = matrix;
@@ -297,7 +297,7 @@ TEST(CudaKernels, RowsWithoutElements) {
   }
 }
 
-// A label outside of the classes makes its row NaN.
+// A label outside the range of the classes makes its row NaN.
 TEST(CudaKernels, SparseCrossEntropy) {
   for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kUInt8}) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {

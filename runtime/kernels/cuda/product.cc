@@ -79,7 +79,7 @@ class BlasProduct final : public Product {
     set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
     set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
     set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
-    // The library chooses the algorithm for the alignment of this address.
+    // The library uses only the alignment of this address, to choose an algorithm.
     if (HasBias(p_.epilogue))
       set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
     const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;

@@ -21,7 +21,7 @@ constexpr uint64_t kSeeds = 12;
 // The library adds in a different order from the CPU.
 constexpr double kTolerance = 5e-5;
 
-// A product of m x k and k x n matrices, as MatMul or another op of this family.
+// A product of m x k and k x n matrices, computed by MatMul or another op of this family.
 Comparison MatMul(const std::string& op, int64_t m, int64_t n, int64_t k, Attributes attributes) {
   const bool ta = attributes.Get("transpose_a", false), tb = attributes.Get("transpose_b", false);
   Comparison comparison{

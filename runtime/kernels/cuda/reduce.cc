@@ -102,8 +102,8 @@ class RowSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Adds all elements of each of several padded matrices, which follow each other in memory. First
-// adds the elements of each row.
+// Computes the sum of all elements of each matrix. The matrices are padded, and follow each other
+// in memory. First adds the elements of each row.
 class PaddedSums final : public Kernel {
  public:
   // `in` contains the rows of all matrices; each matrix has `rows` rows.

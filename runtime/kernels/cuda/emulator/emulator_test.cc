@@ -110,8 +110,8 @@ TEST_F(Shadow, ReportsReadsOfWhatNothingHasWritten) {
   ExpectReport("TestUninitialised", "uninitialised: read of y+");
 }
 
-// In one order, a thread reads a word before it is first written; in others, it reads an older or
-// newer value. Each order must lead to the report.
+// In one order, a thread reads a word before the word is first written; in others, the thread reads
+// an older or newer value. Each order must lead to the report.
 TEST_F(Shadow, ReportsAMissingBarrier) {
   ExpectReport("TestWithoutBarrier", "race: read of shared memory+");
 }

@@ -63,7 +63,7 @@ struct Host {
 };
 Host host;
 
-// The stacks of all fibers, with a page below each that cannot be accessed.
+// The stacks of all fibers, with an inaccessible page below each.
 char* Stacks() {
   static char* const kStacks = [] {
     void* const memory = mmap(nullptr, kStackBytes * kMostThreads, PROT_READ | PROT_WRITE,
