@@ -50,9 +50,9 @@ class Source {
   // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
   // none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a reader whose tensors are `columns`. Returns the errors of ConvertColumn (column.h). A
-  // source in memory checks every value now, and its readers never fail and allocate nothing. Other
-  // readers check the values that they read. The source must outlive the reader.
+  // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
+  // (column.h). A source in memory checks every value now, and its readers never fail and allocate
+  // nothing. Other readers check the values that they read. The source must outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 
   // Returns null if there is no such field.

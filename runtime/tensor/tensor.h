@@ -21,7 +21,7 @@ class Buffer {
     kUndefined,  // the caller writes every byte before reading any
   };
   explicit Buffer(size_t bytes, Contents contents = Contents::kZero);
-  // Uses host memory that the caller provides, which must have the same alignment.
+  // Uses host memory that the caller provides, which must be aligned to 64 bytes.
   Buffer(std::shared_ptr<void> memory, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;

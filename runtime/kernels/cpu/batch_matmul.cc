@@ -1,5 +1,5 @@
-// Multiplies batches of matrices, one pair of matrices at a time. An operand may therefore be
-// broadcast, and its rows need not be contiguous.
+// Multiplies batches of matrices. Each pair of matrices is multiplied separately, so an operand may
+// be broadcast, and its rows need not be contiguous.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"

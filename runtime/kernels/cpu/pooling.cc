@@ -102,8 +102,7 @@ class MaxPool : public Kernel {
   Pooling p_;
 };
 
-// Adds the gradient of each maximum to the first input that equals the maximum, in the order of
-// rows.
+// Adds the gradient of each maximum to the first input, in row order, that equals the maximum.
 template <typename T>
 class MaxPoolGrad : public Kernel {
  public:

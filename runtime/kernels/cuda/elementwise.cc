@@ -75,7 +75,7 @@ class ElementwiseKernel final : public Kernel {
   const char* const name_;
 };
 
-// Returns the shortest text that is parsed to the same number.
+// Returns the shortest text that parses to the same number.
 std::string Exactly(double number) {
   std::array<char, 32> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), number);

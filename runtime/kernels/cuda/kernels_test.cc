@@ -318,7 +318,7 @@ TEST(CudaKernels, SparseCrossEntropy) {
   }
 }
 
-// The random words must be equal in every bit, and so must the elements that Dropout keeps.
+// The random words must be equal bit for bit, and Dropout must keep the same elements.
 TEST(CudaKernels, DropoutAndRandomUniform) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
