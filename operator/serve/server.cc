@@ -36,7 +36,7 @@ class Connection;
 // State shared by the connections. Used only on the server's thread.
 struct Shared {
   const ServerOptions options;
-  // The connection that has waited longest for a request comes first.
+  // In the order in which they began to wait for their latest request, earliest first.
   std::list<Connection*> connections = {};
 };
 

@@ -160,7 +160,7 @@ TEST(GradientRows, ARankWithoutRowsTakesPart) {
   });
 }
 
-// The message that rank 1 sends instead of the rows 2 and 5.
+// The message that rank 1 sends in place of rows 2 and 5.
 struct Forged {
   int64_t count = 2;           // the number of rows that it announces
   std::vector<int64_t> words;  // the indices, followed by the values
