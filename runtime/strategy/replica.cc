@@ -12,14 +12,14 @@
 namespace tfjob::strategy {
 namespace {
 
-// How much of a variable is broadcast at once.
+// The number of bytes of a variable that are broadcast at once.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
 // Changes the options so that gradients are clipped only after they have been reduced.
 StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.replica = options.replica;
-  // A rank may have no examples at all. The graph is then used only to find the contributions.
+  // A rank may have no examples at all. The graph then only shows which contributions there are.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
 }
