@@ -180,10 +180,9 @@ class Store {
     optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
-    bool keeps_rows =
-        false;             // an update changes only its rows, so one without rows has no effect
-    ShardRows rows;        // count 0: the gradient does not arrive as rows
-    ShardRows table_rows;  // count 0: the shard belongs to no table
+    bool keeps_rows = false;  // an update changes only its rows, so one without rows has no effect
+    ShardRows rows;           // count 0: the gradient does not arrive as rows
+    ShardRows table_rows;     // count 0: the shard belongs to no table
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const;
 

@@ -14,8 +14,8 @@ namespace tfjob::simulation {
 
 struct Fault {
   enum class Kind {
-    kKill,    // kill -9; a successor starts after `time`
-    kVanish,  // the node fails without notice; a successor starts after `time`
+    kKill,       // kill -9; a successor starts after `time`
+    kVanish,     // the node fails without notice; a successor starts after `time`
     kTerminate,  // SIGTERM; a successor starts after `time`
     kPause,      // SIGSTOP for `time`
     kHang,       // the next batch takes `time` longer; the process stays connected
