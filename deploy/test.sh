@@ -22,7 +22,7 @@ case "${1:-}" in
 esac
 
 # The packages that use threads. The state machines of runtime/ps/protocol use none. cuda_program_test runs kernels on
-# fibers, between which the thread sanitizer cannot follow.
+# fibers, which the thread sanitizer cannot follow.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
   //runtime/collectives/... //runtime/device/... //runtime/exec/... //runtime/strategy/... //runtime/train/...
   //runtime/progress/... //operator/control/... //operator/events/... //operator/kube/... //operator/local/...
@@ -48,7 +48,7 @@ bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
 # Starts to build the programs of the test cluster, which takes minutes. The build has the lowest priority, so that it
 # uses only processor time that the tests leave. A kernel that groups processes by session for scheduling (autogroup)
-# compares the priorities of processes only within a session. The build therefore runs in a session of its own, and the
+# compares the priorities of processes only within a session. The build therefore runs in a separate session, and the
 # whole session gets the lowest priority.
 start_cluster_programs() {
   # shellcheck disable=SC2016

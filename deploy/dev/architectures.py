@@ -60,7 +60,7 @@ class Functional:
 
 
 def images(net, shape):
-    """Adds the input. Images without channels get one."""
+    """Adds the input. Images without a channel axis get one."""
     x = net.input("images", shape)
     return x if len(shape) == 3 else net("Reshape", x, name="channel", target_shape=[*shape, 1])
 
@@ -146,7 +146,7 @@ def densenet(name, blocks, classes, image, growth, stem, **batch_norm):
 
 
 def neural_matrix_factorization(name, users, items, factors, widths):
-    """NeuMF (He et al., Neural Collaborative Filtering): a product of embeddings beside a perceptron."""
+    """NeuMF (He et al., Neural Collaborative Filtering): a product of embeddings in parallel with a perceptron."""
     net = Functional(name)
     user, item = net.input("user", [], "int32"), net.input("item", [], "int32")
 

@@ -52,8 +52,8 @@ def count_actions(arguments, startup):
 
 
 class Progress:
-    """Counts the actions that are done, and the total: what Bazel knows so far, but at least
-    `expected`."""
+    """Counts the actions that are done, and the total: the number that Bazel has found so far, but
+    at least `expected`."""
 
     def __init__(self, what, now, expected):
         self.what, self.start, self.shown = what, now, now

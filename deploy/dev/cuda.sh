@@ -21,7 +21,7 @@ if [ "${1:-}" = --path ]; then echo "$toolkit" && exit; fi
 assemble() {
   local site=$1/site/nvidia root=$1/toolkit part file name
   mkdir -p "$root"/{bin,include,lib}
-  # nvcc looks for its profile beside its real path, so it must not be a link.
+  # nvcc looks for its profile in the folder of its real path, so nvcc must not be a link.
   cp "$site"/cu13/bin/nvcc "$site"/cu13/bin/nvcc.profile "$root/bin/"
   chmod +x "$root/bin/nvcc"
   for file in "$site"/cu13/bin/*; do

@@ -31,8 +31,8 @@ using objects::kKeyIdAnnotation;
 // uses for the claim. Has no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
-// Overrides the operator's flag --job-network-policies: "true" requests a NetworkPolicy that lets
-// only the job's own pods reach its port, "false" declines it.
+// Overrides the operator's flag --job-network-policies: "true" requests a NetworkPolicy that opens
+// the job's ports to the job's own pods only; "false" declines it.
 inline constexpr char kNetworkPolicyAnnotation[] = "tfjob.dev/network-policy";
 
 // Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".

@@ -95,8 +95,8 @@ std::string SchedulingGroupDroppedMessage(std::string_view pod);
 // `served` is the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does
 // not offer them.
 std::string NoNativeGangsMessage(std::string_view served);
-// Reports that the job asks for a NetworkPolicy, but that the operator's flag does not let the
-// operator create any.
+// Reports that the job asks for a NetworkPolicy although the operator's flag --job-network-policies
+// allows none.
 std::string NoNetworkPoliciesMessage();
 // Reports that the operator has restored the rules of a NetworkPolicy several times. `difference`
 // is the path of the first field that is wrong again.
@@ -115,9 +115,9 @@ std::string ContainerWaitingMessage(std::string_view pod, std::string_view conta
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
-// Reports that the type's pod template names a scheduler other than `scheduler`, which is the
-// gang's. If the operator enforces the gang's scheduler, the pods get it nevertheless; otherwise,
-// they are not placed together with the gang.
+// Reports that the type's pod template names a scheduler other than `scheduler`, the gang's
+// scheduler. If `enforced` is true, the operator overrides the template; otherwise, the type's pods
+// are not placed together with the gang.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler,
                                             bool enforced);
 // `owner` is the controller of the existing object, or "nobody".

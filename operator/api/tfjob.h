@@ -128,9 +128,9 @@ struct ReplicaStatus {
   std::string selector;  // label selector of the type's pods, for the scale subresource
   int32_t restarts = 0;  // recreations of failed pods + container restarts; never decreases
   std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
-  // The UIDs, in order, of pods that failed or are being removed, and whose failures and container
-  // restarts, as far as they count, are already included in `restarts`. This list prevents a pod
-  // from being counted twice, even by another instance of the operator that still sees the pod
+  // The sorted UIDs of pods that failed or are being removed. The failures and container restarts
+  // of these pods are already included in `restarts`, as far as they count. This list prevents a
+  // pod from being counted twice, even by another instance of the operator that still sees the pod
   // minutes after it is gone.
   std::vector<std::string> replacing;
 
@@ -138,7 +138,7 @@ struct ReplicaStatus {
 };
 
 struct TFJobStatus {
-  std::vector<Condition> conditions;  // the entry that changed last comes last
+  std::vector<Condition> conditions;  // the most recently changed entry is last
   // The conditions of types that are not in ConditionType, each as JSON, in their original order.
   // Another controller has written them; the operator keeps them unchanged.
   std::vector<std::string> foreign_conditions;

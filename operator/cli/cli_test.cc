@@ -163,7 +163,7 @@ TEST_F(CmdTest, AMissingFileEndsWith2) {
 struct BadManifest {
   const char* what;
   std::string text;
-  const char* error;  // must be part of the error, which has one line
+  const char* error;  // a part of the error, which must have one line
 };
 
 std::vector<BadManifest> BadManifests() {

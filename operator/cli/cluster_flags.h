@@ -21,8 +21,8 @@ class ClusterFlagReader {
   std::string request_timeout_;
 };
 
-// Call it if `verb` uses no cluster. Returns InvalidArgument if a cluster flag precedes the verb.
-// `before` holds the flags that precede it.
+// Call this only for a `verb` that uses no cluster. Returns InvalidArgument if a cluster flag
+// precedes the verb. `before` holds the flags before the verb.
 Status CheckNoClusterFlags(const FlagSet& before, const std::string& verb);
 
 // Stores the value of a flag in `cluster`, for completion. Ignores flags that completion does

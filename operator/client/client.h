@@ -6,8 +6,8 @@
 // Within this deadline, the call may have to wait for the implementation's flow control. A call is
 // sent again only if the server asks for a delay (429, or 5xx with Retry-After) or, once, if it
 // rejects the credentials (401). However, a transport may send a request twice if a connection
-// breaks. To make this harmless, creates carry a name, deletes a UID, and updates a
-// resourceVersion.
+// breaks. To make this harmless, every create has a name, every delete has a UID, and every update
+// has a resourceVersion.
 //
 // Errors:
 //  - NotFound

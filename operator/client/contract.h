@@ -21,7 +21,7 @@
 
 namespace tfjob::client {
 
-// Provides one server with a namespace that no other test uses.
+// Provides a server, and a namespace on it that no other test uses.
 class ContractWorld {
  public:
   virtual ~ContractWorld() = default;

@@ -60,7 +60,7 @@ class FaultyClient : public Client {
                                                     WatchSink& sink) override;
 
  private:
-  // Returns the object as the webhook changes it.
+  // Returns the object with the webhook's changes.
   Json Admitted(Kind kind, Json object);
   struct Armed {
     Fault fault;

@@ -75,7 +75,7 @@ Status Actor::ChangeOne(const ActContext& context, const plan::Change& change) {
   const StatusOr<client::Object> changed = dependencies_.client.Patch(key, *change.patch);
   Status status = changed.status();
   if (IsGoneOrTaken(status)) {
-    // Pods can be created without the latest pod group, but not without the latest NetworkPolicy.
+    // Pods may be created although the pod group is out of date, but not if the NetworkPolicy is.
     if (change.kind != Kind::kNetworkPolicy) return OkStatus();
     return Unavailable("changing ", client::ToString(key), ": ", Message(status));
   }
@@ -90,7 +90,7 @@ Status Actor::RecordPolicyChange(const ActContext& context, const client::Object
   context.memory.history.RecordPolicyChange(dependencies_.clock.Now(),
                                             dependencies_.clock.Monotonic());
   const auto& before = context.observation.snapshot.network_policy;
-  // If this were not recorded, a lagging watch would make the change look undone.
+  // Without this record, a lagging watch would make the change look undone.
   dependencies_.cache.RecordPolicyChange(context.observation.key, before->metadata.resource_version,
                                          changed);
   const std::string difference = DifferenceOfPolicy(context.job(), changed);
@@ -188,7 +188,7 @@ Status Actor::RecordDelete(const ActContext& context, const plan::Delete& wanted
     return OkStatus();
   }
   // The grace period is an assumption, because the server's response does not contain it. The watch
-  // will report it.
+  // will report the actual period.
   cache.RecordDelete(key, wanted.uid,
                      {TruncateToSeconds(dependencies_.clock.Now()),
                       wanted.grace_period_seconds.value_or(kDefaultGraceSeconds)});

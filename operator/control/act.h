@@ -44,7 +44,7 @@ class Actor {
   Status ChangeAll(const ActContext& context);
   Status ChangeOne(const ActContext& context, const plan::Change& change);
   // Records the policy that the server returned for the change. Returns an error if a webhook
-  // changed its rules.
+  // changed the policy's rules.
   Status RecordPolicyChange(const ActContext& context, const client::Object& changed);
   Outcome WriteStatus(const ActContext& context);
   Status DeleteAll(const ActContext& context);
@@ -52,7 +52,7 @@ class Actor {
   Status DeleteOne(const ActContext& context, const plan::Delete& wanted);
   Status RecordDelete(const ActContext& context, const plan::Delete& wanted, const Status& status);
   // Reports the deleted objects, with one event per kind. `results[i]` is the result of deletes[i]
-  // of the plan; later deletes have not been made.
+  // of the plan; deletes without a result have not been attempted.
   void ReportDeletes(const ActContext& context, const std::vector<Status>& results);
 
   const Dependencies dependencies_;

@@ -7,8 +7,8 @@
 namespace tfjob::control {
 
 // Returns true if the server refused the call for a reason that users should see. Internal counts
-// as a refusal, because it may come from an admission webhook that always fails. Even then, the
-// server may have executed the call.
+// as a refusal, because it may come from an admission webhook that always fails. After Internal,
+// the server may nevertheless have executed the call.
 bool IsRefusal(const Status& error);
 
 // Returns true if the server may have executed the call.

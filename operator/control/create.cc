@@ -57,7 +57,7 @@ struct Creator::CreateResult {
   Status status;                              // if OK, either `object` or `holder` is set
   std::optional<client::Object> object;       // the job's object, which now exists
   std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
-  // True if the object already existed, so that an earlier reconcile may have reported it. Such an
+  // True if the object already existed, so an earlier reconcile may have reported it. Such an
   // object gets a separate event, whose name prevents the event from being sent twice.
   bool was_there = false;
 };

@@ -178,7 +178,7 @@ TEST(Creator, AnErrorStopsTheCreatesThatWouldMeetItToo) {
     const char* what;
     int32_t ps, workers;
     Kind kind;
-    const char* fails;  // prefix of the names whose creates fail
+    const char* fails;  // creates of objects whose names begin with this fail
     Status error;
     const char* first;
     int tried;  // creates of pods

@@ -1,5 +1,5 @@
-// Makes the decision for a job: the verdict, the objects to create, and the plan of calls. Pure. It
-// only combines the packages policy, render and plan.
+// Makes the decision for a job: the verdict, the objects to create, and the plan of calls. Only
+// combines the packages policy, render and plan. Pure.
 #pragma once
 
 #include "operator/policy/facts/decision_options.h"

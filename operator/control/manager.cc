@@ -25,14 +25,14 @@ namespace {
 // example, a quota has room again.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
-// How long the jobs with a gang wait for the list of pod groups. If a scheduler is not installed,
-// the list never arrives; the attempt to create a pod group then reports the reason. For the
-// scheduler that the operator's flag names, jobs wait longer, because that scheduler's list may be
-// long at startup.
+// How long jobs with a gang wait for the list of pod groups. If a scheduler is not installed, the
+// list never arrives; the attempt to create a pod group then reports the reason. For the scheduler
+// that the operator's flag names, jobs wait longer, because that scheduler's list may be long at
+// startup.
 constexpr Duration kPodGroupPatience = 3s;
 constexpr Duration kRequiredPodGroupPatience = 30s;
-// The same for the list of network policies, which never arrives if the operator lacks permission
-// to read them.
+// How long jobs wait for the list of network policies, which never arrives if the operator lacks
+// permission to read them.
 constexpr Duration kNetworkPolicyPatience = 30s;
 
 // Selects the objects that the operator creates.
@@ -46,8 +46,9 @@ std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   return name_spaces;
 }
 
-// Returns how many workers one namespace may keep busy: all but one if the operator watches other
-// namespaces, too, but at least 1. (If `workers` is 0, Step() acts as the only worker.)
+// Returns how many workers one namespace may keep busy: all of them, or all but one (but at least
+// 1) if the operator watches more than one namespace. (If `workers` is 0, Step() acts as the only
+// worker.)
 size_t MostPerNamespace(const ManagerOptions& options) {
   const std::set<std::string> name_spaces = NamespacesOf(options);
   const bool has_others = name_spaces.size() > 1 || name_spaces.contains("");

@@ -38,8 +38,8 @@ struct ManagerOptions {
   int workers = 4;
   int parallel_writes = 16;  // 0: a plan's writes are sent one by one
   Settings settings;
-  // Reports whether the server has Workloads and PodGroups of its own (gang scheduling); nullptr if
-  // it has none. Must outlive the manager.
+  // Reports which version of Kubernetes' own gang scheduling (Workloads and PodGroups) the server
+  // has. nullptr means that the server has none. Must outlive the manager.
   client::Discovery* discovery = nullptr;
   Clock* clock = &RealClock();
   Observer* observer = &NoObserver();
@@ -84,8 +84,8 @@ class Manager {
   Manager(client::Client& client, ManagerOptions options);
 
   Status Subscribe(const std::string& name_space);
-  // Subscribes, unless there already is a subscription to the same version. Returns false until the
-  // first list has arrived or the time to wait for it has run out.
+  // Subscribes to the scheduler's pod groups, unless a subscription to the same version exists.
+  // Returns false until the first list has arrived or the time to wait for it has run out.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   // Subscribes to the network policies, if the settings let any job have one.
   void WatchNetworkPolicies();

@@ -189,7 +189,7 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
   EXPECT_EQ(CountPods(store), 2u);
   EXPECT_FALSE(manager->Synced());
   EXPECT_EQ(manager->Waiting(), std::vector<std::string>{"PodGroup"});
-  // After a while, the job with a gang reports the reason.
+  // The job with a gang eventually reports why it has no pods.
   for (int i = 0; i < 32; ++i) {
     clock.Advance(1s);
     rest();
@@ -263,7 +263,7 @@ TEST(NetworkPolicies, AMissingPermissionHoldsBackOnlyTheJobsThatWantOne) {
   }
 }
 
-// Counts how often the operator asks for the native API.
+// Counts the operator's requests for the version of the native API.
 class CountingDiscovery : public client::Discovery {
  public:
   StatusOr<std::string> ApiVersion(Kind kind) override {
@@ -303,7 +303,7 @@ TEST(NativeGang, ARefusalOfAnotherJobDoesNotDoubtTheApi) {
                  .error = PermissionDenied("exceeded quota")});
   ASSERT_TRUE(store.Create(Kind::kTFJob, Job("other", 1)).ok());
   rest();
-  clock.Advance(1min);  // the answer about the API would expire after 30 s if it were in doubt
+  clock.Advance(1min);  // an answer in doubt would have expired after 30 s
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
   ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "gang-worker-0"}, now).ok());

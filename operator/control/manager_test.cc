@@ -193,7 +193,7 @@ class JobSinkKeeper : public client::FaultyClient {
   client::WatchSink* jobs = nullptr;
 };
 
-// If a list lacks the operator's status write, the job must be read: only this shows whether the
+// If a list lacks the operator's status write, the job must be read: only a read shows whether the
 // list is old or the server's store was restored to an earlier state.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
@@ -439,7 +439,7 @@ TEST(CountPatience, DoesNotDelayTheDeadline) {
   kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-0"}));
   rest();
   clock.Advance(14900ms);
-  rest();  // ignores timers that are due earlier
+  rest();  // runs the timers that are already due
   const Json deadline = {{"spec", {{"runPolicy", {{"activeDeadlineSeconds", 15}}}}}};
   ASSERT_TRUE(store.Patch(key, deadline).ok());
   kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-1"}));

@@ -1,6 +1,6 @@
-// Holds what the control loop remembers about a job between two reconciles. It is kept only in
-// memory, and losing it in a restart of the operator does no harm. Used only by the worker that is
-// processing the job's key.
+// Holds what the control loop remembers about a job between two reconciles. If the operator
+// restarts, this memory is lost, which does no harm. Used only by the worker that is processing the
+// job's key.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ struct Memory {
   // out of date.
   std::optional<Duration> counts_behind;
 
-  // A status write whose response was lost. If it turns out that the server executed it, the
+  // A status write whose response was lost. If the server turns out to have executed the write, the
   // decision's events must still be sent.
   struct Unanswered {
     std::string status;  // as JSON

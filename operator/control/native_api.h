@@ -14,13 +14,13 @@ namespace tfjob::control {
 // Thread-safe. While one caller asks the server, other callers wait.
 class NativeApi {
  public:
-  // If `discovery` is nullptr, the server is assumed to serve neither. Both arguments must outlive
-  // this object.
+  // If `discovery` is nullptr, the server is assumed to serve neither Workloads nor PodGroups. Both
+  // arguments must outlive this object.
   NativeApi(client::Discovery* discovery, Clock& clock) : discovery_(discovery), clock_(clock) {}
 
-  // Returns the apiVersion, such as "scheduling.k8s.io/v1beta1", or "" if the server serves
-  // neither. If the server does not answer, returns its last answer, or an error if it has
-  // never answered.
+  // Returns the apiVersion, such as "scheduling.k8s.io/v1beta1", or "" if the server serves neither
+  // kind. If the server does not answer, returns its last answer, or an error if it has never
+  // answered.
   StatusOr<std::string> Version();
   // Call this when the server has refused an object of a native gang. The last answer may then be
   // out of date, so it expires sooner.

@@ -1,6 +1,5 @@
-// Asks the server on demand whether nodes are lost, that is, not Ready or deleted, so that the
-// operator need not watch all nodes. The operator needs permission to read nodes only for these
-// requests.
+// Asks the server on demand whether nodes are lost (deleted or not Ready), so that the operator
+// need not watch all nodes. The operator needs permission to read nodes only for these requests.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // Observes a job: combines what the watches have reported, what the operator's own calls have
-// changed since, and what only the server can answer.
+// changed since then, and answers that only the server can give.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class JobReader {
       : dependencies_(dependencies), settings_(settings) {}
 
   // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if a status write
-  // had no answer or the newest known version of the job is in doubt for another reason, kDone if
-  // its pod group or NetworkPolicy is not known yet, and kFailed if the server could not be asked.
-  // Updates memory.history, to which the observation refers.
+  // was not answered or the newest known version of the job is in doubt for another reason, kDone
+  // if the job's pod group or NetworkPolicy is not known yet, and kFailed if the server could not
+  // be asked. Updates memory.history, to which the observation refers.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 
@@ -40,8 +40,8 @@ class JobReader {
 
  private:
   // Reads the objects that the operator created or deleted, if the watch should have reported this
-  // by now but has not. Returns false if some could not be read; the reconcile can continue,
-  // because it still relies on the operator's own writes.
+  // by now but has not. Returns false if some could not be read. The reconcile can continue even
+  // then, because it still relies on the operator's own writes.
   bool ConfirmOwnWrites(const std::string& key);
   // Read objects of one kind, one by one or with one list of the job's objects.
   Status ReadEach(const std::string& key, const std::vector<client::Key>& objects);
@@ -54,8 +54,8 @@ class JobReader {
   // Returns true if the job's NetworkPolicy is known or the time to wait for it has run out.
   bool SeesNetworkPolicy(const api::TFJob& job);
   void ObserveNodes(Observation& observation);
-  // Determines whether the server executed a status write whose response was lost, or which it may
-  // have received twice. If so, queues the events of that write.
+  // Determines whether the server executed a status write that it may have received twice or whose
+  // response was lost. If so, queues the events of that write.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
   const Dependencies dependencies_;

@@ -14,8 +14,8 @@ namespace {
 // Small enough not to send many failing creates to a namespace whose quota is exhausted, and large
 // enough for a typical job to need only one batch.
 constexpr size_t kFirstBatch = 8;
-// If a job has more than kMostReads objects to read, they are read with one list. This is only one
-// call, but it returns all of the job's objects of a kind.
+// If a job has more than kMostReads objects to read, they are read with one list. That takes only
+// one call, but the call returns all of the job's objects of a kind.
 constexpr size_t kMostReads = 3;
 constexpr int kHandfulOfServices = 8;
 // The delay before events that could not be sent are tried again.
@@ -23,10 +23,10 @@ constexpr Duration kEventRetry = 5s;
 // After an error, anything that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;
 
-// Returns the last slot for which this reconcile creates services. It creates services only for the
-// first kMaxCreates / 2 slots that lack something. Returns nullopt if these would be fewer than
-// kHandfulOfServices services: their watch events would cause another reconcile, which would
-// immediately retry the pods that were just refused.
+// Returns the last slot for which this reconcile creates services, so that services are created
+// only for the first kMaxCreates / 2 slots that lack something. Returns nullopt (no services) if
+// fewer than kHandfulOfServices services would be created: their watch events would cause another
+// reconcile, which would immediately retry the pods that were just refused.
 std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;

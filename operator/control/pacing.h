@@ -21,8 +21,8 @@ struct DesiredObject;
 
 namespace tfjob::control {
 
-// The largest numbers of creates and of deletes in one reconcile. Without a limit, the status of a
-// large job would not be written until all of them were done.
+// The largest numbers of creates and of deletes in one reconcile. Without these limits, a large
+// job's status would stay out of date until all calls had been made.
 inline constexpr size_t kMaxCreates = 256;
 inline constexpr size_t kMaxDeletes = 256;
 // The largest number of unsent events that are kept for another attempt.
@@ -36,8 +36,8 @@ inline constexpr Duration kWatchPatience = 10s;
 inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);
-// How often a job that waits for the first list of pod groups or network policies checks whether it
-// has waited long enough. The list itself wakes the job.
+// How often a job that is waiting for the first list of pod groups or network policies checks
+// whether its time to wait has run out. When the list arrives, the job is reconciled immediately.
 inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
@@ -89,7 +89,7 @@ struct RequeueReasons {
   bool has_events = false;       // events could not be sent
   bool waits_for_watch = false;  // own creates are not confirmed yet
 };
-// Returns the delay until the next reconcile; nullopt if it can wait until something happens.
+// Returns the delay until the next reconcile; nullopt if none is needed until something changes.
 std::optional<Duration> RequeueAfter(const RequeueReasons& reasons);
 // Returns `again_after` if it also applies after an error, in addition to the backoff; nullopt if
 // it is so short that it would defeat the backoff.

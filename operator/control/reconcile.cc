@@ -41,8 +41,8 @@ void LogDecision(const Observation& observation, const Decision& decision) {
                         {"events", plan.events.size()}});
 }
 
-// Returns kReadAgain if the decision contains calls that must not be made for an outdated version
-// of the job: unlike the status write, these calls would not fail.
+// Returns kReadAgain if the decision contains calls that require the job's current version: unlike
+// the status write, these calls would succeed even if the known version were outdated.
 std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
   // An operator with an outdated spec would keep undoing the changes that another operator makes.
@@ -50,8 +50,8 @@ std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   if (decision.plan.change_network_policy || verdict.delete_network_policy) {
     return ReadAgain("the NetworkPolicy changes");
   }
-  // If services that existed are gone, the job may have been deleted. Its services are then deleted
-  // with it, however often they are recreated.
+  // If services that existed are gone, the job may have been deleted. The garbage collector would
+  // then delete its services again, however often they are recreated.
   const bool all_exist =
       verdict.stage == policy::Stage::kRunning && verdict.create_services.empty();
   if (memory.had_services && !verdict.create_services.empty()) {

@@ -70,8 +70,8 @@ const Words& WordsOf(Kind kind) {
   return kPod;
 }
 
-// Replaces numbers with '#'. Numbers such as a quota's "pods=5", an index or a port change from one
-// attempt to the next while the problem stays the same.
+// Replaces numbers with '#'. Numbers (a quota's "pods=5", an index, a port) may change from one
+// attempt to the next although the problem stays the same.
 std::string WithoutNumbers(std::string_view text) {
   std::string shape;
   for (const char c : text) {

@@ -49,7 +49,7 @@ void SendEvents(const Dependencies& dependencies, const RecordEvent& record, Mem
   }
   const std::vector<Status> results = CreateEvents(dependencies, events);
   for (size_t i = 0; i < events.size(); ++i) {
-    // The name is derived from the cause, so a taken name means that the event was sent before.
+    // The name is derived from the cause, so if it is taken, the event has already been sent.
     if (results[i].ok() || absl::IsAlreadyExists(results[i])) {
       MarkReported(events[i], memory);
     } else if (IsTransient(results[i])) {

@@ -23,7 +23,7 @@ namespace tfjob::control {
 // Queues an Event that will be created under the name `name`. Delivery is best effort. Thread-safe.
 using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 
-// Returns the operator's keys as they are now. Called once per reconcile. Thread-safe.
+// Returns the operator's current keys. Called once per reconcile. Thread-safe.
 using GetKeys = std::function<std::shared_ptr<const keys::KeyRing>()>;
 
 struct Settings {

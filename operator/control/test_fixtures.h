@@ -9,7 +9,7 @@
 
 namespace tfjob::control::fixtures {
 
-// Returns a TFJob of namespace "ns" that has only workers, which are restarted if they fail.
+// Returns a TFJob in namespace "ns" that has only workers, which are restarted if they fail.
 inline Json Job(const std::string& name, int workers) {
   const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
   const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};

@@ -14,8 +14,8 @@ using api::Field;
 using api::FieldType;
 
 // Bounds that keep the estimated cost of the rules finite. There are five replica types, but
-// kMaxReplicaTypes allows more keys, so that a job whose keys differ only in case is rejected by
-// the rule about such keys, whose message is clearer.
+// kMaxReplicaTypes allows more keys: a job whose keys differ only in case is then rejected by the
+// rule about such keys, which has a clearer message.
 constexpr int kMaxReplicaTypes = 10;
 constexpr int kMaxContainers = 128;
 constexpr int kMaxContainerName = 63;

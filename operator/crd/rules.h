@@ -6,7 +6,7 @@
 // The server prefixes a rule's message with the path of the rule's place, except at the root. A
 // rule at the root accepts an object that already violated it when it was stored (under an older
 // CRD), so that its status can still be written. At other places, the server itself tolerates a
-// violation as long as the value does not change (ratcheting).
+// violation while the value does not change (ratcheting).
 #pragma once
 
 #include <string>

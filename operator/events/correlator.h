@@ -16,7 +16,7 @@
 namespace tfjob::events {
 
 struct CorrelatorOptions {
-  size_t max_similar = 10;        // from this many different messages on, events are combined
+  size_t max_similar = 10;        // with this many different messages, events are combined
   Duration similar_within{600s};  // after a longer pause, the messages are counted from zero
   int burst = 25;
   Duration refill{300s};  // after each such interval, one more call is allowed

@@ -41,7 +41,7 @@ std::string ObjectOf(const objects::Event& event) {
   return StrCat(object.kind, " ", object.name_space, slash, object.name);
 }
 
-// Returns whether a retry may succeed, because the error is not about the event itself.
+// Returns true if a retry may succeed because the error is not about the event itself.
 bool IsPassing(const Status& status) {
   switch (status.code()) {
     case StatusCode::kUnavailable:

@@ -5,11 +5,11 @@
 // The rules are those of client-go's core/v1 recorder, except as noted:
 //  - If an event is repeated (same object, type, reason and message), no new event is created.
 //    Instead, the count and time of the first event are patched.
-//  - Starting with the 10th different message for the same object, type and reason, with no more
-//    than 10 minutes between consecutive events, events are combined into one, "(combined from
-//    similar events): <message>", whose count and message are patched. If the workers of a job
-//    crash one after another, this results in nine individual events and one combined event, which
-//    counts the remaining crashes.
+//  - From the 10th different message for the same object, type and reason, events are combined if
+//    no more than 10 minutes pass between consecutive events. The count and message of the combined
+//    event, "(combined from similar events): <message>", are patched. If the workers of a job crash
+//    one after another, this results in nine individual events and one combined event, which counts
+//    the remaining crashes.
 //  - Each combination of object and reason may cause 25 calls at once, and one more every 5
 //    minutes. Events beyond that are not sent, only counted; the next call reports the count.
 //    (client-go has one such limit per object, for all reasons together. With that limit, events

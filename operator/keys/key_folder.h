@@ -13,7 +13,7 @@
 
 namespace tfjob::keys {
 
-// Holds what one read of the folder found.
+// The result of reading the folder once.
 struct FoundKeys {
   KeyRing ring;
   // Explains why files in the folder are not in the ring: one message per file, which begins with
@@ -28,8 +28,8 @@ struct FoundKeys {
 // meanwhile.
 StatusOr<FoundKeys> ReadKeys(const std::string& folder);
 
-// Thread-safe. Logs every change to the ids of the keys and to the files that are not keys, and
-// logs when there are no keys at all. Never logs a secret.
+// Thread-safe. Logs every change to the ids of the keys and to the set of files that are not keys,
+// and logs when there are no keys at all. Never logs a secret.
 class KeyFolder {
  public:
   // If `folder` is "", there are no keys. `clock` must outlive this object.

@@ -18,9 +18,9 @@ class KeyRing {
 
   // Adds a secret, whose bytes are used exactly as they are. Returns InvalidArgument if `name` is
   // not a DNS label (lower-case letters, digits and '-', at most 63, with a letter or a digit at
-  // both ends), if the secret is shorter than kMinSecretBytes or longer than kMaxSecretBytes, or if
-  // all its bytes are equal; AlreadyExists if the ring has a secret with this name. Errors never
-  // contain bytes of the secret.
+  // both ends), or if the secret is shorter than kMinSecretBytes, is longer than kMaxSecretBytes or
+  // consists of equal bytes. Returns AlreadyExists if the ring has a secret with this name. Errors
+  // never contain bytes of the secret.
   Status Add(const std::string& name, std::string_view secret);
 
   // Returns the ids of the keys, from the oldest to the newest. An id is `<name>.<fingerprint>`

@@ -53,7 +53,7 @@ TEST(KeyRing, DerivesUnderTheKeyOfTheId) {
   }
 }
 
-// If the id did not change with the secret, the operator would give replacements a key that the
+// If the id did not change with the secret, the operator would give replacement pods a key that the
 // live pods do not have.
 TEST(KeyRing, AnotherSecretUnderTheSameNameHasAnotherId) {
   KeyRing before, after;

@@ -34,7 +34,7 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// How long further reads reuse the control loop's numbers.
+// How long the control loop's numbers are reused.
 constexpr Duration kFresh = 1s;
 
 // The same buckets as in controller-runtime.
@@ -98,7 +98,7 @@ struct Metrics::Families {
 
   Counter* EventCounter(const char* result) { return &event_results.Add({{"result", result}}); }
 
-  // Updates the gauges that come from a source.
+  // Updates the gauges whose values a source provides.
   void Refresh();
   void RefreshEvents();
   void RefreshProcess();

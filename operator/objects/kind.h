@@ -19,7 +19,7 @@ enum class Kind {
   kLease,
   kNode,
 };
-// Returns the "kind" of the objects: "Pod". The three pod groups have the same name.
+// Returns the "kind" of the objects: "Pod". All three kinds of pod group have the same name.
 std::string_view Name(Kind kind);
 // Returns true if objects of this kind have no namespace. Only nodes have none.
 bool IsClusterScoped(Kind kind);

@@ -1,6 +1,6 @@
-// Reads objects from the messages in which API servers send them as protobuf, directly into the
-// structs that the operator keeps. The results are the same as those of the JSON readers
-// (ParsePod, ParseService, ParseObjectMeta).
+// Decodes the protobuf messages in which API servers send objects, directly into the structs that
+// the operator keeps. The results are the same as those of the JSON readers (ParsePod,
+// ParseService, ParseObjectMeta).
 //
 // The numbers of the fields are those of core/v1/generated.proto (k8s.io/api) and
 // meta/v1/generated.proto (k8s.io/apimachinery). Kubernetes never changes them.

@@ -81,7 +81,7 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
   return deletes;
 }
 
-// Returns the pod group in the snapshot to which the reference refers.
+// Returns the snapshot's pod group to which `group` refers.
 const objects::CustomResource& Find(const policy::Snapshot& snapshot,
                                     const policy::PodGroupRef& group) {
   const auto found =

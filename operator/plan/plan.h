@@ -67,7 +67,7 @@ struct Plan {
   // The objects to create, which render::Desired::Build builds. They are grouped by kind: the
   // workload, the pod group, the NetworkPolicy, services, pods. The pod group precedes the pods
   // because a pod that is created before its group would be placed alone. The NetworkPolicy
-  // precedes them because a pod that is created before it would be unprotected.
+  // precedes the pods because a pod that is created before the policy would be unprotected.
   std::vector<render::DesiredObject> creates;
   // The TFJob to write to the status subresource, with the resourceVersion on which the decision
   // was based; nullptr if the status does not change.

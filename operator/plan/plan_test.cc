@@ -70,7 +70,7 @@ TEST(MakePlan, WritesAResumeFirst) {
   EXPECT_EQ(PlanOf(scene, 2).creates.size(), 2u);
 }
 
-// A status is unchanged by being written to JSON and read back, so it is not written again.
+// A status does not change when it is written to JSON and read back, so it is not written again.
 TEST(MakePlan, SurvivesTheRoundTrip) {
   Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));

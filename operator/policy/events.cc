@@ -60,8 +60,8 @@ void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
     if (!vanished) ReportExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
     if (!told.insert({type, vanished}).second) continue;
-    // The status does not record that a pod vanished, so each reconcile sees it again until the
-    // next pod exists. The event is therefore standing.
+    // The status does not record that a pod vanished, so every reconcile notices the disappearance
+    // until the next pod exists. The event is therefore standing.
     draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonRestarting,
                             api::RestartingMessage(draft.job, type) + Detail(restart, draft),
                             StrCat("restart/", UidOf(restart, draft)), vanished});

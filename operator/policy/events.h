@@ -17,7 +17,7 @@ void ReportExit(const objects::Pod& pod, Draft& draft);
 void ReportExitsAtEnd(Draft& draft);
 
 // Reports the exit of each pod in `restarts`. For each replica type, also emits one TFJobRestarting
-// event if any of its pods failed or were disrupted, and one if any of them vanished.
+// event if any of its pods failed or were disrupted, and another if any of them vanished.
 void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft);
 
 // Reports pods that make no progress, and failures that are tolerated. Neither changes the

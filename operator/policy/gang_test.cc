@@ -30,8 +30,8 @@ api::TFJob JobWithRequests() {
   return job;
 }
 
-// Puts the job's pod group into the snapshot, as the operator would create it but with the
-// given phase.
+// Puts the job's pod group into the snapshot, as the operator would create it, but with the given
+// phase.
 void PutGroup(Scene& scene, const PodGroupSpec& spec, const std::string& phase) {
   auto group = std::make_shared<objects::CustomResource>();
   group->metadata.name = scene.job.metadata.name;

@@ -19,8 +19,8 @@ std::string LastWords(const objects::ContainerStatus& container);
 std::string LastWords(const objects::Pod& pod);
 
 // Return a sentence for a condition, " Pod mnist-worker-0: <last words>"; "" if no pod has last
-// words. The sentence about replicas is about their first failed pod that has last words or, if
-// there is none, about their first pod that has any.
+// words. For replicas, the sentence quotes the first failed pod that has last words or, if there is
+// none, the first pod that has any.
 std::string LastWordsSentence(const Replicas& replicas);
 std::string LastWordsSentence(const objects::Pod& pod);
 

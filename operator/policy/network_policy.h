@@ -1,5 +1,5 @@
-// Decides whether the job's NetworkPolicy should exist. It is created before the job's pods, which
-// wait as long as it cannot be created, and protects them until the last of them is gone.
+// Decides whether the job's NetworkPolicy should exist. The policy is created before the job's
+// pods, and protects them until the last of them is gone. The pods wait until the policy exists.
 #pragma once
 
 #include "operator/policy/draft.h"
@@ -16,7 +16,7 @@ void HoldBackUnprotected(Draft& draft);
 // before WantPods. If the pods wait because the operator creates no policies, reports this.
 void WantNetworkPolicy(Draft& draft);
 
-// If the job is suspended or has ended, deletes the policy once none of its pods are left, or
+// If the job is suspended or has ended, deletes the policy once none of the job's pods are left, or
 // immediately if the job wants no policy.
 void DropUnusedNetworkPolicy(Draft& draft);
 

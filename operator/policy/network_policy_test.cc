@@ -68,8 +68,8 @@ TEST(NetworkPolicies, AreSetByAWord) {
   EXPECT_EQ(ParseNetworkPolicies("true"), std::nullopt);
 }
 
-// Only the ports of the tasks are closed, and each is listed once. Ports for metrics, of other
-// containers and of types without replicas stay open.
+// Only the ports of the tasks are closed, and each is listed once. Ports for metrics, ports of
+// other containers and ports of types without replicas stay open.
 TEST(NetworkPolicies, CloseThePortsOfTheTasks) {
   api::TFJob job = MakeJob({{ReplicaType::kPS}, {ReplicaType::kWorker, 2}, {ReplicaType::kChief}});
   EXPECT_EQ(WantedNetworkPolicy(job).ports, std::vector<int32_t>{2222});

@@ -143,7 +143,7 @@ void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   scene.job.status = before;
 }
 
-// Checks what must be true of every verdict, given the status before it.
+// Checks what must be true of every verdict, given the previous status.
 void ExpectInvariants(const Scene& scene, const api::TFJobStatus& before, const Verdict& verdict) {
   EXPECT_GE(Restarts(verdict.status), Restarts(before)) << "restarts never decrease";
   EXPECT_FALSE(api::IsSucceeded(verdict.status) && api::IsFailed(verdict.status));

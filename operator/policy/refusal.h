@@ -1,5 +1,5 @@
-// Reports in a condition that the server refuses the job's pods (because of a quota, an admission
-// webhook or an invalid template), as long as the job is not running.
+// While a job is not running, reports in a condition that the server refuses the job's pods
+// (because of a quota, an admission webhook or an invalid template).
 #pragma once
 
 #include "operator/policy/draft.h"

@@ -16,7 +16,7 @@ std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
 // Returns the warnings about invalid annotations of a job that has started, and about an annotation
 // that has no effect because `gang` is enforced. Each value of an annotation has its own cause, so
-// it is reported once.
+// each value is reported once.
 std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job, const Gang& gang);
 
 }  // namespace tfjob::policy

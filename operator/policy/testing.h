@@ -32,8 +32,8 @@ api::TFJob MakeJob(const std::vector<TypeSpec>& types);
 api::TFJob StartedJob(const std::vector<TypeSpec>& types);
 
 // MakePod returns a pod of the job. Its UID is "uid-<name>". The state of its container
-// `tensorflow` matches the phase: terminated with exit code 0 (Succeeded) or 1 (Failed), running,
-// or else waiting. Unless the container is waiting, it started at At(0).
+// `tensorflow` matches the phase: terminated with exit code 0 (Succeeded) or 1 (Failed), running
+// (Running), or waiting (any other phase). Unless the container is waiting, it started at At(0).
 objects::Pod MakePod(const std::string& name, PodPhase phase);
 objects::Pod Exited(const std::string& name, int32_t code);  // phase Succeeded or Failed
 objects::Pod Evicted(const std::string& name);               // phase Failed, no container status

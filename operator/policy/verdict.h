@@ -29,7 +29,7 @@ std::string_view Name(Stage stage);  // "Ignored", …
 struct PodToCreate {
   Slot slot;
   std::string name;
-  int32_t attempt = 0;  // status.attempt; the pod has it as tfjob.dev/attempt and TFJOB_ATTEMPT
+  int32_t attempt = 0;  // status.attempt; passed to the pod as tfjob.dev/attempt and TFJOB_ATTEMPT
 
   bool operator==(const PodToCreate&) const = default;
 };

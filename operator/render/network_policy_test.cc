@@ -1,5 +1,5 @@
 // Checks what a job's NetworkPolicy lets through, with an evaluator of the ingress rules of
-// networking.k8s.io/v1 that knows nothing about how the policy is built. Whether a cluster's
+// networking.k8s.io/v1 that is independent of the code that builds the policy. Whether a cluster's
 // network enforces the policy is not tested.
 #include "operator/render/network_policy.h"
 

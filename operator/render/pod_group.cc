@@ -62,7 +62,7 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
   Json changed = SpecOf(traits, spec);
   changed.erase("queue");
-  // A merge patch does not remove what it does not mention, so unwanted fields are removed with
+  // A merge patch keeps the fields that it does not mention, so unwanted fields are removed with
   // null.
   Json& resources = changed["minResources"];
   const Json* found = JsonField(*group.object)["spec"]["minResources"].value();

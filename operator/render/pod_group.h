@@ -21,8 +21,8 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const objects::CustomResource& group);
 
-// Makes a pod a member of `group` by changing its metadata or its spec. If the gang is native, does
-// so only if gang.alone is false. `type` is the pod's replica type in lower case.
+// Makes a pod a member of `group` by changing the pod's metadata or spec. If the gang is native,
+// does so only if gang.alone is false. `type` is the pod's replica type in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec);
 

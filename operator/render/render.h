@@ -47,14 +47,14 @@ class Desired {
 };
 
 // Renders the objects that the verdict creates. Returns InvalidArgument, with the path of the
-// invalid field, if no pod can be built from a template (because it has no container `tensorflow`,
-// its containers are not a list, or its labels are not strings), or if TF_CONFIG would be too long
-// (tf_config_size.h). The error recurs until the spec changes, so the caller should use
+// invalid field, if TF_CONFIG would be too long (tf_config_size.h), or if no pod can be built from
+// a template because it has no container `tensorflow`, its containers are not a list, or its labels
+// are not strings. The error recurs until the spec changes, so the caller should use
 // policy::Refuse. Only the templates of types with services or pods to create are checked.
 //
 // Pods get the job's key, derived from the operator's key that the verdict names, and an annotation
 // with the id of the operator's key. They get neither if the verdict names no key, or if `key` is
-// empty or does not know the id.
+// empty or returns "" for the id.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const KeyScheme& key = {});
 

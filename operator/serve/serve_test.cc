@@ -128,8 +128,8 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
 }
 
-// All idle connections come from the same address. The probe comes from another one, as the
-// kubelet's probes do. Its connection must not be closed before its request has arrived.
+// All idle connections come from the same address. The probe comes from another address, as the
+// kubelet's probes do. The probe's connection must not be closed before its request has arrived.
 TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
   const auto server = Start(600s, 8);
   std::vector<std::unique_ptr<Peer>> idle;

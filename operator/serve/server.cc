@@ -36,7 +36,7 @@ class Connection;
 // State shared by the connections. Used only on the server's thread.
 struct Shared {
   const ServerOptions options;
-  // The connection that has waited longest for a request comes first.
+  // In the order in which they began to wait for their latest request, earliest first.
   std::list<Connection*> connections = {};
 };
 
@@ -116,8 +116,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool dropped_ = false;
 };
 
-// Drops a connection from the address that has the most: the one that has been idle for longest or,
-// if none is idle, the one that began to wait for its request first.
+// Drops a connection of the address with the most connections: the one that has been idle for
+// longest or, if none is idle, the one that began to wait for its request first.
 void MakeRoom(Shared& shared) {
   std::map<asio::ip::address, int> by_peer;
   for (const Connection* connection : shared.connections) ++by_peer[connection->peer()];

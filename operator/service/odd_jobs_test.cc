@@ -38,7 +38,7 @@ Json JobWith(const std::string& name, const Json& extra) {
           {"spec", {{"tfReplicaSpecs", {{"Worker", {{"template", pod_template}}}}}}}};
 }
 
-// Runs an operator on a separate thread for as long as this object exists.
+// Runs an operator on a separate thread while this object exists.
 class OperatorThread {
  public:
   explicit OperatorThread(const std::string& server)

@@ -27,7 +27,7 @@ class FakeCluster {
         event_client(store),
         lease_client(store) {}
 
-  // Makes calls, except watches, hang from now on until they are cancelled.
+  // From now on, all calls except watches hang until they are cancelled.
   void Hang() {
     client.Inject(Hanging(cancelled));
     event_client.Inject(Hanging(cancelled));
@@ -57,7 +57,7 @@ class FakeCluster {
   client::FaultyClient client;
   client::FaultyClient event_client;
   client::FaultyClient lease_client;
-  std::function<bool()> may_write;  // from the operator that connected last; valid while it exists
+  std::function<bool()> may_write;  // from the last operator to connect; valid while it exists
   StopSource cancelled;
   StopSource lease_cancelled;
   std::atomic<int> hanging = 0;  // number of calls that have hung so far

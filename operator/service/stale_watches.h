@@ -17,8 +17,8 @@
 namespace tfjob::service {
 
 // If a watch of the leader has not worked for this long, the leader exits so that another operator
-// can try, unless every other operator would have the same trouble. controller-runtime waits
-// equally long for its caches.
+// can try. The leader stays if all other operators would have the same trouble. controller-runtime
+// waits equally long for its caches.
 inline constexpr Duration kStaleAfter = 2min;
 
 // Returns OK if the server serves the kind, NotFound if it does not, or the error of the request.
@@ -46,12 +46,12 @@ struct StaleWatches {
   bool operator==(const StaleWatches&) const = default;
 };
 
-// Call it while some of the first lists are missing; `missing` names them. `leads` is true if this
-// operator holds the lease. The action is kReport or kLeave.
+// Call this while some of the first lists are missing; `missing` names them. `leads` is true if
+// this operator holds the lease. The action is kReport or kLeave.
 StaleWatches JudgeMissingLists(const std::vector<kube::WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served);
 
-// Call it once all lists are complete. Considers only watches that have been in trouble for at
+// Call this once all lists are complete. Considers only watches that have been in trouble for at
 // least kStaleAfter.
 StaleWatches JudgeWatches(std::vector<kube::WatchTrouble> troubles, bool leads,
                           const CheckServed& served);

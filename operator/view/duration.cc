@@ -7,8 +7,8 @@
 namespace tfjob::view {
 namespace {
 
-// The largest number in the text of a duration, and the largest total in hours. Duration can
-// represent both.
+// The limit for each number in the text of a duration, and for the total in hours. Duration can
+// represent that many hours.
 constexpr double kMost = 1e9;
 
 // Returns the microseconds of a unit; 0 if the unit is unknown.

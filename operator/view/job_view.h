@@ -43,7 +43,7 @@ std::vector<std::string> Problems(const JobView& view);
 std::string LiveLine(const JobView& view, size_t width);
 
 // Reports what happens to the containers of pods: failures, restarts, and why a container waits.
-// Reports each of them only once.
+// Reports each only once.
 class PodReporter {
  public:
   // Returns the lines to report for this state of the pod, given the states reported before.

@@ -19,7 +19,7 @@ class Screen {
   void Line(std::string_view text);
   // Replaces the live lines, and cuts them to width(). They are shown only on a terminal.
   void Live(std::vector<std::string> lines);
-  // Returns whether writing to the output has failed, for example because its reader is gone or its
+  // Returns whether writing to the output has failed, for example because the reader is gone or the
   // disk is full.
   bool broken() const;
   // Returns the maximum length of a live line in bytes; 0 without a terminal.

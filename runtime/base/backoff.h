@@ -9,7 +9,7 @@ struct BackoffPolicy {
   Duration initial{5ms};
   Duration maximum{1000s};
   double factor = 2.0;
-  double jitter = 0.0;  // a delay d becomes d * (1 + jitter * u), u uniform in [0, 1)
+  double jitter = 0.0;  // a delay d becomes d * (1 + jitter * u), with u uniform in [0, 1)
 };
 
 // Returns the delay before retry number `failures`, without jitter: 0 if `failures` is 0 or less,

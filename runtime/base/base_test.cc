@@ -53,8 +53,8 @@ TEST(File, WritesWholeFilesAndNamesThePathOfFailures) {
   EXPECT_EQ(Message(ReadFile("/nowhere/x").status()), "open /nowhere/x: No such file or directory");
 }
 
-// In a folder to which others may write, an attacker could place a link with a guessed name, which
-// could lead anywhere.
+// In a folder that others may write to, an attacker could place a link under a guessed name, and
+// the link could lead anywhere.
 TEST(File, TemporaryFilesCannotBeGuessedAndFollowNoLinks) {
   const std::string folder = testing::TempDir() + "/temporary_file_test";
   std::filesystem::remove_all(folder);

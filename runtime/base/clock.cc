@@ -49,7 +49,7 @@ StatusOr<Time> ParseTime(std::string_view text) {
   if (!starts_with_digit || !absl::ParseTime(kFormat, internal::Piece(text), &time, &error)) {
     return InvalidArgument("'", text, "' is not an RFC 3339 time: ", error);
   }
-  // Applying the offset may lead outside the years with four digits.
+  // Once the offset is applied, the year may no longer have four digits.
   static const absl::Time kFirst = absl::FromCivil(absl::CivilYear(0), absl::UTCTimeZone());
   static const absl::Time kEnd = absl::FromCivil(absl::CivilYear(10'000), absl::UTCTimeZone());
   if (time < kFirst || time >= kEnd) {

@@ -1,6 +1,6 @@
-// Defines times, durations and clocks. Code receives the time as an argument, so that tests control
-// it: policies take `Time now`, loops take a Clock. Wall-clock times are formatted as in Kubernetes
-// (RFC 3339, UTC). Durations are measured on the steady clock.
+// Defines times, durations and clocks. Code receives the time as an argument, so that tests can
+// control it: policies take `Time now`, loops take a Clock. Wall-clock times are formatted as in
+// Kubernetes (RFC 3339, UTC). Durations are measured on the steady clock.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,9 @@ using std::chrono_literals::operator""h;
 std::string FormatTime(Time time);
 // Formats microseconds in the form of metav1.MicroTime: "2026-11-21T09:30:00.123456Z".
 std::string FormatMicroTime(Time time);
-// Parses both forms. Accepts any number of fractional digits, and UTC offsets. Returns
-// InvalidArgument for other texts, and for times (in UTC) outside the years 0 to 9999.
+// Parses the forms that FormatTime and FormatMicroTime return, with any number of fractional digits
+// and any UTC offset. Returns InvalidArgument for other texts, and for times (in UTC) outside the
+// years 0 to 9999.
 StatusOr<Time> ParseTime(std::string_view text);
 // Truncates the time to whole seconds, the precision of the times that an API server returns.
 Time TruncateToSeconds(Time time);

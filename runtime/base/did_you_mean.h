@@ -8,8 +8,8 @@
 namespace tfjob {
 
 // Returns the candidate nearest to `word`, or "" if none is close enough to be what the user meant.
-// A candidate is close enough if few edits turn it into `word`: insertions, omissions or changes of
-// a character, or swaps of neighbours. One edit per three characters of `word` is allowed, and
+// A candidate is close enough if few edits turn it into `word`. An edit inserts, omits or changes a
+// character, or swaps two neighbours. One edit per three characters of `word` is allowed, and
 // always at least one. Case is ignored.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 

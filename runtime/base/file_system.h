@@ -14,8 +14,8 @@ namespace tfjob {
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
-  // Writes all bytes at the end of the file. If that fails, truncates the file to its former length
-  // if the disk permits.
+  // Appends all bytes to the file. On failure, truncates the file to its former length, if the disk
+  // permits.
   virtual Status Append(std::string_view bytes) = 0;
   // Returns once the content is on the disk (fsync).
   virtual Status Sync() = 0;

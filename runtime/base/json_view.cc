@@ -11,7 +11,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A buffer that is larger than this is not kept for the next text: Parse then allocates a new one.
+// A buffer larger than this is not kept for the next text; Parse then allocates a new one.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 

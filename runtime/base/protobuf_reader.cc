@@ -56,7 +56,7 @@ bool ProtobufReader::ReadValue(uint64_t tag) {
     case 5:
       length = 4;
       break;
-    default:  // groups are not used by any message that is read here
+    default:  // groups, which no message that is read here contains
       Fail(InvalidArgument("protobuf: field ", field_, " has the unknown type ", tag & 7));
       return false;
   }

@@ -20,7 +20,8 @@
 namespace tfjob {
 
 // Not thread-safe. The message must outlive the reader and the views that it returns. A reader does
-// not recurse: a caller decides which fields are messages, and reads these with another reader.
+// not recurse: a caller decides which fields are messages, and reads each of them with another
+// reader.
 class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : rest_(message) {}
@@ -30,7 +31,8 @@ class ProtobufReader {
   // Returns OK; InvalidArgument if the message is malformed or a field has a different type than
   // the caller asked for; or the error with which Fail was called. The first error is kept.
   const Status& status() const { return status_; }
-  // Ends the reading with this error, such as the error of a nested message. OK changes nothing.
+  // Stops reading with this error, for example the error of a nested message. An OK status changes
+  // nothing.
   void Fail(Status error);
 
   // The number of the current field.
@@ -39,8 +41,8 @@ class ProtobufReader {
   // Return the value of the current field: the bytes of a string or of a message, or a number.
   // After an error, return "" or 0.
   std::string_view Bytes();
-  // In the text, each byte that is not part of UTF-8 is replaced by U+FFFD, as Go's JSON encoder
-  // does.
+  // Like Bytes, but each byte that is not part of valid UTF-8 is replaced by U+FFFD, as in Go's
+  // JSON encoder.
   std::string Text();
   int64_t Int();
   int32_t Int32();

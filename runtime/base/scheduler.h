@@ -21,7 +21,7 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
 
-  // Starts a thread. The result identifies it to Join, which must be called once.
+  // Starts a thread. Join takes the result, and must be called once for every thread.
   virtual void* Start(std::function<void()> body) = 0;
   virtual void Join(void* thread) = 0;
   // Identifies the calling thread.
@@ -48,7 +48,7 @@ class Scheduler {
   inline static std::atomic<Scheduler*> installed_ = nullptr;
 };
 
-// Returns the time of the steady clock, on which all waits are measured.
+// Returns the time of the steady clock, by which all waits are measured.
 inline SteadyTime SteadyNow() {
   Scheduler* scheduler = Scheduler::Installed();
   return scheduler != nullptr ? scheduler->Now() : std::chrono::steady_clock::now();

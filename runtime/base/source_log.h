@@ -10,7 +10,7 @@
 
 namespace tfjob {
 
-// Pure. Remembers at most kMaxSources addresses. All other addresses share one entry.
+// Reads no clock. Remembers at most kMaxSources addresses. All other addresses share one entry.
 class SourceLog {
  public:
   static constexpr size_t kMaxSources = 256;

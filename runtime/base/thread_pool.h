@@ -34,9 +34,9 @@ class ThreadPool {
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
-  // A ParallelFor in progress, split into pieces that the threads take one by one. It is on the
-  // stack of the thread that called ParallelFor, is in the list loops_ while pieces are left to
-  // take, and must exist until `unfinished` is 0.
+  // A ParallelFor in progress, split into pieces that the threads take one by one. The loop is on
+  // the stack of the thread that called ParallelFor. It is in the list loops_ while it has pieces
+  // left to take, and must exist until `unfinished` is 0.
   struct Loop {
     const std::function<void(int64_t, int64_t)>& body;
     int64_t count;

@@ -1,5 +1,5 @@
-// Reads varints, the numbers of Protocol Buffers and LevelDB: in base 128, the least significant
-// group first.
+// Reads varints, the variable-length integers of Protocol Buffers and LevelDB: base 128, least
+// significant group first.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tfjob {
 
-// Removes a varint from the front of `text`. Returns false, and removes nothing, if there is no
-// varint of at most 64 bits.
+// Removes a varint from the front of `text`. Returns false, and removes nothing, if `text` does not
+// begin with a varint of at most 64 bits.
 bool TakeVarint(std::string_view& text, uint64_t& value);
 
 }  // namespace tfjob

@@ -1,16 +1,16 @@
-// Describes the tasks of a job: parses TF_CONFIG into a value and prints it again.
+// Describes the tasks of a job: converts TF_CONFIG to a value and back.
 //
 // Format:
 // https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
-// The sparse form, which lets workers join and leave, lists the tasks of a type as an object from
-// index to address. A worker gets its own address and the servers' addresses; a server gets only
-// its own, as a list of one:
+// The sparse form lets workers join and leave. In it, the tasks of a type are an object that maps
+// each index to an address. A worker gets its own address and the servers' addresses; a server gets
+// only its own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
-// (For this form, tf-operator before 1.2 used the key "sparseCluster" instead of "cluster"; both
-// are accepted.) The sparse form does not name the job's chief; the variable TFJOB_CHIEF names it.
+// tf-operator before 1.2 used the key "sparseCluster" for this form; both keys are accepted. The
+// sparse form does not name the job's chief; the variable TFJOB_CHIEF names it.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ struct Cluster {
   const std::string& address(const Task& task) const;
   int size(std::string_view job_name) const;
   bool empty() const { return jobs.empty(); }
-  // Returns whether the cluster has the sparse form, in which workers may join and leave and no
-  // task knows all of them.
+  // Returns whether the cluster has the sparse form, in which workers may join and leave, and no
+  // task has a list of all workers.
   bool sparse() const;
 
   bool operator==(const Cluster&) const = default;
@@ -79,9 +79,12 @@ std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
 
 // Parses TF_CONFIG. If `text` is "" or "{}", the process trains alone. Returns InvalidArgument,
-// with the JSON path, if the text is not JSON, an address has no port or occurs twice, an index is
-// negative, the cluster has both a chief and a master or more than one of either, or the task is
-// not in the cluster (an evaluator need not be).
+// with the JSON path, if
+//   - the text is not JSON,
+//   - an address has no port or occurs twice,
+//   - an index is negative,
+//   - the cluster has both a chief and a master, or more than one of either, or
+//   - the task is not in the cluster (an evaluator need not be).
 StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 
 // The role of a task. The chief initialises variables, saves checkpoints and ends the job; it also
@@ -103,11 +106,11 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// MayHave returns whether the job may have this task, as far as this process can know. The index
+// MayHave returns whether the job may contain this task, as far as this process can tell. The index
 // must be below kMostTasks. This process's own task is always accepted. In the sparse form, the
 // task may be the chief, or any worker or ps. In the form with lists, the task must be listed,
-// except that any worker is accepted if the job has workers at all, because workers may be added
-// while the job runs.
+// except that any worker is accepted if the job has any workers, because workers may be added while
+// the job runs.
 inline constexpr int32_t kMostTasks = 1 << 14;
 bool MayHave(const TfConfig& config, const Task& task);
 

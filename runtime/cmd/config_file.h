@@ -1,5 +1,5 @@
-// Reads a training file, applies the settings that override its keys, and takes the settings that
-// the file leaves open from the file's Keras model.
+// Reads a training file, applies the settings that override its keys, and fills in unset keys from
+// the file's Keras model.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // Implements the program tfjob-hdf5, which converts HDF5 files for the trainer:
 //   tfjob-hdf5 read MEMORY SECONDS OUTPUT    HDF5 on descriptor 0 → safetensors on descriptor 1
 //   tfjob-hdf5 write MEMORY SECONDS OUTPUT   safetensors on descriptor 0 → HDF5 on descriptor 1
-// Both descriptors are files, not pipes. MEMORY and OUTPUT, the largest size of descriptor 1, are
-// in megabytes.
-// Errors go to standard error; the exit code is then 1.
+// Both descriptors are files, not pipes. MEMORY limits the memory that the program may allocate,
+// and OUTPUT limits the size of descriptor 1, both in megabytes. Errors go to standard error; the
+// exit code is then 1.
 //
 // A damaged file can make Debian's HDF5 library crash, loop or write anywhere in its memory. This
 // process therefore holds no secrets, has limits on its memory and time, and cannot open any other
@@ -44,8 +44,8 @@ void Limit(__rlimit_resource what, rlim_t most) {
   if (setrlimit(what, &limit) != 0) _exit(3);
 }
 
-// Limits how much more memory the program may get. Memory that it already has, such as a
-// sanitizer's, does not count.
+// Limits how much more memory the program may allocate. Memory that it already has, such as a
+// sanitizer's, is not counted.
 void LimitMemory(rlim_t megabytes) {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

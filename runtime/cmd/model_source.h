@@ -25,8 +25,8 @@ struct ModelSource {
 
 struct LoadedModel {
   model::Model model;
-  // The file or folder with the weights: --weights or, if that is not given, --model if that is a
-  // whole model, and otherwise the training file's model_dir. "" if there are no weights.
+  // The file or folder with the weights: --weights if it is given, otherwise --model if it is a
+  // whole model, otherwise the training file's model_dir. "" if there are no weights.
   std::string weights;
   // The shape of an example in the training file's data; nullopt without a training file.
   std::optional<Shape> example;
@@ -35,13 +35,13 @@ struct LoadedModel {
   std::optional<config::TrainingConfig> config;  // the training file
 };
 
-// Reads the model of --model: Keras' JSON, a .keras or .h5 file, or a training file. With
+// Reads the model that --model names: Keras' JSON, a .keras or .h5 file, or a training file. With
 // `with_data`, also reads the training file's data if the model does not state the shape of its
 // input.
 StatusOr<LoadedModel> LoadModel(const ModelSource& source, bool with_data);
 
 // Returns the types of the model's inputs. Returns InvalidArgument if neither the model nor the
-// data state them.
+// data states them.
 StatusOr<std::vector<model::TensorType>> FeaturesOf(const LoadedModel& loaded);
 
 // Reads the values of all variables. Returns InvalidArgument if there are no weights.

@@ -12,9 +12,9 @@ namespace tfjob::cmd {
 // /dev/termination-log.
 std::string TerminationLog();
 
-// Replaces the content of the file with `message` as one line: the parts of a message with several
-// lines are joined with "; ". Truncates it to 4,096 bytes, as the kubelet does. Does nothing if the
-// file does not exist, which is the case outside a container.
+// Replaces the content of the file with the lines of `message`, joined with "; ". Truncates the
+// result to 4,096 bytes, as the kubelet does. Does nothing if the file does not exist, which is the
+// case outside a container.
 void WriteTerminationMessage(const std::string& file, std::string_view message);
 
 }  // namespace tfjob::cmd

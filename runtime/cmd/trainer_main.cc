@@ -1,5 +1,5 @@
-// Implements the program tfjob-trainer, which runs one task of a job: its flags, wiring and exit
-// codes. TF_CONFIG decides the task's role.
+// Implements the program tfjob-trainer, which runs one task of a job. This file contains its flags,
+// wiring and exit codes. TF_CONFIG decides the task's role.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -165,7 +165,7 @@ int Main(int argc, char** argv) {
     verb->AddFlags(*sub);
     sub->callback([&chosen, &verb] { chosen = verb.get(); });
   }
-  // A flag before a subcommand is a flag for training a task, and cannot be used with a subcommand.
+  // The flags before a subcommand are those for training a task. A subcommand does not accept them.
   const auto check_flags = [&] {
     for (const char* flag : {"--config", "--set", "--print"}) {
       if (chosen == nullptr || app.count(flag) == 0) continue;

@@ -1,4 +1,4 @@
-// Defines the interface of a subcommand of tfjob-trainer. Each file implements one.
+// Defines the interface of a subcommand of tfjob-trainer. Each file *_verb.cc implements one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,9 +17,9 @@ class Verb {
   virtual std::string name() const = 0;
   virtual std::string help() const = 0;
   virtual void AddFlags(CLI::App& app) = 0;
-  // Runs the subcommand and returns the text for standard output. May return Cancelled if `stop` is
-  // requested; the process ends a second later in any case. Files are replaced only once they are
-  // complete.
+  // Runs the subcommand and returns the text for standard output. May return Cancelled once `stop`
+  // has been requested; the process ends a second later in any case. Files are replaced only once
+  // they are complete.
   virtual StatusOr<std::string> Run(const StopSource& stop) = 0;
 };
 

@@ -3,8 +3,8 @@
 // and the group forms a new generation with a new communicator.
 //
 // All ranks must call the same operations in the same order with the same sizes, types and
-// arguments. Spans are aligned to their elements. A sum has one definition, the pairwise tree over
-// the ranks in rank order (reduction.h). All ranks therefore get the same bits, whatever the
+// arguments. Spans must be aligned to their elements. A sum has one definition, the pairwise tree
+// over the ranks in rank order (reduction.h). All ranks therefore get the same bits, whatever the
 // algorithm, the transport, the size of the spans and the order in which the ranks arrive.
 //
 // Only one thread at a time may call the operations, and each call blocks until it is complete.
@@ -26,7 +26,7 @@
 
 namespace tfjob::collectives {
 
-// Reduces float32, float64, int32 or int64 values. For a mean, the caller scales the sum.
+// How float32, float64, int32 or int64 values are combined. For a mean, the caller scales the sum.
 enum class Reduction : uint8_t { kSum = 0, kMinimum = 1, kMaximum = 2 };
 
 // The part of a span that one rank reduces: elements [begin, begin + count).
@@ -43,7 +43,7 @@ Slice SliceOf(int64_t count, int rank, int ranks);
 struct Waiting {
   int64_t operation = 0;  // the operation's number in this communicator, from 1; 0: none yet
   std::string_view name;  // "AllReduce"; a literal
-  int on = -1;            // the rank that it waits for; -1: none
+  int on = -1;            // the rank that the operation waits for; -1: none
   Duration since{0};      // when that wait began, on the clock RealClock().Monotonic()
 };
 
@@ -58,15 +58,15 @@ class Communicator {
   // Names the transport for logs and --print=collectives: "tcp", "shared memory", "threads".
   virtual std::string_view transport() const = 0;
 
-  // One allocation of memory in which this communicator exchanges spans without copying them.
+  // Memory whose contents this communicator can exchange without copying them.
   class Memory {
    public:
     virtual ~Memory() = default;
     virtual std::span<std::byte> bytes() const = 0;  // aligned to 64
   };
-  // All ranks must call it, with the same size. The memory is filled with zeros, and may outlive
-  // the communicator. All operations also accept spans in other memory, but some transports then
-  // copy the values.
+  // All ranks must call Allocate, with the same size. The memory is filled with zeros, and may
+  // outlive the communicator. All operations also accept spans in other memory, but some transports
+  // then copy the values.
   virtual StatusOr<std::unique_ptr<Memory>> Allocate(size_t bytes) = 0;
 
   // Replaces `values` with the reduction of all ranks' values.
@@ -91,7 +91,7 @@ class Communicator {
   // Sends slice r of `values` to rank r, and replaces it with the slice that rank r sends to this
   // rank. The number of elements must be a multiple of size().
   virtual Status AllToAll(std::span<std::byte> values, size_t element_bytes) = 0;
-  // Returns after every rank has called it.
+  // Returns once every rank has called Barrier.
   virtual Status Barrier() = 0;
 
   // Makes the operation in progress and all later operations fail with `why`, an error, on this

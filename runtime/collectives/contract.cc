@@ -18,8 +18,8 @@ uint64_t Random(uint64_t seed) {  // SplitMix64
   return seed ^ (seed >> 31);
 }
 
-// Returns element i of a rank. The magnitudes of the values differ so much that a sum in another
-// order has different bits.
+// Returns element i of a rank's span. The magnitudes of the values differ so much that a sum in
+// another order has different bits.
 template <typename T>
 T ValueOf(int rank, int64_t i) {
   const uint64_t random = Random(static_cast<uint64_t>(rank) << 32 ^ static_cast<uint64_t>(i));
@@ -44,7 +44,7 @@ T Apply(Reduction reduction, T left, T right) {
   }
 }
 
-// Implements the rule of reduction.h a second time, to compare with the first implementation.
+// A second implementation of the rule in reduction.h, to compare with the first.
 template <typename T>
 T TreeOf(Reduction reduction, int first, int last, int64_t i) {
   if (last - first == 1) return ValueOf<T>(first, i);
@@ -58,7 +58,7 @@ T TreeOf(Reduction reduction, int first, int last, int64_t i) {
 // other, depending on the rank.
 enum class Home { kAllocated, kElsewhere, kMixed };
 
-// A span of one rank with its values.
+// One rank's span, filled with that rank's values (ValueOf).
 template <typename T>
 class Values {
  public:

@@ -9,7 +9,8 @@
 #include "runtime/base/check.h"
 
 // A loop's target may be one of its sources, but does not overlap a source in any other way.
-// Without this promise, the compiler would check for overlaps and run such a loop without vectors.
+// Without this promise, the compiler would check for overlaps at run time, and would not vectorise
+// a loop whose target is a source.
 #ifdef __clang__
 #define TFJOB_NO_CARRIED_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -19,8 +20,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// The size of a block: so small that one block for each level of the tree fits into the first-level
-// cache.
+// Small enough that one block for each level of the tree fits into the first-level cache.
 constexpr size_t kBlockBytes = 4096;
 
 struct Sum {
@@ -34,7 +34,7 @@ struct Sum {
     }
   }
 };
-// `left != left` is true for NaN only. If `right` is NaN, no comparison with it is true.
+// `left != left` is true for NaN only. If `right` is NaN, every comparison with it is false.
 struct Minimum {
   template <typename T>
   T operator()(T left, T right) const {
@@ -55,8 +55,8 @@ class Tree {
   Tree(std::span<const std::span<const std::byte>> values, int64_t begin)
       : values_(values), begin_(begin) {}
 
-  // Sets target[0, count) to the tree over the ranks [first, last). Writes to the target only
-  // after every value of the same element has been read.
+  // Sets target[0, count) to the tree over the ranks [first, last). Writes an element of the target
+  // only after all ranks' values of that element have been read.
   void Evaluate(int first, int last, int64_t count, T* target) const {
     const T* a = Source(first);
     if (last - first == 1) {

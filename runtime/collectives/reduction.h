@@ -1,7 +1,7 @@
 // Defines the value of a reduction: the pairwise tree over the ranks in rank order. For ranks
 // [begin, end), the value is combine(value of [begin, middle), value of [middle, end)), where
 // middle − begin is the largest power of two below end − begin. Addition rounds, so this order
-// decides the bits of a sum; every algorithm and transport of this package uses it.
+// determines the bits of a sum; every algorithm and transport of this package uses it.
 //
 //   5 ranks:  ((v0 + v1) + (v2 + v3)) + v4
 #pragma once
@@ -30,8 +30,8 @@ bool CanReduce(DType dtype);
 void Combine(DType dtype, Reduction reduction, std::span<std::byte> target,
              std::span<const std::byte> left, std::span<const std::byte> right);
 
-// Sets target = tree(values[0], …, values[n - 1]), the values of n ranks, in one pass over memory.
-// `target` may be one of the values. n is at least 1.
+// Sets `target` to tree(values[0], …, values[n - 1]), the values of n ranks, in one pass over
+// memory. `target` may be one of the values. n is at least 1.
 void CombineAll(DType dtype, Reduction reduction, std::span<std::byte> target,
                 std::span<const std::span<const std::byte>> values);
 

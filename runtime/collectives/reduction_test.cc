@@ -12,7 +12,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// A second, very plain implementation of the rule: the tree over one element of each rank.
+// A second, very simple implementation of the rule in reduction.h: the tree over one element of
+// each rank.
 template <typename T, typename F>
 T TreeOf(const std::vector<std::vector<T>>& ranks, size_t first, size_t last, size_t at,
          F combine) {

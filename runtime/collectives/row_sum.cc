@@ -47,7 +47,7 @@ void RowSum::Find(std::span<const MatrixRows> ranks) {
   begins_.push_back(entries_.size());
 }
 
-// Sorts the entries of the ranks [first, last).
+// Sorts the entries of the ranks [first, last) by index, then by rank.
 void RowSum::Merge(size_t first, size_t last) {
   if (last - first < 2) return;
   const size_t middle = first + (last - first) / 2;
@@ -68,8 +68,9 @@ class RowSum::Tree {
   Tree(std::span<const MatrixRows> ranks, size_t cols)
       : ranks_(ranks), cols_(cols), temporary_(std::bit_width(ranks.size()) * cols) {}
 
-  // Returns the sum over the ranks [begin, end). `entries`, of which there is at least one, are
-  // those ranks that have the row. The result is in `buffer`, or is the row of a rank.
+  // Returns the row's sum over the ranks [begin, end). `entries` has one entry for each of these
+  // ranks that has the row, and is not empty. Returns `buffer`, which then contains the sum, or a
+  // rank's row.
   const T* Sum(std::span<const Entry> entries, int begin, int end, T* buffer, size_t level = 0) {
     if (end - begin == 1) return RowOf(entries[0]);
     if (entries.size() == 1) return AddZero(RowOf(entries[0]), buffer);

@@ -1,6 +1,6 @@
-// Adds up matrices of which each rank has only some rows, such as the gradient of a table. A rank
-// counts as zero in the rows that it lacks, so the sum is that of reduction.h, bit for bit: the
-// pairwise tree over all ranks, in rank order.
+// Adds up matrices of which each rank has only some rows, such as the gradient of a table. The rows
+// that a rank lacks count as zeros, so the sum is that of reduction.h, bit for bit: the pairwise
+// tree over all ranks, in rank order.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +19,23 @@ struct MatrixRows {
   std::span<const std::byte> values;  // one row for each index, aligned to the element type
 };
 
-// Returns OK if the indices are strictly ascending and those of rows of a matrix with `rows` rows.
-// Otherwise, the message begins with the index: "index 7, at position 1, …".
+// Returns OK if the indices are strictly ascending and lie in [0, rows). Otherwise, the message
+// begins with the first wrong index: "index 7, at position 1, …".
 Status CheckRowIndices(std::span<const int64_t> indices, int64_t rows);
 
-// Owned by one thread. Reuses its memory.
+// Owned by one thread. Reuses its memory for the next sum.
 class RowSum {
  public:
-  // Finds the rows that at least one rank has. `ranks` are in rank order; there is at least one.
+  // Finds the rows that at least one rank has. `ranks` has one entry per rank, in rank order, and
+  // is not empty.
   void Find(std::span<const MatrixRows> ranks);
   // The number of rows that Find has found.
   size_t rows() const { return indices_.size(); }
-  // Their indices, ascending.
+  // The indices of these rows, ascending.
   std::span<const int64_t> indices() const { return indices_; }
 
-  // Sets `sum` to the sums of these rows, one after another. `ranks` are those of the last Find.
-  // `dtype` is float32 or float64.
+  // Sets `sum` to the sums of these rows, one after another. `ranks` must be the argument of the
+  // last Find. `dtype` is float32 or float64.
   void Add(DType dtype, std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
 
  private:
@@ -51,10 +52,10 @@ class RowSum {
   template <typename T>
   void AddAs(std::span<const MatrixRows> ranks, std::span<std::byte> sum) const;
 
-  std::vector<Entry> entries_;   // in the order of indices, then of ranks
+  std::vector<Entry> entries_;   // by index, then by rank
   std::vector<size_t> of_rank_;  // where the entries of a rank begin before they are merged
   std::vector<int64_t> indices_;
-  std::vector<size_t> begins_;  // for each index, its first entry; then the number of entries
+  std::vector<size_t> begins_;  // where each index begins in entries_; last, the number of entries
 };
 
 }  // namespace tfjob::collectives

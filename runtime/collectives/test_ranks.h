@@ -21,7 +21,7 @@ inline std::span<std::byte> Bytes(std::vector<float>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-// These functions report what they find through GoogleTest.
+// These functions report failures through GoogleTest.
 void ExpectWrongArgumentsEndTheOperationsOfAllRanks(const MakeCommunicators& make);
 void ExpectMoreBytesThanAllowedAreAnErrorOnEveryRank(const MakeCommunicators& make);
 void ExpectDifferentLimitsAreAnError(const MakeCommunicators& make);

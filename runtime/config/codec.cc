@@ -69,7 +69,7 @@ StatusOr<int64_t> ReadBytes(const JsonField& field) {
   return number << shift;
 }
 
-// Returns the choice that a class of TensorFlow stands for, such as "mirrored" for
+// Returns the choice for a TensorFlow class, such as "mirrored" for
 // "tf.distribute.MirroredStrategy"; "" if there is none.
 std::string ChoiceOfClass(std::string_view text, const std::vector<std::string>& choices) {
   text.remove_prefix(text.rfind('.') + 1);  // npos + 1 is 0
@@ -149,7 +149,7 @@ Status Store(Target& target, StatusOr<Source> source) {
   return OkStatus();
 }
 
-// The package model checks the arguments.
+// The package `model` checks the arguments.
 StatusOr<std::shared_ptr<const Json>> ReadMetrics(const Key& key, const JsonField& field) {
   if (!field.present() || !field.value()->is_array())
     return field.Mismatch("a list of metrics, such as [accuracy]");

@@ -48,7 +48,7 @@ StatusOr<std::vector<int64_t>> ReadShape(const JsonField& field) {
   return shape;
 }
 
-// Checks the keys of a feature against each other.
+// Checks the rules that involve several keys of a feature.
 Status CheckFeature(const FeatureConfig& feature, const std::string& at) {
   if (feature.shape.has_value() == feature.max_length.has_value()) {
     return InvalidArgument(

@@ -10,11 +10,11 @@ namespace tfjob::config {
 
 using Features = std::map<std::string, FeatureConfig>;
 
-// Checks each feature, and also its keys against each other. Errors are InvalidArgument and name
-// the path.
+// Checks each feature, including the rules that involve several of its keys. Errors are
+// InvalidArgument and name the path.
 StatusOr<Features> ReadFeatures(const JsonField& field);
 Json FeaturesToJson(const Features& features);
-// Returns the JSON Schema of the map.
+// Returns the JSON Schema of the key `features`.
 Json FeaturesSchema();
 
 }  // namespace tfjob::config

@@ -18,7 +18,7 @@ Json TrainingSchema();
 std::string KeyTable();
 
 // Returns `markdown` with KeyTable() in place of everything between the lines
-// "<!-- keys: begin -->" and "<!-- keys: end -->". Returns InvalidArgument if it lacks these lines.
+// "<!-- keys: begin -->" and "<!-- keys: end -->". Returns InvalidArgument if they are missing.
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

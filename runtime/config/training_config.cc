@@ -210,7 +210,7 @@ TrainingConfig ForOutput(const TrainingConfig& config, const std::string& name) 
   own.outputs = nullptr;
   if (config.outputs == nullptr) return own;
   const JsonField keys = JsonField(*config.outputs)[name];
-  if (keys["loss"].present()) own.loss = {};  // an output with its own loss has its own arguments
+  if (keys["loss"].present()) own.loss = {};  // replaces the whole section `loss`
   const Status read = ReadOutput(own, keys);
   ENFORCE(read.ok(), "the keys of outputs are checked where they are set");
   return own;

@@ -25,7 +25,7 @@ namespace tfjob::config {
 
 // Exactly one of `layers`, `keras_json` and `file` must be set.
 struct ModelConfig {
-  std::shared_ptr<const Json> layers;     // a list, parsed by the package model; null if none
+  std::shared_ptr<const Json> layers;     // a list, parsed by the package `model`; null if none
   std::string keras_json;                 // a file written by Keras' model.to_json()
   std::string file;                       // a .keras file, or a whole model in an .h5 file
   std::string weights;                    // a file of weights to start from; "" if none
@@ -36,7 +36,7 @@ struct ModelConfig {
 
 enum class Reduction { kMean, kSum };
 
-// The packages model and optimizer define the names of losses, metrics and optimizers.
+// The packages `model` and `optimizer` define the names of losses, metrics and optimizers.
 struct LossConfig {
   std::string name;
   bool from_logits = false;
@@ -57,7 +57,7 @@ struct ScheduleConfig {
 
 // Unset hyper-parameters have the optimizer's own defaults, which are those of Keras.
 struct OptimizerConfig {
-  std::string name;  // "" for the optimizer that model.file names or else sgd
+  std::string name;  // "": the one in model.file; sgd if there is none
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon, learning_rate_power, l1_regularization_strength, l2_regularization_strength,
       l2_shrinkage_regularization_strength, beta, weight_decay, ema_momentum;
@@ -72,7 +72,7 @@ enum class DataFormat { kNone, kIdx, kCsv, kNpz, kTfRecord, kLinear, kSynthetic 
 enum class OnDamaged { kFail, kSkip };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
-// How a feature of a tf.train.Example becomes a value. The names are those of tf.io's features.
+// Specifies how a feature of a tf.train.Example is parsed. The names are those that tf.io uses.
 struct FeatureConfig {
   std::string dtype;                          // "float32", "int64" or "string"
   std::optional<std::vector<int64_t>> shape;  // FixedLenFeature
@@ -93,10 +93,10 @@ struct SourceConfig {
   std::string label_column;  // csv: a name, or an index (from the end if negative); "" for the last
   std::string delimiter = ",";
 
-  // npz, tfrecord: the arrays or features for the inputs, the labels and the sample weights, by the
-  // names of inputs and outputs. An array is given by its name in `file`, or by the path of an NPY
-  // file. The name "" stands for the only input, for the only output, or, for sample weights, for
-  // all outputs.
+  // npz, tfrecord: map the names of inputs and outputs to the arrays or features that hold the
+  // inputs, the labels and the sample weights. An array is given by its name in `file`, or by the
+  // path of an NPY file. The name "" stands for the only input, for the only output, or, for sample
+  // weights, for all outputs.
   std::map<std::string, std::string> inputs, targets, sample_weights;
 
   // tfrecord
@@ -172,8 +172,8 @@ struct StrategyConfig {
   int64_t shard_bytes = 32 << 20;        // larger variables are split across servers; 0 for never
   int64_t table_bytes = 4 << 20;         // larger tables are read by rows; 0 for never
   std::optional<int64_t> max_staleness;  // asynchronous; unlimited if unset
-  // Synchronous: the others wait for a worker for step_lease_factor times the median step time, but
-  // at least for step_lease_secs. If the factor is 0, they wait without limit.
+  // Synchronous: the other tasks wait for a worker for step_lease_factor times the median step
+  // time, but for at least step_lease_secs. If the factor is 0, they wait without limit.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
   double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
@@ -203,7 +203,7 @@ struct TrainingConfig {
   // values for that output; see ForOutput.
   LossConfig loss;
   double loss_weight = 1;
-  // Lists of names, or of maps with a name and arguments, which the package model parses; null if
+  // Lists of names, or of maps with a name and arguments, which the package `model` parses; null if
   // there are none.
   std::shared_ptr<const Json> metrics, weighted_metrics;
   std::map<int64_t, double> class_weight;  // if empty, all classes weigh 1
@@ -235,8 +235,8 @@ struct TrainingConfig {
   int64_t threads = 0;  // 0 for one per processor that CPU affinity and the cgroup's quota allow
 };
 
-// Parses the text. `what` names it in error messages. Does not check keys against each other:
-// Validate does so, after the overrides.
+// Parses the text. `what` names the text in error messages. Does not check the rules that involve
+// several keys: call Validate after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
 // Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
@@ -244,8 +244,8 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Takes the values of those keys that `config` leaves at their defaults from `keys`, a document
-// like a training file. If it returns an error, the config is unchanged.
+// For each key that `config` leaves at its default, takes the value from `keys`, a document like a
+// training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
 // What a program provides itself (train/job_inputs.h), so that the training file need not name it.
@@ -266,16 +266,16 @@ struct CheckpointTriggers {
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
 // Returns the number of examples per step of the training task `rank` of `training_tasks`:
-// batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by
-// one at most, and the first tasks have the larger parts; the last parts may be 0. If
-// `training_tasks` is 0, the number of tasks is unknown, and the result is that for a single task.
+// batch_size (32 if it is not set), or the task's part of global_batch_size. The parts differ by at
+// most one, and the first tasks have the larger parts; the last parts may be 0. If `training_tasks`
+// is 0, the number of tasks is unknown, and the result is that for a single task.
 int64_t BatchSize(const TrainingConfig& config, int rank, int training_tasks);
 // Returns the number of examples per step of all training tasks together.
 int64_t GlobalBatchSize(const TrainingConfig& config, int training_tasks);
 
 // Returns the number of gradients per global step. `training_tasks` is the number of tasks that
-// compute gradients, or 0 if it is unknown. Returns 0 if the result depends on this number and the
-// number is unknown.
+// compute gradients, or 0 if it is unknown. Returns 0 if the result depends on an unknown number of
+// tasks.
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 
 // Returns the names that `outputs` mentions, sorted.

@@ -1,5 +1,5 @@
-// Produces the batches of one worker's share of the examples: decides which examples a batch
-// consists of, and reads them. This is the part of Pipeline that has no threads.
+// Produces the batches of one worker's share of the examples: chooses the examples of each batch,
+// and reads them. This is the part of Pipeline that has no threads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace tfjob::data {
 
 // Memory for one batch. Full batches and the smaller batch at the end of an epoch have separate
-// tensors, so that they need not be allocated again.
+// tensors, so that neither has to be allocated again.
 struct BatchSlot {
   Batch full;
   Batch rest;
@@ -25,8 +25,8 @@ class Pipeline::Maker {
                                                  const PipelineOptions& options);
 
   BatchSlot NewSlot();
-  // Fills the slot with the next batch. Returns false after the last epoch. Returns the error of
-  // reading an example; the next batch then stays the same.
+  // Fills the slot with the next batch. Returns false after the last epoch. If an example cannot be
+  // read, returns the error, and the next call tries the same batch again.
   StatusOr<bool> Fill(BatchSlot& slot);
 
   Position next() const { return next_; }

@@ -123,7 +123,7 @@ class ColumnConverter {
  private:
   size_t Count() const { return static_cast<size_t>(values_.num_elements()); }
 
-  // Returns the number of class numbers, or of rows of scores, in an example.
+  // Returns how many class numbers, or how many rows of scores, an example has.
   int64_t Places() const {
     const int64_t elements = column_.shape.num_elements();
     return column_.one_hot && column_.classes > 0 ? elements / column_.classes : elements;
@@ -171,8 +171,9 @@ class ColumnConverter {
     return numbers;
   }
 
-  // Returns the class at place number `place`, counted over all examples. Determines it as Keras
-  // does.
+  // Returns the class at position `place`, counted over all examples. A class is given by `scores`
+  // elements: by a class number if `scores` is 1, otherwise by a row of scores. Determines the
+  // class as Keras does.
   StatusOr<int64_t> ClassAt(size_t place, size_t scores) const {
     if (scores == 1) {
       const double value = std::nearbyint(NumberAt(values_, place).value());

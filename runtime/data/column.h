@@ -1,5 +1,5 @@
-// Describes how the values of one of a dataset's arrays become one tensor of a batch, and converts
-// the values.
+// Describes how one array of a dataset becomes one tensor of a batch, and converts the array's
+// values.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Column {
   // The shape of one example in a batch. The array's examples have the same number of elements, but
   // may have another shape ([] instead of [1]).
   Shape shape = {};
-  float scale = 1;  // the factor for the values; only for float32
+  float scale = 1;  // factor by which the values are multiplied; only for float32
   // If above 0, the values are class numbers, each in [0, classes). The tensor contains the numbers
   // or, if one_hot is set, one row per number: zeros, with a 1 at the position of the class. With
   // one_hot, the last dimension of the shape is `classes`, and the array's examples have one

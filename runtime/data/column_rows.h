@@ -19,8 +19,8 @@ struct ColumnValues {
 // Converts a column of the dataset. Returns the errors of ConvertColumn.
 StatusOr<ColumnValues> ReadColumn(const Dataset& dataset, const Column& column);
 
-// Fills the tensor, which has the type and shape of the column for rows.size() examples, with the
-// examples `rows` of `source`. Allocates nothing.
+// Fills the tensor with the examples `rows` of `source`. The tensor must have the column's type,
+// and the column's shape for rows.size() examples. Allocates nothing.
 void CopyRows(const ColumnValues& source, std::span<const int64_t> rows, Tensor& tensor);
 
 }  // namespace tfjob::data

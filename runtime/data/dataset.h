@@ -35,8 +35,9 @@ struct Dataset {
   std::string row_name =
       "row";              // the word for an example in errors: "row" (IDX files), "line" (CSV
                           // files)
-  int64_t first_row = 0;  // number of the first example; rows count from 0, lines from 1
-  // If set, returns the place of an example in its file, for error messages, instead of the above.
+  int64_t first_row = 0;  // number of the first example; rows are counted from 0, lines from 1
+  // If set, replaces the two fields above: returns the place of an example in its file, for error
+  // messages.
   std::function<std::string(int64_t index)> place = nullptr;
 
   int64_t size() const { return arrays[0].values.shape().dim(0); }
@@ -70,7 +71,7 @@ struct CsvOptions {
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
 // Loads NumPy arrays (runtime/io/npy.h), from one archive or from separate files. The first axis of
-// each array counts the examples; all arrays must have the same number of examples.
+// an array is that of the examples. All arrays must have the same number of examples.
 struct NpzOptions {
   struct Source {
     std::string name;   // the array's name in the dataset

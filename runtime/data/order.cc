@@ -29,8 +29,8 @@ KeyedPermutation::KeyedPermutation(uint64_t key, int64_t size)
 int64_t KeyedPermutation::At(int64_t place) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<uint64_t>(place);
-  // The numbers of 2 * half_bits_ bits are at most four times as many as `size_`, so this takes
-  // four rounds on average at most.
+  // There are at most four times as many numbers of 2 * half_bits_ bits as `size_`, so this takes
+  // at most four rounds on average.
   do {
     uint64_t left = value >> half_bits_, right = value & mask;
     for (const uint64_t round : keys_)

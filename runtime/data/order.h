@@ -1,6 +1,6 @@
-// Gives the order of the examples in each epoch: a function of the seed, the epoch and the number
-// of examples. Training that continues from a checkpoint of an earlier version needs the same
-// orders, so they must never change.
+// Computes the order of the examples in each epoch: a function of the seed, the epoch and the
+// number of examples. Training that continues from a checkpoint of an earlier version needs the
+// same orders, so they must never change.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace tfjob::data {
 
-// A permutation of [0, size), each of whose values is computed on its own, without a list: a
-// Feistel network, which permutes the numbers of an even number of bits, applied again until the
+// A permutation of [0, size) whose values are computed one at a time, without a list. A Feistel
+// network, which permutes the numbers of an even number of bits, is applied repeatedly until the
 // result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 class KeyedPermutation {
  public:
@@ -38,7 +38,8 @@ class Order {
   };
   Order(Kind kind, uint64_t seed, int64_t size);
 
-  // Call it before At. Does nothing if it is already the current epoch. Allocates nothing.
+  // Must be called before At. Does nothing if `epoch` is already the current epoch. Allocates
+  // nothing.
   void Begin(int64_t epoch);
   // Returns the number of the example at a place in [0, size).
   int64_t At(int64_t place) const {

@@ -65,7 +65,7 @@ TEST(Order, DependsOnTheSeedAndTheEpoch) {
   }
 }
 
-// Returns the correlation of two rows of numbers.
+// Returns the correlation of two sequences of numbers.
 double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
   const auto n = static_cast<double>(x.size());
   const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n;

@@ -17,7 +17,7 @@ namespace tfjob::data {
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
-    // One more slot holds the batch that the owner is using.
+    // The additional slot holds the batch that the owner is using.
     for (int64_t i = 0; i < prefetch + 1; ++i) slots_.push_back(maker.NewSlot());
     empty_ = slots_.size();
     refill_ = (slots_.size() + 1) / 2;
@@ -32,7 +32,8 @@ class Pipeline::Ring {
     thread_.join();
   }
 
-  // Returns null after the last batch, or the error of reading the next one.
+  // Returns the next batch, or null after the last one. If the next batch cannot be read, returns
+  // the error.
   StatusOr<Batch*> Next() {
     MutexLock lock(mutex_);
     if (holding_) {

@@ -22,8 +22,7 @@
 
 namespace tfjob::data {
 
-// A position in the sequence of batches. The epoch, and the batch within the epoch, are both
-// counted from 0.
+// A position in the sequence of batches. Epochs, and the batches of each epoch, are counted from 0.
 struct Position {
   int64_t epoch = 0;
   int64_t batch = 0;
@@ -49,8 +48,8 @@ struct PipelineOptions {
   int64_t prefetch = 8;         // batches prepared ahead; 0: made on demand on the caller's thread
   std::vector<Column> columns;  // the tensors of a batch; at least one
   Position start;
-  // The order of more examples than this, if they are not in memory, is a KeyedPermutation
-  // (order.h), which needs no list of them. A list of this length takes 4 MiB.
+  // If a source that is not in memory has more examples than this, their order is a
+  // KeyedPermutation (order.h), which needs no list. A list of this length takes 4 MiB.
   int64_t most_listed = 1 << 20;
 };
 
@@ -84,7 +83,7 @@ class Pipeline {
   // rows, if drop_remainder would leave no batch, or if `start` is not a position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Source> source,
                                                     const PipelineOptions& options);
-  // Reads a dataset in memory, and checks every value of it.
+  // Like the above, for a dataset in memory. Checks every value.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   ~Pipeline();
@@ -94,8 +93,8 @@ class Pipeline {
   // Returns the next batch, or null after the last epoch or an error (status). The batch stays
   // unchanged until the next call. Allocates nothing. May wait for the background thread.
   const Batch* Next();
-  // Returns the error because of which Next has returned null. Examples in memory cause none. The
-  // error names the file and the place in it. After Seek, reading is tried again.
+  // Returns the error because of which Next returned null. The message names the file and the place
+  // in the file. A source in memory causes no errors. After Seek, the pipeline tries to read again.
   const Status& status() const { return status_; }
 
   // Returns the position of the batch that Next will return. A pipeline that is created with this
@@ -105,11 +104,11 @@ class Pipeline {
   // number of batches before position().
   int64_t drawn() const;
   // Continues as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
-  // batch that Next has last returned becomes invalid. Allocates memory and prepares new batches,
+  // batch that Next returned last becomes invalid. Allocates memory and prepares new batches,
   // unless this is already the current position and there is no error.
   void Seek(int64_t drawn);
   // From the next batch on, takes another part of every global batch: part number `worker` of
-  // `workers` parts. Requires global_batch. The batch that Next has last returned becomes invalid.
+  // `workers` parts. Requires global_batch. The batch that Next returned last becomes invalid.
   // Allocates memory and prepares new batches, unless this is already the current part.
   void TakePart(int64_t worker, int64_t workers);
   int64_t batches_per_epoch() const;  // counts this worker's batches

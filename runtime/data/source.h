@@ -1,6 +1,6 @@
 // Defines where a pipeline's examples come from: a table in memory (table_source.h), or files that
-// are read while the pipeline runs (tfrecord). A source numbers its examples from 0 and can read
-// any of them at any time, so the pipeline alone decides on their order.
+// are read while the pipeline runs (tfrecord/tfrecord.h). A source numbers its examples from 0 and
+// can read any of them at any time, so the pipeline alone decides on their order.
 #pragma once
 
 #include <cstdint>
@@ -44,15 +44,15 @@ class Source {
   virtual ~Source() = default;
   virtual int64_t size() const = 0;                      // the number of examples
   virtual const std::vector<Field>& fields() const = 0;  // at least one
-  // Returns whether the examples are in memory. Otherwise, there may be more of them than memory
-  // has room for a list of their numbers.
+  // Returns whether the examples are in memory. Otherwise, there may be so many that even a list of
+  // their numbers does not fit into memory.
   virtual bool in_memory() const = 0;
-  // Returns a description of the damaged parts of the files that are left out of the examples; ""
-  // if there are none.
+  // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
+  // none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a reader whose tensors are `columns`. Returns the errors of ConvertColumn (column.h). A
-  // source in memory checks every value now, and its readers never fail and allocate nothing. Other
-  // readers check the values that they read. The source must outlive the reader.
+  // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
+  // (column.h). A source in memory checks every value now, and its readers never fail and allocate
+  // nothing. Other readers check the values that they read. The source must outlive the reader.
   virtual StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const = 0;
 
   // Returns null if there is no such field.

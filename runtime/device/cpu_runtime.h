@@ -1,5 +1,5 @@
 // Makes the host's processors available as a device. All kinds of memory are host memory, and every
-// operation runs at once, on the thread that submits it.
+// operation runs immediately, on the thread that submits it.
 #pragma once
 
 #include <memory>

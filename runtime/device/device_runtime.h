@@ -6,8 +6,8 @@
 // time. Operations of different streams run in any order, unless an event orders them: an operation
 // that is submitted to a stream after Wait(stream, event) runs after everything that the event
 // covers. An event covers the operations that were submitted to its stream before Record, and all
-// operations that those had to wait for. The host knows that operations have run once it has
-// synchronised with an event that covers them.
+// operations that those had to wait for. The host can rely on operations having run only once it
+// has synchronised with an event that covers them.
 //
 // Threads: an object of these classes may be used by one thread at a time, and a DeviceRuntime by
 // any number of threads.
@@ -30,8 +30,8 @@ enum class MemoryKind {
 };
 std::string_view Name(MemoryKind kind);  // "host", "pinned", "device"
 
-// Memory of a device, aligned to 64 bytes. Dropping the last reference frees it. By then, no
-// operation that uses the memory may be pending.
+// Memory of a device, aligned to 64 bytes. Dropping the last reference frees the memory; no
+// operation that uses it may then be pending.
 using Memory = std::shared_ptr<void>;
 
 class Stream {
@@ -54,7 +54,7 @@ class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
 
-  // Returns whether every operation has run when the call that submits it returns, and the host may
+  // Returns true if every operation runs before the call that submits it returns, and the host may
   // access all memory. Programs on such a device need no copies of their inputs and outputs.
   virtual bool immediate() const = 0;
 
@@ -79,14 +79,14 @@ class DeviceRuntime {
   virtual Status Synchronize(const Event& event) = 0;
   virtual Status Synchronize() = 0;
 
-  // Copy between any host memory and device memory. Wait for all operations that were submitted
-  // before, and return when the copy is complete. For rare copies, such as the copies for a
+  // Copy between any host memory and device memory. Wait for all operations submitted before the
+  // call, and return when the copy is complete. Meant for rare copies, such as those for a
   // checkpoint.
   virtual Status Read(void* to, const void* from, size_t bytes) = 0;
   virtual Status Write(void* to, const void* from, size_t bytes) = 0;
 
-  // Between these calls, operations that are submitted to the stream do not run; they become the
-  // sequence. In this time, the stream must not record or wait for an event, and no thread may
+  // Operations that are submitted to the stream between these calls do not run; they become the
+  // sequence. Meanwhile, the stream must not record or wait for an event, and no thread may
   // allocate or free device or pinned memory, or synchronise with the device. Return Unimplemented
   // on an immediate device.
   virtual Status BeginCapture(Stream& stream) = 0;

@@ -22,14 +22,15 @@ size_t Pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// The list of all memories in the process. The fault handler reads it without the lock, because the
-// process is about to end.
+// The list of all FakeMemory objects in the process. The fault handler reads it without the lock,
+// because the process is about to end.
 Mutex list_mutex;
 std::atomic<FakeMemory*> first_memory{nullptr};
 
 struct sigaction previous_action;
 
-// Reports which memory was accessed, then lets the fault happen again under the previous handler.
+// Reports which memory was accessed, then lets the fault happen again with the previous handler
+// installed.
 void HandleFault(int, siginfo_t* info, void*) {
   OnFakeFault(info->si_addr);
   sigaction(SIGSEGV, &previous_action, nullptr);

@@ -1,7 +1,7 @@
 // Implements the fake device's memory. The host cannot access the addresses of device memory, not
-// even while an operation runs, because the content is stored elsewhere. At the addresses of pinned
-// memory, the host has a second view of the content, which is locked while operations use it.
-// Addresses are never reused.
+// even while an operation runs, because the content is stored elsewhere. Pinned memory is mapped a
+// second time, at the addresses that the host uses; that mapping is locked while operations use the
+// memory. Addresses are never reused.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +70,7 @@ class FakeMemory {
   const ContentAllocator allocator_;
   size_t used_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by address
-  FakeMemory* next_ = nullptr;                // the next in the list of all, for the fault handler
+  FakeMemory* next_ = nullptr;                // next in the fault handler's list
 };
 
 }  // namespace tfjob::device

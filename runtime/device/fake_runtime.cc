@@ -17,7 +17,7 @@ class FakeStream final : public Stream {
 
   const std::shared_ptr<FakeRuntime> runtime;
   const size_t number;
-  std::vector<uint64_t> clock;  // the operations after which the next operation runs
+  std::vector<uint64_t> clock;  // what must run before the stream's next operation
   bool captures = false;
   std::vector<std::shared_ptr<const Operation>> captured;
 };

@@ -40,8 +40,8 @@ struct Access {
   bool writes = false;
 };
 
-// `run` gets one address per range, in the order of the ranges, at which it can access the content
-// of the range. It must not call the runtime.
+// An operation. Its function `run` gets one address per range, in the order of the ranges, at which
+// the content of that range can be accessed. `run` must not call the runtime.
 struct Operation {
   std::string name;
   std::vector<Access> accesses;
@@ -116,7 +116,7 @@ class FakeRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   uint64_t random_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<FakeMemory> memory_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<std::deque<Submitted>> queues_ ABSL_GUARDED_BY(mutex_);  // not yet run, by stream
-  std::vector<Submitted> unknown_ ABSL_GUARDED_BY(mutex_);  // have run, but the host does not know
+  std::vector<Submitted> unknown_ ABSL_GUARDED_BY(mutex_);  // have run, but were not waited for
   std::vector<size_t> free_streams_ ABSL_GUARDED_BY(mutex_);
   Clock submitted_ ABSL_GUARDED_BY(mutex_);
   Clock done_ ABSL_GUARDED_BY(mutex_);

@@ -193,7 +193,7 @@ TEST_F(FakeRuntimeDeathTest, OperationsOnTheSameMemoryMustBeOrdered) {
   Add(memory, 1, *stream_, "first");
   const char* message = "reads memory, which first writes, and no stream or event orders the two";
   EXPECT_DEATH(runtime_->Copy(copy.get(), memory.get(), kBytes, *other_), message);
-  // The operation "first" may have run by now, but the host does not know.
+  // The operation "first" may have run by now, but the host has not waited for it.
   for (int i = 0; i < 100; ++i) Note("x", *stream_);
   EXPECT_DEATH(runtime_->Copy(copy.get(), memory.get(), kBytes, *other_), message);
   runtime_->Record(*event_, *stream_);

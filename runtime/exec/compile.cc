@@ -57,8 +57,8 @@ class Compiler {
   Status AllocateArena() {
     s_->memory = PlanMemory(s_->plan.buffers);
     const size_t bytes = s_->memory.arena_bytes + s_->workspace_bytes;
-    // Before the first run, fetches must be zeros. The host reads an immediate device's fetches in
-    // this memory, and those of other devices in a RunSlot.
+    // Before the first run, fetches must be zero. On an immediate device, the host reads fetches
+    // from this memory; on other devices, it reads them from a RunSlot.
     const auto contents =
         s_->runtime->immediate() ? Buffer::Contents::kZero : Buffer::Contents::kUndefined;
     auto arena = s_->runtime->Allocate(device::MemoryKind::kDevice, bytes, contents, "the program");
@@ -155,7 +155,7 @@ class Compiler {
 
 namespace {
 
-// Returns the graph with only the wanted fetches, in the wanted order.
+// Returns the graph with only the fetches `names`, in that order.
 StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& names) {
   Graph chosen;
   for (const graph::Node& node : graph.nodes()) chosen.Append(node);

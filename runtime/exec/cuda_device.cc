@@ -38,7 +38,7 @@ kernels::cuda::Launcher LauncherOf(const std::shared_ptr<CudaRuntime>& runtime) 
   };
 }
 
-// Runs something once on memory that contains zeros, and waits for it.
+// Calls `run` once with zeroed memory, and waits for the operations that it submits.
 Status Rehearse(CudaRuntime& runtime, size_t bytes,
                 const std::function<void(void*, kernels::Stream&)>& run) {
   ASSIGN_OR_RETURN(const device::Memory memory,

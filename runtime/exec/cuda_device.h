@@ -13,9 +13,9 @@
 
 namespace tfjob::exec {
 
-// Returns the first GPU. Its streams, memory and kernels are the same whenever this is called in a
-// process. Returns FailedPrecondition if there is no GPU, it is not suitable, or a library is
-// missing, and Unimplemented if this program contains no CUDA kernels. The message says what to do.
+// Returns the first GPU. All calls in a process return the same streams, memory and kernels.
+// Returns FailedPrecondition if there is no GPU, it is not suitable, or a library is missing, and
+// Unimplemented if this program contains no CUDA kernels. The message says what to do.
 StatusOr<Device> CudaDevice(ThreadPool* pool = nullptr);
 
 // Returns the description of the first GPU, or the error that CudaDevice would return for it.

@@ -1,5 +1,5 @@
-// Trains small nets on a CUDA device whose driver, library and GPU are simulated, and compares them
-// with the CPU.
+// Trains small nets on a CUDA device whose driver, library and GPU are simulated, and compares the
+// results with the CPU's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,8 @@ Builder Net(const optimizer::Optimizer& optimizer) {
   b.AddFetch("probabilities", Softmax(b, logits));
   const std::vector<Output> gradients = Gradients(b, loss, v);
   for (size_t i = 0; i < v.size(); ++i) {
-    // Plain SGD is computed together with gradients that are not fetched (MatMulAccumulate).
+    // A gradient that is not fetched is computed together with its plain SGD step
+    // (MatMulAccumulate).
     if (i == 2) b.AddFetch("gradient/w2", gradients[i]);
     ApplyOptimizer(b, kVariables[i].first, gradients[i], step, ToAttributes(optimizer));
   }
@@ -141,7 +142,7 @@ TEST(CudaProgram, TrainsLikeTheCpu) {
   }
 }
 
-// The order in which a GPU runs threads and streams does not change a bit.
+// The order in which a GPU runs threads and streams changes no bit of the results.
 TEST(CudaProgram, IsReproducible) {
   const auto optimizer = Optimizers().back();
   const Trained first = Train(EmulatedCudaDevice(1), optimizer);
@@ -182,8 +183,8 @@ TEST(CudaProgram, AnOpWithoutAKernelIsNamed) {
               testing::HasSubstr("no CUDA kernel for SGD with gradient_accumulation_steps"));
 }
 
-// The first run of a kernel or of an algorithm may load code, which a capture does not allow. So
-// all of them are loaded before.
+// The first run of a kernel or of an algorithm may load code, which is not allowed in a capture, so
+// all kernels and algorithms are loaded beforehand.
 TEST(CudaProgram, LoadsItsKernelsBeforeItCaptures) {
   const Device device = EmulatedCudaDevice(1);
   const int loaded = device::cuda::FakeDriverCalls()["cuKernelGetFunction"];

@@ -15,14 +15,14 @@ constexpr int64_t kCacheLine = 64;
 // (64 sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
-// Returns the table, which exists until the process ends.
+// Returns the host's kernels, which exist until the process ends.
 std::shared_ptr<const kernels::KernelTable> HostKernels() {
   static const auto* const kTable = new auto(std::make_shared<const kernels::KernelTable>(
       kernels::CpuKernels().With(optimizer::CpuKernels())));
   return *kTable;
 }
 
-// Returns the CPU. A GPU must be asked for by name as long as there are models for which it lacks
+// Returns the CPU. A GPU must be requested by name while there are models for which it lacks
 // kernels.
 Device AutomaticDevice(ThreadPool* pool) {
   const StatusOr<std::string> gpu = FindCudaDevice();

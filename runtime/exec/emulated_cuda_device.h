@@ -9,8 +9,8 @@
 
 namespace tfjob::exec {
 
-// Returns a new device. `seed` determines the order of its operations, and that of its kernels'
-// threads. Nothing of an earlier device may still be in use.
+// Returns a new device. `seed` determines the order of its operations and of its kernels' threads.
+// No object of an earlier device may still be in use.
 Device EmulatedCudaDevice(uint64_t seed);
 
 }  // namespace tfjob::exec

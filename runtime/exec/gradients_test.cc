@@ -147,7 +147,7 @@ std::vector<Case> LinearCases() {
            [ta, tb](Builder& b, const Inputs& in) { return MatMul(b, in[0], in[1], ta, tb); }});
     }
   }
-  // All axes but the last count as rows.
+  // All axes except the last are treated as rows.
   for (const bool tb : {false, true}) {
     cases.push_back(
         {"MatMul", {{2, 3, 4}, tb ? Shape{5, 4} : Shape{4, 5}}, [tb](Builder& b, const Inputs& in) {

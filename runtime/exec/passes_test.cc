@@ -1,5 +1,5 @@
-// Checks that every pass keeps the values of fetches and variables, by running random graphs with
-// and without the pass.
+// Checks that no pass changes the values of fetches and variables, by running random graphs with
+// and without each pass.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ Tensor RandomTensor(const Shape& shape, std::mt19937& random) {
   return tensor;
 }
 
-// Builds a graph of random ops over [4,4], [4] and [] values. Fetches some of the values. Reads one
-// variable, writes it and reads it again.
+// Builds a graph of random ops on values of shapes [4,4], [4] and []. Fetches some of the values.
+// Reads one variable, writes it and reads it again.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {

@@ -185,7 +185,7 @@ class Planner {
     Emit(graph_.node(id), "Identity", {from}, {copy});
   }
 
-  // Copies each state that has padded rows, such as a variable.
+  // Copies each state whose rows are padded, as those of a variable may be.
   void MakeStatesDense(const Node& node) {
     const auto states = static_cast<size_t>(node.attributes.Get<int64_t>("states", 0));
     for (size_t i = 0; i < states; ++i) {
@@ -317,7 +317,7 @@ class Planner {
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
-  std::map<Output, int> ready_;        // by source: the number of steps after which it is computed
+  std::map<Output, int> ready_;        // by source: it is computed after this many steps
   std::pair<int, int> taken_{-1, -1};  // node and buffer of the last in-place output
   int position_ = 0;
   Plan plan_;

@@ -41,7 +41,7 @@ struct PlannedStep {
 struct PlannedFetch {
   std::string name;
   Value value;    // dense
-  int ready = 0;  // the number of steps after which the value is computed
+  int ready = 0;  // the value is computed after this many steps
 };
 
 struct Plan {

@@ -120,7 +120,7 @@ Status Program::WaitFor(int64_t run, absl::FunctionRef<void(int)> on_ready) {
   return status;
 }
 
-// Runs the kernels on this thread.
+// Runs the kernels on the calling thread.
 Status Program::RunHere(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready) {
   State& s = *state_;
   for (const FedInput& fed : s.fed_inputs) {

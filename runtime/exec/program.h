@@ -18,8 +18,8 @@
 // Compiling may be slow and may fail. Running allocates nothing (apart from packing buffers inside
 // oneDNN), and fails only if the feeds do not fit, or contain values that an op cannot use. A
 // program borrows the store's variables and the device's pool. Both must outlive the program.
-// Programs over the same store share its variables, so only one of them may have runs in progress,
-// on any thread.
+// Programs over the same store share its variables, so at any time only one of these programs may
+// have runs in progress.
 #pragma once
 
 #include <cstdint>
@@ -93,8 +93,8 @@ class Ticket {
   Status Wait();
   // Like Wait(), but calls on_ready(i) on the calling thread as soon as an announced fetch has been
   // computed, where i is the fetch's position in fetches(). Fetches are announced in the order of
-  // the schedule. The value is final, and stays valid for as long as other fetches. `on_ready` must
-  // not run the program.
+  // the schedule. An announced value is final, and stays valid as long as those of other fetches
+  // (FetchBytes). `on_ready` must not run the program.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
  private:
@@ -130,7 +130,7 @@ class Program {
   // with an index beyond the table's rows), and runs no op after that one. Moving statistics
   // assigned earlier in the run stay assigned, but no optimizer has run.
   Status Run(std::span<const Feed> feeds);
-  // Does the same, and also calls on_ready, as Ticket::Wait(on_ready) does.
+  // Like the above, but also calls on_ready as Ticket::Wait(on_ready) does.
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
   // Starts a run and returns without waiting for it. The device executes the run at some time

@@ -23,7 +23,8 @@ RunSlot::RunSlot(Program::State& state, ThreadPool* pool)
     : s_(state), runtime_(*state.runtime), stream_(pool, *state.runtime, *state.compute) {}
 
 RunSlot::~RunSlot() {
-  // If the event covers no operation, this returns at once. Errors are left to the run's Wait.
+  // Returns at once if the event covers no operation. Ignores errors, because the run's Wait
+  // returns them.
   if (!ended_.empty()) static_cast<void>(runtime_.Synchronize(*ended_.back()));
 }
 

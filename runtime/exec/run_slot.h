@@ -3,7 +3,7 @@
 // memory. A program has one slot for each run that may be in progress.
 //
 // The feeds go through pinned memory to the device on a separate stream, so that they are copied
-// while an earlier run computes. The fetches come back in pinned memory.
+// while an earlier run computes. The fetches are copied back to pinned memory.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class RunSlot {
   // fetch i is ready.
   Status Wait(absl::FunctionRef<void(int)> on_ready);
 
-  // Returns the address of a fetch of the last run that Wait has waited for.
+  // Returns the address of the fetch's value from the last run for which Wait was called.
   const std::byte* fetched(int fetch) const { return fetched_[static_cast<size_t>(fetch)]; }
 
  private:

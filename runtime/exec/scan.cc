@@ -45,7 +45,7 @@ struct BodyStep {
   std::vector<void*> outputs;
 };
 
-// A set of operands of the body's kernels. They all have the same address.
+// A set of operands of the body's kernels that share one address.
 class Place {
  public:
   void AddInput(size_t step, size_t index) { inputs_.push_back({step, index}); }
@@ -71,20 +71,19 @@ struct Series {
   }
 };
 
-// Says where the body stores the value of one of its fetches. Fetches of the same value share a
-// Result.
+// Where the body stores the value of one of its fetches. Fetches of the same value share a Result.
 struct Result {
   int place = -1;  // in `results`; -1 if the value is a constant
   const void* constant = nullptr;
   size_t bytes = 0;
 };
 
-// Runs all steps for some of the rows, or for all of them.
+// Runs all steps for some or all of the rows.
 class ScanLoop {
  public:
-  // `inputs` are the layouts of the parts of the Scan's inputs that the loop reads. `request`, the
-  // request of the whole Scan, determines the distances between the elements of sequences and
-  // outputs.
+  // `inputs` contains, for each input of the Scan, the layout of the part that the loop reads.
+  // `request`, the request of the whole Scan, determines the distances between the elements of
+  // sequences and outputs.
   Status Prepare(const ScanForm& form, const std::vector<Operand>& inputs,
                  const KernelRequest& request, const Device& device) {
     steps_ = form.steps;
@@ -253,7 +252,7 @@ class ScanLoop {
     return result.place < 0 ? result.constant : addresses_[static_cast<size_t>(result.place)];
   }
 
-  // Copies outputs that are constant, or the same value as an earlier output.
+  // Copies the outputs that are constants, or that are the same value as an earlier output.
   void CopyOutputs(int64_t step, void* const* outputs, kernels::Stream& stream) {
     for (size_t i = 0; i < stacked_.size(); ++i) {
       std::byte* const to = OutputAt(step, outputs, i);

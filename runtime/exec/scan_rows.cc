@@ -15,15 +15,15 @@ using graph::Node;
 using graph::Output;
 using graph::ScanForm;
 
-// A loop has at least this many rows, since products of fewer rows are slower. The minimum is
-// higher if the weights exceed a core's second-level cache, because each loop reads all of them in
-// each step.
+// A loop has at least this many rows, because products of fewer rows are less efficient. The
+// minimum is higher if the weights exceed a core's second-level cache, because each loop reads all
+// of them in each step.
 constexpr int64_t kLeastRows = 16, kLeastRowsOfLargeWeights = 64;
 constexpr size_t kLargeWeights = 2 << 20;
-// A loop has at least this many multiplications, so that it justifies waking a thread.
+// A loop has at least this many multiplications, to be worth waking a thread.
 constexpr double kLeastWork = 1 << 20;
 constexpr int64_t kMostLoops = 32;
-// The cost of an element of an elementwise op, in multiplications of a product.
+// The cost of one element of an elementwise op, relative to one multiplication of a product.
 constexpr double kElementwiseWork = 8;
 
 bool IsProduct(const Node& node) {

@@ -1,5 +1,5 @@
-// Divides a Scan whose body treats each row separately, such as a recurrent layer, in which each
-// example of a batch is a row. Such a Scan can run as several loops, each over some of the rows.
+// Divides a Scan whose body treats each row separately into several loops, each over some of the
+// rows. In a recurrent layer, for instance, each example of a batch is a row.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace tfjob::exec {
 // Describes how a Scan uses rows. All states have rows, which are indexed by their first axis.
 struct ScanRows {
   int64_t rows = 0;
-  // Says for each sequence (its elements) and each invariant whether it has one row per row of the
+  // For each sequence (its elements) and each invariant: whether it has one row for each row of the
   // states. Other invariants, such as weights, are the same for all rows.
   std::vector<bool> sequences, invariants;
-  std::vector<bool> nodes;  // says the same for each node of the body
+  std::vector<bool> nodes;  // the same for each node of the body
   double work = 0;          // an estimate of the multiplications per row, in all steps
 };
 
 // Returns nullopt if a row of a state or an output may depend on other rows of the inputs, or if
-// that is not known.
+// this cannot be determined.
 std::optional<ScanRows> FindScanRows(const graph::ScanForm& form);
 
-// Returns the body of a Scan over `count` rows.
+// Returns the body for a Scan over only `count` rows.
 graph::Graph BodyOfRows(const graph::Graph& body, const ScanRows& rows, int64_t count);
 
 // Returns how many loops the Scan should be divided into: at least 1. Depends only on the Scan, so

@@ -48,8 +48,8 @@ Inputs AddInputs(Builder& b) {
           ReadVariable(b, "w", kF32, kWeights)};
 }
 
-// The values of one step, which has two states that are swapped, one that the mask keeps, and every
-// kind of output.
+// The values of one step. It has two states that are swapped, a state that the mask keeps, and
+// every kind of output.
 struct Step {
   Output h, c, sum;
 };

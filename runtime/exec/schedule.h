@@ -14,9 +14,9 @@ bool MayRefuseValues(std::string_view op);
 
 // Returns the nodes' positions in the order in which they run. This is the order of the graph,
 // except for writes to variables. A write runs as early as its dependencies allow, but only after
-// all nodes that precede it in the graph and can reject values, so that it does not run if one of
-// them does. Since writes run early, a gradient is applied while it is still in the cache, and its
-// memory can be reused for the next gradient.
+// all preceding nodes of the graph that can reject values, so that it does not run if one of these
+// nodes rejects its values. Since writes run early, a gradient is applied while it is still in the
+// cache, and its memory can be reused for the next gradient.
 std::vector<int> Schedule(const graph::Graph& graph);
 
 }  // namespace tfjob::exec

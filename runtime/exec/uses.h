@@ -17,7 +17,7 @@ struct Uses {
   bool overwritten = false;  // read from a variable that is written before the last use
 };
 
-// Returns the value that owns the output's memory, by following Identity and Reshape back.
+// Follows Identity and Reshape back to the value that owns the output's memory.
 graph::Output SourceOf(const graph::Graph& graph, graph::Output output);
 
 // Returns the uses of each source.

@@ -80,8 +80,8 @@ bool DependsThroughInputs(const Node& node, const std::vector<bool>& depends) {
   return false;
 }
 
-// Appends the nodes for the gradient of node `id`, and adds the result to the gradients of those
-// inputs that depend on `wrt`.
+// Appends the nodes that compute the gradient of node `id`, and adds the results to the gradients
+// of those inputs that depend on `wrt`.
 void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Accumulated& gradients) {
   const Node node = b.graph().node(id);
   if (!DependsThroughInputs(node, depends)) return;

@@ -1,5 +1,5 @@
-// Implements reverse-mode differentiation from any values with given gradients. Gradients
-// (gradients.h) is the special case of a single scalar value.
+// Declares reverse-mode differentiation that starts from any values whose gradients are given.
+// Gradients (gradients.h) is the special case that starts from one scalar.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace tfjob::graph {
 
-// Either a dense gradient, or the gradient of a matrix that is zero except in the given rows.
+// Holds a dense gradient, or the rows of a matrix's gradient that may differ from zero.
 struct GradientOrRows {
   Output dense;  // if invalid, the gradient is in `rows`
   DistinctRows rows;

@@ -21,7 +21,7 @@ struct DeviceSpec {
   // part. Returns InvalidArgument for other texts, with a message that names the invalid part.
   static StatusOr<DeviceSpec> Parse(std::string_view text);
   std::string ToString() const;
-  // Returns `inner`, completed with those parts of this constraint that it lacks.
+  // Returns `inner`, with the parts that it lacks taken from this constraint.
   DeviceSpec MergedWith(const DeviceSpec& inner) const;
   bool operator==(const DeviceSpec&) const = default;
 };

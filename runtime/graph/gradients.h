@@ -1,4 +1,4 @@
-// Implements reverse-mode differentiation as a transformation of the graph.
+// Declares reverse-mode differentiation, which appends nodes to the graph.
 #pragma once
 
 #include <span>

@@ -73,8 +73,8 @@ TEST(Gradients, NameTheVariableThatTheLossDoesNotDependOn) {
   EXPECT_NE(Message(b.status()).find("the loss Sum does not depend on unused"), std::string::npos);
 }
 
-// Returns the gradient of a table for a loss that adds the rows of the table that two batches of
-// ids select. If `dense` is set, the loss also uses the whole table.
+// Returns the gradient of a table. The loss is the sum of the table's rows selected by two batches
+// of ids. If `dense` is set, the loss also uses the whole table.
 GradientOrRows OfTable(Builder& b, bool dense) {
   const Output table = ReadVariable(b, "table", kF32, {9, 4});
   const Output first = Placeholder(b, "first", DType::kInt32, {5});

@@ -45,9 +45,10 @@ struct IndexedSlices {
   Output values;
 };
 
-// The input of a gradient function. `gradients` holds one Output per output of the node, which is
-// invalid if no gradient flows through that output. The function appends nodes to `b`. It returns
-// one Output per input of the node, which is invalid if no gradient flows to that input.
+// The input of a gradient function. `gradients` holds one Output per output of the node; an invalid
+// one means that no gradient flows through that output. The function appends nodes to `b`, and
+// returns one Output per input of the node; an invalid one means that no gradient flows to that
+// input.
 struct GradientContext {
   Builder& b;
   const Node& node;               // a copy, so that appending does not invalidate it
@@ -55,8 +56,8 @@ struct GradientContext {
   std::vector<Output> gradients;  // d loss / d output
   std::vector<bool> wanted;       // per input: false if its gradient is not used
 
-  // The function appends to this instead of returning a gradient that would be zero except in a few
-  // rows.
+  // For a gradient that is zero except in a few rows, the function appends these rows here instead
+  // of returning the gradient.
   std::vector<IndexedSlices> slices = {};
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
@@ -80,7 +81,7 @@ struct Op {
   int min_inputs;
   int max_inputs;
   InferenceFunction infer;
-  // If null, the op's gradient is not known, and it is an error to ask for it.
+  // If null, the op has no known gradient, and asking for one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
   // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i

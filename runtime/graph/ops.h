@@ -72,7 +72,7 @@ Output Div(Builder& b, Output x, Output y);
 Output Maximum(Builder& b, Output x, Output y);
 Output Minimum(Builder& b, Output x, Output y);
 Output Pow(Builder& b, Output x, Output y);
-Output Equal(Builder& b, Output x, Output y);  // bool, like the next three
+Output Equal(Builder& b, Output x, Output y);  // bool, as for the next three ops
 Output Greater(Builder& b, Output x, Output y);
 Output GreaterEqual(Builder& b, Output x, Output y);
 Output Less(Builder& b, Output x, Output y);
@@ -109,9 +109,9 @@ Output Slice(Builder& b, Output x, std::vector<int64_t> begin, std::vector<int64
 // Adds before[i] zeros before, and after[i] zeros after, the elements along axis i.
 Output Pad(Builder& b, Output x, std::vector<int64_t> before, std::vector<int64_t> after);
 
-// Rows by number. `indices` is int32 or int64, and may have any shape. Gather returns the entries
-// of `params` at these indices of its first axis, in the shape [indices…, params' other axes]. An
-// index that is negative or too large ends the run with an error.
+// Access to rows by index. `indices` is int32 or int64, and may have any shape. Gather returns the
+// entries of `params` at these indices of its first axis, in the shape [indices…, params' other
+// axes]. An index that is negative or too large ends the run with an error.
 Output Gather(Builder& b, Output params, Output indices);
 // Sums the rows of `values` [n,d] that have equal indices [n]. Returns the distinct indices in
 // ascending order, as int64, and the sum for each index. Both are padded to n rows: the indices
@@ -139,7 +139,7 @@ Output Conv2DBackpropFilter(Builder& b, Output image, Output dy, Shape filter,
 Output MaxPool(Builder& b, Output image, const Window& window);
 Output AvgPool(Builder& b, Output image, const Window& window);
 
-// Normalises each channel of x, that is, over all axes but the last:
+// Normalises each channel of x over all other axes:
 // y = gamma·(x - mean) / √(variance + epsilon) + beta. gamma, beta, mean and variance are
 // [channels].
 struct BatchNorm {

@@ -19,8 +19,8 @@ using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
 // Drops nodes on which neither a fetch nor a write to a variable depends. Keeps placeholders.
 Graph RemoveDeadCode(const Graph& graph);
 
-// Replaces a node whose inputs are all constants with one Const per output, if each output is small
-// (at most 64 Ki elements). Keeps random ops.
+// If all inputs of a node are constants and each of its outputs is small (at most 64 Ki elements),
+// replaces the node with one Const per output. Keeps random ops.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
 // Drops ops that change nothing, such as x·1, x+0, Identity, and Reshape to the same shape. If all
@@ -32,16 +32,16 @@ Graph Simplify(const Graph& graph);
 // if there is no write between them.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
-// Replaces -Σ y·log(softmax(x)), and a cross-entropy op whose logits are log(softmax(x)), with the
-// cross-entropy op over x, which is numerically stable. The softmax may be clipped by Keras'
-// epsilon before the logarithm, as Keras does if from_logits=False. Each row of y must sum to 1. If
-// this pass runs before Gradients, the gradient is numerically stable, too.
+// Replaces -Σ y·log(softmax(x)) with the cross-entropy op over x, which is numerically stable. Does
+// the same for a cross-entropy op whose logits are log(softmax(x)). The softmax may be clipped by
+// Keras' epsilon before the logarithm, as Keras does if from_logits=False. Each row of y must sum
+// to 1. If this pass runs before Gradients, the gradient is numerically stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
-// Drops a Transpose before or after a BatchMatMulV2, if it only exchanges the last two axes of an
-// operand, or the second and the third axis, counted from the last. The product then reads its
-// operands, or writes its result, in the transposed layout directly. A Transpose of the product
-// must be the product's only use.
+// Drops a Transpose of an operand of a BatchMatMulV2 if the Transpose only exchanges the axes -2
+// and -1, or -3 and -2. Also drops a Transpose that only exchanges the axes -3 and -2 of the
+// product, if this is the product's only use. BatchMatMulV2 then reads or writes the transposed
+// layout directly.
 Graph FuseTranspose(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul, and Conv2D + BiasAdd + Relu with
@@ -51,19 +51,20 @@ Graph FuseBiasAndActivation(const Graph& graph);
 
 // Replaces FusedBatchNorm + Relu with FusedBatchNormEx, and ReluGrad + FusedBatchNormGrad with
 // FusedBatchNormGradEx. Another value, such as a shortcut's, may be added before the Relu. The
-// intermediate results must have no other use. Only the gradient of an added value may have one.
+// intermediate results, except for the gradient of an added value, must have no other use.
 Graph FuseBatchNorm(const Graph& graph);
 
 // Fuses chains and trees of elementwise ops whose outputs have the same dtype and shape into
 // FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);
 
-// Replaces a sum of Pads with one Concat, if their inputs are blocks that cover the result along
-// one axis, without gaps or overlaps. The gradient of a value that is read in slices is such a sum.
+// Replaces a sum of Pads with one Concat, if the inputs of the Pads are blocks that cover the
+// result along one axis, without gaps or overlaps. The gradient of a value that is read in slices
+// is such a sum.
 Graph JoinPads(const Graph& graph);
 
-// Transposes an invariant matrix before a Scan of several steps, if the products of the body read
-// it only as their transposed second operand. The products then read the transposed matrix
+// Transposes an invariant matrix before a Scan of several steps, if the body reads the matrix only
+// as the transposed second operand of products. The products then read the transposed matrix
 // directly.
 Graph HoistTranspose(const Graph& graph);
 

@@ -36,7 +36,7 @@ std::string OutputName(int index);
 
 // The attributes of a Scan, after they have been parsed and checked.
 struct ScanForm {
-  const Graph* body = nullptr;  // the value of the attribute
+  const Graph* body = nullptr;  // points into the attribute
   int64_t steps = 0;
   int states = 0;
   int sequences = 0;
@@ -69,7 +69,7 @@ class ScanBuilder {
   Builder& body() { return body_; }
   Builder& outer() { return outer_; }
 
-  // These add an input of the Scan, and return its value in the body.
+  // Each of these functions adds an input to the Scan and returns its value in the body.
   Output State(Output initial);
   Output Sequence(Output value, bool reversed = false);
   Output Invariant(Output value);

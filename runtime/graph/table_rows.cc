@@ -128,7 +128,7 @@ RowTable Describe(const Graph& graph, const std::string& variable, const TableUs
   return table;
 }
 
-// Returns the type of the fed rows. Their number is the number of ids in all lookups.
+// Returns the type of the fed rows. There is one row for each id in each lookup.
 TensorType RowsType(const Graph& graph, const RowTable& table, const TableUses& uses) {
   int64_t rows = 0;
   for (const int gather : uses.gathers)

@@ -1,6 +1,6 @@
 // Separates a graph from tables of which it reads only a few rows, so that the tables need not be
-// where the graph runs. One graph computes the numbers of these rows from the feeds; the main graph
-// is fed the rows.
+// stored where the graph runs. A second graph computes the numbers of these rows from the feeds;
+// the main graph is fed the rows.
 #pragma once
 
 #include <string>

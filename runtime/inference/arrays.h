@@ -23,7 +23,7 @@ StatusOr<io::NamedTensors> ReadArrays(const std::string& path);
 // complete.
 Status WriteArrays(const std::string& path, const io::NamedTensors& arrays,
                    FileSystem& files = RealFileSystem());
-// Returns the error that WriteArrays would return because of the name and the number of arrays.
+// Returns the error that WriteArrays would return for this name and this number of arrays.
 Status CheckArraysPath(const std::string& path, size_t arrays);
 
 }  // namespace tfjob::inference

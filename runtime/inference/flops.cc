@@ -23,8 +23,7 @@ bool OnlyMoves(std::string_view op) {
   return kMoves.contains(op);
 }
 
-// Returns the number of products that a node adds up; nullopt for an op that does not add up
-// products.
+// Returns the number of products that a node adds up, or nullopt if its op adds up no products.
 std::optional<double> Products(const graph::Graph& graph, const graph::Node& node) {
   const Shape& output = node.outputs[0].shape;
   const auto input = [&](size_t i) -> const Shape& { return graph.type(node.inputs[i]).shape; };

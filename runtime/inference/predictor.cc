@@ -18,7 +18,7 @@
 namespace tfjob::inference {
 namespace {
 
-// Returns whether a number can be converted without a change. float32 and float64 represent all
+// Returns whether a number keeps its value when it is converted. float32 and float64 represent all
 // integers exactly only up to 2^24 and 2^53.
 template <typename To, typename From>
 bool Fits(From value) {

@@ -26,7 +26,7 @@ std::vector<std::string> NamesOfInputs(const model::Model& model);
 StatusOr<std::vector<Tensor>> OrderInputs(const model::Model& model,
                                           const io::NamedTensors& arrays);
 
-// Returns the types of one example of each input, as the model states them. A shape or length that
+// Returns, for each input, the type of one example as the model states it. A shape or length that
 // the model does not state is taken from the array. Without arrays, a length that the model leaves
 // open gets an example value. Returns InvalidArgument, with a message that names the input, if a
 // shape is still unknown. An input whose type the model does not state is float32.
@@ -35,7 +35,7 @@ StatusOr<std::vector<model::TensorType>> FeaturesOf(const model::Model& model,
 
 struct RunOptions {
   int64_t batch_size = 32;
-  // Factor for the numbers of all float32 inputs, like data.train.scale.
+  // The factor by which all float32 inputs are multiplied, like data.train.scale.
   float scale = 1;
 };
 
@@ -53,10 +53,10 @@ class Predictor {
   // Returns the outputs, with the names of OutputNames (model.h). `inputs` are in the order of the
   // model's inputs, and have the examples along their first axis; as in Keras, a last axis of
   // length 1 may be missing from an input or from the model. The inputs' numbers are converted to
-  // the types of the inputs; a number that becomes an integer must not change. Returns
-  // InvalidArgument if the inputs do not fit the model or have different numbers of examples,
-  // ResourceExhausted if the outputs would take more memory than the machine has, and Cancelled if
-  // `stop` is requested before the last batch.
+  // the types of the inputs; a number that is converted to an integer type must keep its value.
+  // Returns InvalidArgument if the inputs do not fit the model or have different numbers of
+  // examples, ResourceExhausted if the outputs would take more memory than the machine has, and
+  // Cancelled if `stop` is requested before the last batch.
   StatusOr<io::NamedTensors> Run(std::span<const Tensor> inputs, const RunOptions& options,
                                  const StopSource& stop);
 

@@ -55,9 +55,9 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& val
 }
 
 // Returns the string in a tensor of one string. The tensor consists of the length as a varint, the
-// masked checksum of the length, and the text. Its own checksum covers the length as an integer of
-// 4 bytes, the checksum of the length, and the text. Returns nullopt if a checksum or the length is
-// wrong.
+// masked checksum of the length, and the text. The tensor's own checksum covers the length as a
+// 4-byte integer, the checksum of the length, and the text. Returns nullopt if a checksum or the
+// length is wrong.
 std::optional<std::string> ParseString(std::string_view bytes, uint32_t masked_crc) {
   uint64_t length = 0;
   size_t at = 0;
@@ -186,7 +186,7 @@ StatusOr<std::pair<BundleEntry, DType>> BundleReader::FindTensor(const std::stri
                          entry.tensorflow_dtype, ", which is not supported");
   }
   // Open has checked the size against the file; check the shape against the size before allocating
-  // memory for it.
+  // memory for the tensor.
   const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
   unsigned __int128 wanted = 1;
   for (int64_t dim : entry.shape.dims()) {

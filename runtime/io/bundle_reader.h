@@ -1,6 +1,6 @@
 // Reads a TensorFlow V2 checkpoint with any number of shards (see bundle_writer.h for the format).
 // Verifies checksums on every read. A checkpoint may come from anyone: no name, offset or size in
-// it is trusted, and no more memory is allocated than its files have bytes. Not thread-safe.
+// it is trusted, and the memory allocated never exceeds the size of its files. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,9 @@ class BundleReader {
   // Unimplemented for strings, other unsupported element types and partitioned variables; and
   // DataLoss for a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
-  // Like Read, but reads into the memory of `to`, with the help of the threads of `pool` unless
-  // that is null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's.
-  // After an error, the content of `to` is undefined.
+  // Like Read, but reads into the memory of `to`, and also uses the threads of `pool` unless it is
+  // null. Returns InvalidArgument if the dtype or shape of `to` differs from the tensor's. After an
+  // error, the content of `to` is undefined.
   Status ReadInto(const std::string& name, Tensor to, ThreadPool* pool = nullptr) const;
   // Verifies the tensor's checksum piece by piece, and returns the tensor without reading all of it
   // into memory. Returns the errors of Read.

@@ -129,7 +129,7 @@ TEST_F(BundleReaderTest, StoresNoTensorThatIsDamaged) {
   EXPECT_TRUE(absl::IsNotFound(reader->Store("after").status()));
 }
 
-// A file may be truncated after the index was checked.
+// A file may be truncated after the index has been checked.
 TEST_F(BundleReaderTest, NamesAFileThatEndsTooSoon) {
   const auto reader = *BundleReader::Open(prefix_);
   std::filesystem::resize_file(DataFileName(prefix_, 0, 1), 5 << 20);

@@ -31,7 +31,7 @@ class TableText : public leveldb::WritableFile {
 };
 
 // The number of bytes written at once, small enough that they are still in the cache after their
-// checksum was computed.
+// checksum has been computed.
 constexpr size_t kBytesPerAppend = 256 << 10;
 
 std::string Header() {

@@ -36,7 +36,7 @@ class BundleWriter {
   ~BundleWriter();
 
   // `bytes` contains the dense values. Returns AlreadyExists if the name was added before. After
-  // another error, the checkpoint cannot be finished.
+  // any other error, the checkpoint cannot be finished.
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);
@@ -61,7 +61,8 @@ class BundleWriter {
   std::unique_ptr<OutputFile> data_;
   int64_t size_ = 0;                            // the size of the data file
   std::map<std::string, std::string> entries_;  // name → serialised BundleEntryProto
-  // The tensor being written: its name, its entry, the checksum so far, and the bytes to come.
+  // The tensor being written: its name, its entry, the checksum so far, and the number of bytes
+  // still to be written.
   std::string name_;
   std::unique_ptr<BundleEntryProto> entry_;
   uint32_t crc_ = 0;

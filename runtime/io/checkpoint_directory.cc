@@ -70,7 +70,7 @@ void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSy
   }
 }
 
-// Also returns true if the state file cannot be read.
+// Returns whether the state file lists the checkpoint, or true if the state file cannot be read.
 bool Lists(const std::string& folder, const std::string& name) {
   const StatusOr<CheckpointState> state = ReadState(folder);
   if (!state.ok()) return true;

@@ -2,8 +2,8 @@
 // checkpoints. Its text file "checkpoint" is TensorFlow's CheckpointState, so that
 // tf.train.latest_checkpoint() finds our checkpoints.
 //
-// The folder may come from someone else. Only the last component of each path in "checkpoint"
-// counts: all checkpoints are in the folder itself, and nothing outside it is read or deleted.
+// The folder may come from someone else. Only the last component of each path in "checkpoint" is
+// used: all checkpoints are in the folder itself, and nothing outside it is read or deleted.
 #pragma once
 
 #include <cstdint>

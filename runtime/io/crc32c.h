@@ -8,8 +8,8 @@
 
 namespace tfjob::io {
 
-// Returns the checksum of some earlier bytes followed by `data`. `crc` is the checksum of the
-// earlier bytes. The checksum of no bytes is 0.
+// Returns the checksum of earlier bytes, whose checksum is `crc`, followed by `data`. The checksum
+// of no bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);
@@ -19,7 +19,7 @@ uint32_t Crc32c(std::string_view data);
 // of the second piece. Takes the time of a few hundred instructions.
 uint32_t JoinCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
 
-// A checksum stored beside its data is masked: rotated right by 15 bits, plus a constant.
+// A checksum stored next to its data is masked: rotated right by 15 bits, plus a constant.
 constexpr uint32_t MaskCrc(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }

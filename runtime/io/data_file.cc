@@ -14,10 +14,10 @@
 namespace tfjob::io {
 namespace {
 
-// The number of bytes read at once, so small that their checksum is computed while they are in the
-// cache.
+// The number of bytes read at once, small enough that their checksum is computed while they are in
+// the cache.
 constexpr size_t kChunk = 256 << 10;
-// The size of the shares into which a read is divided among threads.
+// A read is divided among threads in shares of this size.
 constexpr size_t kShare = 4 << 20;
 
 }  // namespace

@@ -51,7 +51,7 @@ struct Limits {
 };
 
 // Returns the limits for a file of this many bytes. The output may be 16 times as large as the file
-// (see hdf5/read.h), and has its own header.
+// (see hdf5/read.h), and also contains a header.
 Limits LimitsFor(uint64_t bytes) {
   const uint64_t megabytes = (bytes >> 20) + 1;
   return {.megabytes = 1024 + 6 * megabytes,
@@ -106,10 +106,9 @@ std::string Collect(int errors, Duration most) {
   }
 }
 
-// Returns the exit status of a process that has closed its standard error or used up its time. The
-// program keeps its standard error open until it exits, so a process that is still running then has
-// exceeded its time or was subverted through the library, and is killed. The pause gives a process
-// that is about to exit the time to do so.
+// Returns the exit status of a process that has closed its standard error or used up its time.
+// After a pause, kills the process if it still runs. It has then exceeded its time or was subverted
+// through the library, because the program keeps its standard error open until it exits.
 int End(pid_t pid) {
   constexpr int kPauses = 100;
   int status = 0;
@@ -123,7 +122,7 @@ int End(pid_t pid) {
   return status;
 }
 
-// Runs the program on two files. If it fails, the error blames the file `name`.
+// Runs the program with the two files. If the program fails, the error names the file `name`.
 Status Run(const std::string& verb, const std::string& name, uint64_t bytes, int input,
            int output) {
   Pipe errors;

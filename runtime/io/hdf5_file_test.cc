@@ -109,8 +109,8 @@ TEST(Hdf5, AProgramThatClosesItsErrorsAndStaysIsKilled) {
       << status;
 }
 
-// A file in memory is not part of the memory of the process that writes it, so the output has its
-// own limit.
+// The process's memory limit does not cover the output, which is a file in memory, so the output
+// has its own limit.
 TEST(Hdf5, TheOutputHasALargestSize) {
   const NamedTensors large = {{"zeros", Tensor(DType::kFloat32, Shape({1 << 20}))}};
   StatusOr<MemoryFile> file = MakeHdf5("large.h5", large, Json::object());

@@ -29,10 +29,10 @@ namespace tfjob::io {
 // complex numbers, records). Messages name the file.
 StatusOr<Tensor> ReadNpy(const std::string& path);
 
-// Reads an array of `size` bytes, with its header, from anywhere. `stored` is the number of bytes
-// that the array takes where it is stored, which is less than `size` if the array is compressed.
-// `read` fills a span completely with the next bytes. `what` names the array in messages. Also
-// returns InvalidArgument if a compressed array would exceed the memory limit above.
+// Reads an array of `size` bytes, including its header, from any source. `stored` is the number of
+// bytes that the array takes where it is stored, which is less than `size` if the array is
+// compressed. `read` fills a span completely with the next bytes. `what` names the array in
+// messages. Also returns InvalidArgument if a compressed array would exceed the memory limit above.
 StatusOr<Tensor> ReadNpyFrom(std::string_view what, uint64_t size, uint64_t stored,
                              absl::FunctionRef<Status(std::span<std::byte>)> read);
 

@@ -17,7 +17,7 @@ namespace tfjob::io {
 // Appends one framed record to `out`.
 void AppendRecord(std::string_view payload, std::string& out);
 
-// The bytes before and after a payload.
+// The number of bytes before and after a payload.
 inline constexpr size_t kRecordHeader = 12, kRecordFooter = 4;
 
 // Returns the length of the payload, from the first kRecordHeader bytes of a record; nullopt if
@@ -26,7 +26,7 @@ std::optional<uint64_t> RecordLength(std::string_view header);
 // Returns whether the checksum in the footer, of kRecordFooter bytes, is that of the payload.
 bool IsIntact(std::string_view payload, std::string_view footer);
 
-// Returns all records in the content of a file. Omits an incomplete last record, since its writer
+// Returns all records in the content of a file. Omits an incomplete last record, because its writer
 // may have died. If a checksum is wrong, returns DataLoss with a message that names the record's
 // offset.
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content);

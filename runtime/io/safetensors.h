@@ -36,7 +36,7 @@ struct SafetensorsEntry {
   uint64_t size = 0;    // in bytes
 };
 
-// The largest header that is accepted, which suffices for some 100,000 tensors.
+// The largest header that is accepted. It suffices for about 100,000 tensors.
 inline constexpr uint64_t kMaxSafetensorsHeader = 16 << 20;
 
 class SafetensorsReader {

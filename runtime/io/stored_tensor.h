@@ -32,8 +32,8 @@ class StoredTensor {
 
   // Reads rows of a matrix into `rows`, one after the other. `indices` contains the numbers of the
   // rows, perhaps followed by entries of -1, whose rows in `rows` stay unchanged. Returns
-  // InvalidArgument if the matrix does not have one of the rows, or if the tensor is not a matrix.
-  // Returns the error if reading fails.
+  // InvalidArgument if the matrix lacks any of the rows, or if the tensor is not a matrix. Returns
+  // the error if reading fails.
   Status ReadRows(std::span<const int64_t> indices, std::span<std::byte> rows) const;
 
  private:

@@ -10,7 +10,7 @@ namespace tfjob::io {
 namespace {
 
 constexpr size_t kFooterBytes = 48;  // two block handles, padded to 40 bytes, and the magic number
-constexpr size_t kTrailerBytes = 5;  // a block's compression and masked checksum
+constexpr size_t kTrailerBytes = 5;  // a block's compression type and masked checksum
 constexpr size_t kMaxKeyBytes = 1 << 16;
 constexpr uint64_t kTableMagic = 0xdb4775248b80fb57;
 

@@ -68,7 +68,7 @@ TEST(TableReader, RefusesBlocksOutsideTheFile) {
   for (const auto& [offset, bytes] : forged) {
     const std::string handle = Handle(offset, bytes);
     EXPECT_TRUE(absl::IsDataLoss(ReadTable(data + Footer(handle)).status())) << offset;
-    // The same handle, but in the index of a table whose footer is right.
+    // The same handle, in the index of a table whose footer is correct.
     const std::string index = BlockOf(Entry(0, "z", handle));
     EXPECT_TRUE(absl::IsDataLoss(
         ReadTable(data + index + Footer(Handle(data.size(), index.size() - 5))).status()))

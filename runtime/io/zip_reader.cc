@@ -146,7 +146,7 @@ class StreamOfMember : public ZipStream {
   }
 
  private:
-  static constexpr size_t kMostPiece = 1 << 20;  // so small that it is cached for its checksum
+  static constexpr size_t kMostPiece = 1 << 20;  // small enough to stay cached for the checksum
 
   Status Damaged(std::string_view what) const {
     return DataLoss(file_.path(), ": member ", name_, " ", what,
@@ -167,8 +167,8 @@ class StreamOfMember : public ZipStream {
     inflate_.next_out = reinterpret_cast<Bytef*>(bytes.data());
     inflate_.avail_out = static_cast<uInt>(bytes.size());
     while (inflate_.avail_out > 0) {
-      // Even without input, zlib may still have output: the rest of a match that the end of the
-      // last span cut in two.
+      // Even without input, zlib may still have output: the rest of a match that crosses the end of
+      // the previous span.
       if (inflate_.avail_in == 0 && packed_ > 0) RETURN_IF_ERROR(Refill());
       const int code = inflate(&inflate_, Z_NO_FLUSH);
       const bool ended = code == Z_STREAM_END && inflate_.avail_out > 0;

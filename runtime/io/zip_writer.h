@@ -23,8 +23,8 @@ class ZipWriter {
   ~ZipWriter();
 
   // Adds a member, whose content is the concatenation of `parts`. The name must be UTF-8 and at
-  // most 65535 bytes long. Archives with the same members are equal byte by byte, because members
-  // carry no timestamps.
+  // most 65535 bytes long. Archives with the same members are identical byte for byte, because
+  // members have no timestamps.
   Status Add(std::string_view name, std::span<const std::string_view> parts);
   Status Finish();
 

@@ -1,9 +1,9 @@
 // Defines the interface between the package exec and a device. A kernel is prepared once for given
 // dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
 // many times on a stream, with the buffers of the execution plan. A run allocates no memory (except
-// inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are impossible. It
-// then reports the error to the stream (Stream::Fail), and the outputs are undefined. ops.md
-// documents the ops, their operands and their attributes.
+// inside oneDNN; see cpu/gemm.h). A run fails only if the values of the inputs are invalid. It then
+// reports the error to the stream (Stream::Fail), and the outputs are undefined. ops.md documents
+// the ops, their operands and their attributes.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,9 @@ namespace tfjob::kernels {
 // Padding between rows is never read, and its content may be overwritten. A tensor of rank 0 or 1
 // is one row.
 //
-// `memory` says where the tensor lies. Kernels for CPUs read and write all kinds of memory. Kernels
-// for other devices access only device memory, so feeds and constants must first be copied there.
+// `memory` says where the tensor is stored. Kernels for CPUs read and write all kinds of memory.
+// Kernels for other devices access only device memory, so feeds and constants must first be copied
+// there.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -58,9 +59,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Runs the kernel, or submits its work to the stream of a device that is not immediate. The
-  // kernel must then not read the operands before that work runs, and it copies the arrays of
-  // pointers. The pointers are in the order of the request's operands, and each must be
+  // Runs the kernel, or submits its work to the stream of a device that is not immediate. When
+  // submitting, the kernel must not read the operands before that work runs, and must copy the
+  // arrays of pointers. The pointers are in the order of the request's operands, and each must be
   // aligned for its element type (64-byte alignment is fastest). `workspace` points to
   // workspace_bytes() bytes and is aligned to 64 bytes. Its contents are unspecified before and
   // after the call.

@@ -57,9 +57,9 @@ class Stream {
     pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference: does not allocate
   }
 
-  // Reports that a kernel cannot compute its outputs because the values of its inputs are
-  // impossible, such as the index of a row that a table does not have. Keeps the first error. Call
-  // it on the thread that runs the kernel.
+  // Reports that a kernel cannot compute its outputs because the values of its inputs are invalid,
+  // such as the index of a row that a table does not have. Keeps the first error. Call it on the
+  // thread that runs the kernel.
   void Fail(Status error) { FailAt(step_, std::move(error)); }
   // Like Fail, for a kernel that was submitted when step() was `step`, and has run since.
   void FailAt(int step, Status error) {

@@ -1,6 +1,6 @@
-// Handles lengths that a model does not state. Keras writes such a length as null: the second null
-// in `batch_shape: [null, null, 3]` (the first one stands for the batch size). The data determine
-// these lengths. They may differ between runs of a model, but not within one.
+// Handles lengths that a model does not state. Keras writes such a length as null. In
+// `batch_shape: [null, null, 3]`, it is the second null; the first one stands for the batch size.
+// The data determine these lengths. They may differ between runs of a model, but not within one.
 #pragma once
 
 #include <string>

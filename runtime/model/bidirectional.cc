@@ -39,8 +39,8 @@ struct Direction {
   RecurrentInputs inputs;
 };
 
-// If all steps are returned, steps that the mask skips yield zeros, whatever the layer's own
-// argument is.
+// A direction that returns all steps returns zeros for the masked ones, even if the layer's own
+// zero_output_for_mask is false.
 Direction Directed(const Bidirectional& both, bool backward) {
   const Layer& given =
       backward && both.backward_layer != nullptr ? *both.backward_layer : *both.layer;
@@ -79,8 +79,8 @@ Status CheckPair(const Bidirectional& both) {
   return OkStatus();
 }
 
-// Returns the types of a direction's outputs. Passes on only the inputs of this direction,
-// including its own states.
+// Returns the types of a direction's outputs. `in` contains the inputs of both directions, of which
+// only this direction's are used.
 StatusOr<std::vector<TensorType>> TypesOf(const Direction& direction,
                                           std::span<const TensorType> in) {
   std::vector<TensorType> own;

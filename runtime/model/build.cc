@@ -68,8 +68,7 @@ Output Total(Builder& b, Output total, Output part) {
   return total.valid() ? Add(b, total, part) : part;
 }
 
-// Multiplies the values of the places by their own sample weights or by the weights of their
-// examples.
+// Multiplies the values of the places by the sample weights, which belong to places or to examples.
 Output WeightedBySample(Builder& b, Output values, Output weights) {
   if (!weights.valid()) return values;
   std::vector<int64_t> dims = b.shape(weights).dims();
@@ -114,7 +113,7 @@ Output TotalPenalty(Builder& b, const std::vector<VariableSpec>& variables, cons
   return total;
 }
 
-// Adds up the losses of all outputs and, if it is valid, the penalty. Returns the loss to minimise.
+// Adds up the losses of all outputs and, if valid, the penalty. Returns the loss to minimise.
 Output AddLoss(Builder& b, const Model& model, const BuildOptions& options, const Feeds& feeds,
                const std::vector<Output>& predictions, const std::vector<Output>& masks,
                Output penalty) {
@@ -190,7 +189,7 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   if (!b.ok()) return b.status();
   std::vector<Output> values;
   for (const graph::GradientOrRows& gradient : gradients) values.push_back(gradient.values());
-  // Rows that a gradient lacks are zero, and no kind of clipping changes zeros.
+  // Rows missing from a gradient are zero, and no kind of clipping changes zeros.
   if (!options.optimizer) values = ClipGradients(b, options.clipping, std::move(values));
   if (!b.ok()) return b.status();
   std::vector<VariableGradient> applied;
@@ -205,7 +204,8 @@ Status AddGradients(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return OkStatus();
 }
 
-// If an output has a mask, its metrics have different sums, so the caller must know of the mask.
+// Returns an error if Objective::masked is wrong for an output with metrics, whose sums depend on
+// the mask.
 Status ExpectFoundMasks(const Model& model, const BuildOptions& options,
                         const std::vector<Output>& masks) {
   for (size_t i = 0; i < options.objectives.size(); ++i) {

@@ -49,7 +49,7 @@ struct Objective {
   // of the loss (loss.h). Each loss is multiplied by its weight. As in Keras, the mean then still
   // divides by the number of places, not by the sum of the weights.
   std::optional<Shape> sample_weights = {};
-  // Set if the prediction has a mask, which the metrics that are means then use. See FindMasks.
+  // True if the prediction has a mask. Metrics that are means then use the mask. See FindMasks.
   bool masked = false;
 };
 
@@ -139,13 +139,14 @@ struct BuiltGraph {
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 // Returns the tables, such as the embeddings of an Embedding layer, that BuildOptions::tables may
-// name: this graph only reads rows of them, and contributes gradients of rows or nothing to them.
+// name: this graph only reads rows of them, and contributes to them only gradients of rows, if
+// anything.
 std::vector<std::string> SeparableTables(const BuiltGraph& built);
 
 // Builds a graph that only applies contributions, which are fed under the names of their fetches.
 // Its other feed is kStep. Before the updates, the graph clips the gradients (with
-// gradient_accumulation_steps, their mean) by `clipping`, which is for contributions that the
-// training graph has not clipped.
+// gradient_accumulation_steps, their mean) by `clipping`. Set `clipping` only if the training graph
+// has not clipped the contributions.
 StatusOr<graph::Graph> BuildUpdates(const BuiltGraph& training,
                                     const optimizer::Optimizer& optimizer,
                                     const optimizer::Clipping& clipping = {});

@@ -18,7 +18,7 @@ Model Nested() {
                  .config = NestedModel{.model = std::make_shared<const Model>(std::move(inner))}}});
 }
 
-// Returns the names of the layers that are still trained after freezing by the patterns.
+// Freezes layers by the patterns. Returns the names of the layers that are still trained.
 std::string TrainedAfter(const std::vector<std::string>& patterns) {
   Model model = Nested();
   const Status status = Freeze(model, patterns);

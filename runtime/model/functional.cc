@@ -265,7 +265,7 @@ StatusOr<Model> ReadFunctional(const JsonField& config) {
 }
 
 Json WriteFunctional(const Model& model) {
-  // Fails only if no example of the unstated lengths fits.
+  // Fails only if no example lengths fit.
   const auto types = StatedCallTypes(model);
   const std::vector<int> numbers = NumbersOf(model);
   std::vector<Json> layers;

@@ -24,8 +24,8 @@ inline Json Input(const std::string& name, int64_t size) {
           {"inbound_nodes", Json::array()}};
 }
 
-// Builds a list. An initialiser list would not do: if it has one element, some compilers copy the
-// element instead.
+// Builds a JSON array. From an initialiser list with one element, some compilers would make a copy
+// of the element instead.
 template <typename... Elements>
 Json List(Elements... elements) {
   Json list = Json::array();

@@ -87,8 +87,7 @@ TEST(Functional, ReadsTheCallsOfTfKeras2) {
   EXPECT_EQ(model->outputs, (std::vector<ValueRef>{{4, 0}}));
 }
 
-// The nested model's first call created the model itself. tf.keras 2 omits this call from the file,
-// but counts it.
+// tf.keras 2 calls a nested model once to create it. This call is not in the file, but is counted.
 TEST(Functional, NumbersTheCallsOfNestedModelsAsTfKeras2Does) {
   const Json none = Json::object();
   Json nested = Functional("inner", {Input("i", 4), LayerJson("Dense", "d", {{"units", 4}}, {})},

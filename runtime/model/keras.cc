@@ -41,7 +41,8 @@ Json WriteSequential(const Model& model) {
   return config;
 }
 
-// Rejects activations that tf.keras 2 computes differently from Keras 3 under the same name.
+// Rejects activations that have the same name in tf.keras 2 and Keras 3 but compute different
+// values.
 Status RefuseOtherActivations(const JsonField& value) {
   if (value.value()->is_object()) {
     ASSIGN_OR_RETURN(const auto members, value.Members());

@@ -36,8 +36,8 @@ Status CheckName(const std::string& name, const JsonField& field) {
 // Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   if (layer.config.As<layers::Embedding>() != nullptr) {
-    // The layer takes lists of any length, whose size tf.keras 2 writes as null. The layer's own
-    // argument input_dim is the size of its table.
+    // An Embedding takes lists of any length, so tf.keras 2 writes null for their length. The
+    // layer's own argument input_dim is the size of its table.
     arguments.Ignore("batch_input_shape");
     arguments.Ignore("input_shape");
     return OkStatus();

@@ -34,8 +34,8 @@ Json WriteLayer(const Layer& layer);
 Json BatchShape(const Shape& example);
 Json DTypePolicy();
 
-// These concern a layer that is a whole model. IsModelClass returns whether the class is that of a
-// model; ReadModel and WriteModel read and write the model, which may be nested in another one.
+// For layers that are whole models. IsModelClass returns whether the class is that of a model;
+// ReadModel and WriteModel read and write the model, which may be nested in another one.
 bool IsModelClass(std::string_view class_name);
 StatusOr<Model> ReadModel(const JsonField& root);
 Json WriteModel(const Model& model);

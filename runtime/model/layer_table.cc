@@ -34,7 +34,7 @@ namespace {
 using Layers = std::vector<LayerConfig>;
 
 Layers PlainLayers() {
-  using namespace layers;  // NOLINT: the table lists most of what is in there
+  using namespace layers;  // NOLINT: the table lists most names of this namespace
   return {Dense{},   EinsumDense{},  Embedding{},  Identity{}, Flatten{}, Reshape{},
           Permute{}, RepeatVector{}, Activation{}, ReLU{},     ELU{},     LeakyReLU{},
           PReLU{},   Softmax{},      Masking{},    Rescaling{}};

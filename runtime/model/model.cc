@@ -127,8 +127,8 @@ Status CheckActivityRegularizer(const Layer& layer, const TensorType& output) {
   return Annotate(status, StrCat(Describe(layer), ": activity_regularizer"));
 }
 
-// `first` is true for the layer's first call, which alone checks the layer's variables and stated
-// input.
+// `first` is true for the layer's first call. The layer's variables and stated input are checked
+// only then.
 StatusOr<std::vector<TensorType>> TypesAfter(const Model& model, const Call& call, bool first,
                                              std::span<const TensorType> in) {
   const Layer& layer = LayerOf(model, call);

@@ -37,8 +37,8 @@ struct Call {
   int layer = 0;
   std::vector<ValueRef> inputs;
   // The masks that the file specifies for the inputs: bool values whose axes are the first axes of
-  // the inputs. If the list is too short to have an element for an input, or if the element has
-  // `call` -1, the input has the mask of its value.
+  // the inputs. If an input has no element in the list, or an element whose `call` is -1, the mask
+  // of the input's value is used.
   std::vector<ValueRef> masks = {};
   // The layer with the arguments of this call, if it takes arguments besides its inputs.
   std::optional<LayerConfig> config = {};
@@ -71,7 +71,7 @@ const LayerConfig& ConfigOf(const Model& model, const Call& call);
 // Returns the types of a single float32 input of this shape.
 std::vector<TensorType> Features(Shape shape);
 
-// The name of the input of a model that has only one.
+// The name of the input, if a model has only one.
 inline constexpr char kFeatures[] = "features";
 // Returns the names of the model's inputs: kFeatures, or, if there are several, the names of their
 // layers.

@@ -16,11 +16,11 @@ struct NamedMetric {
 // Returns whether the output has any metrics.
 bool IsMeasured(const Objective& objective);
 
-// Returns the losses of the outputs, before weighting, if there are several outputs.
+// Returns the losses of the outputs before weighting, or none if there is only one output.
 std::vector<MetricFetch> LossesOfOutputs(const Model& model, const BuildOptions& options);
 
 // Returns the metrics of all outputs, then the weighted metrics of all outputs. No two have the
-// same name, and none has that of a loss. See MetricsOf for the names.
+// same name, and none has the name of a loss. See MetricsOf for the names.
 std::vector<NamedMetric> NamedMetricsOf(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

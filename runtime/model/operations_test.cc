@@ -1,4 +1,4 @@
-// Reads the functions of keras.ops and of TensorFlow in functional models.
+// Tests functional models that call functions of keras.ops or of TensorFlow.
 #include <gtest/gtest.h>
 
 #include <limits>

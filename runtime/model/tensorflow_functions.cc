@@ -30,7 +30,7 @@ struct TensorflowFunction {
   std::string_view name;  // without "tf."
   std::string_view module, class_name;
   std::span<const Parameter> parameters = {};  // those after the first
-  // Arguments of the function whose defaults differ in TensorFlow, as JSON.
+  // TensorFlow's defaults, as JSON, for the arguments that have other defaults in Keras.
   std::string_view defaults = "{}";
 };
 
@@ -172,7 +172,7 @@ Json TensorForm(const Json& history) {
           {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
 }
 
-// Returns the type that TensorFlow gives a constant number or nested lists of them.
+// Returns the type that TensorFlow gives a constant, which is a number or nested lists of numbers.
 std::string_view ConstantType(const Json& value) {
   if (!value.is_array()) {
     if (!value.is_number_integer()) return "float32";
@@ -187,8 +187,8 @@ std::string_view ConstantType(const Json& value) {
   return type;
 }
 
-// tf.keras 2 writes this instead of a layer's name, for a constant that is the first argument or in
-// a list.
+// tf.keras 2 writes this instead of a layer's name, for a constant that is the first argument or an
+// element of a list.
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
 // Returns a part of a key, or a whole key, in Keras 3's form.
@@ -325,8 +325,7 @@ StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer) {
   return written;
 }
 
-// The error names parts of the translated layer. Replaces them with the parts of the file that
-// they come from.
+// The error contains names and paths of the translated layer. Replaces them with those of the file.
 Status InTermsOfTensorflow(const JsonField& layer, const Status& error) {
   if (error.ok()) return error;
   ASSIGN_OR_RETURN(const TensorflowFunction* const function, FindFunction(layer["config"]));

@@ -1,5 +1,5 @@
-// Translates the functions of TensorFlow in functional models of tf.keras 2, such as tf.math.add,
-// to functions of keras.ops. Private to this package.
+// Translates calls of TensorFlow's functions, such as tf.math.add, to calls of functions of
+// keras.ops. Functional models of tf.keras 2 may contain such calls. Private to this package.
 #pragma once
 
 #include "runtime/base/json.h"
@@ -11,8 +11,8 @@ namespace tfjob::model {
 // SlicingOpLambda.
 bool IsTensorflowFunction(const JsonField& layer);
 // Returns the layer in the form in which Keras 3 writes a function of keras.ops. Requires a layer
-// that is such a call. Returns InvalidArgument, with the path in the file, if the function or an
-// argument is not supported.
+// for which IsTensorflowFunction returns true. Returns InvalidArgument, with the path in the file,
+// if the function or an argument is not supported.
 StatusOr<Json> TranslateTensorflowFunction(const JsonField& layer);
 // Rewrites an error about the translation of this layer: the result contains the function's name
 // and the paths as they are in the file. Returns OK unchanged.

@@ -31,7 +31,7 @@ void Clip(Builder& b, const optimizer::Clipping& clipping,
           std::vector<VariableGradient>& gradients) {
   std::vector<Output> values;
   for (const VariableGradient& gradient : gradients) values.push_back(gradient.value);
-  // Rows that a gradient lacks are zero, and no kind of clipping changes zeros.
+  // Rows missing from a gradient are zero, and no kind of clipping changes zeros.
   values = ClipGradients(b, clipping, std::move(values));
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].value = values[i];
 }

@@ -7,8 +7,8 @@
 namespace tfjob::optimizer {
 namespace {
 
-// The number of independent sums, with which the compiler can vectorise the loop without changing
-// the result.
+// The number of independent sums, which let the compiler vectorise the loop without changing the
+// result.
 constexpr size_t kLanes = 8;
 
 template <typename T>

@@ -64,7 +64,7 @@ bool IsWritten(const Optimizer& o, const HyperParameter& parameter) {
 
 }  // namespace
 
-// The factors 1 - 0.96^i / 2 are 1 long before i = 1000.
+// The factors 1 - 0.96^i / 2 are rounded to 1 long before i = 1000.
 double NadamProduct(double beta_1, int64_t updates) {
   double product = std::pow(beta_1, static_cast<double>(updates)), power = 1;
   for (int i = 1; i <= 1000 && i <= updates; ++i) {
@@ -171,7 +171,7 @@ Attributes ToAttributes(const Optimizer& o) {
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes) {
   ASSIGN_OR_RETURN(Kind kind, ParseKind(attributes.Get<std::string>("kind", "")));
   Optimizer o = Optimizer::Default(kind);
-  o.weight_decay = 0;  // ToAttributes omits it if it is 0
+  o.weight_decay = 0;  // ToAttributes omits a weight decay of 0
   for (const HyperParameter& parameter : internal::HyperParameters()) {
     std::visit([&](auto member) { o.*member = attributes.Get(parameter.name, o.*member); },
                parameter.member);

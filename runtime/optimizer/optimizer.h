@@ -10,7 +10,7 @@
 //   Adam      m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
 //             w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
 //             with amsgrad, h = max(h, v) takes the place of v in the last line
-//   AdamW     Adam, with another default of weight_decay
+//   AdamW     Adam, with a different default for weight_decay
 //   Nadam     m and v as Adam; u_t = beta_1 (1 - 0.96^t / 2); p_t = u_1 u_2 … u_t
 //             n = u_{t+1} m / (1 - p_{t+1}) + (1 - u_t) g / (1 - p_t)
 //             w -= lr n / (sqrt(v / (1 - beta_2^t)) + epsilon)
@@ -32,10 +32,10 @@
 //                                updates: t = step / k + 1, rounded down. Schedules count steps
 //   weight_decay                 w -= lr weight_decay w, before the update
 //   use_ema                      average = ema_momentum average + (1 - ema_momentum) w, after every
-//                                step; the average equals w as long as t = 1
+//                                step; the average equals w while t = 1
 //   ema_overwrite_frequency      f: w = average, in every step in which f divides t
 //
-// TensorFlow 1's optimizers use the same formulas with other default values: AdagradOptimizer has
+// TensorFlow 1's optimizers use the same formulas with different defaults: AdagradOptimizer has
 // epsilon 0, AdamOptimizer epsilon 1e-8.
 #pragma once
 
@@ -106,9 +106,9 @@ struct Optimizer {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;      // 0: never
   int64_t gradient_accumulation_steps = 0;  // 0: every step updates the variables
-  // If a gradient has only some rows of a variable, the other rows and their slots keep their
-  // values. If false, the other rows have a gradient of zero, as in Keras: momentum keeps moving
-  // them. Cannot be combined with use_ema or gradient_accumulation_steps.
+  // If true, rows without a gradient keep their values, and so do their slots. If false, these rows
+  // have a gradient of zero, as in Keras: momentum keeps moving them. Cannot be combined with
+  // use_ema or gradient_accumulation_steps.
   bool lazy = false;
 
   // Returns Keras 3's defaults.

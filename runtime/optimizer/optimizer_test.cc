@@ -36,7 +36,7 @@ double Squared(double x) {
   return x * x;
 }
 
-// Nadam's u_t and u_1 … u_t.
+// Nadam's u_t, and the product u_1 … u_t.
 double NadamMomentum(double t) {
   return 0.9 * (1 - 0.5 * std::pow(0.96, t));
 }

@@ -41,11 +41,11 @@ struct Update {
   Coefficients<T> coefficients;
   T decay = 0;  // weight decay: w -= decay w
 
-  int average = -1;  // index of the slot; -1: there is none
+  int average = -1;  // index of the slot; -1 if there is none
   T keep_average = 0;
   bool overwrite = false;  // w = average
 
-  int accumulator = -1;    // index of the slot; -1: there is none
+  int accumulator = -1;    // index of the slot; -1 if there is none
   T arriving = 1;          // the factor by which a gradient is added to the accumulator
   bool adds = true;        // if false, the gradient is already the accumulated mean
   bool only_adds = false;  // this step only adds to the accumulator, not to the variable

@@ -13,7 +13,7 @@
 namespace tfjob::progress {
 namespace {
 
-// Progress is a few kilobytes, and no task compresses it.
+// A task's progress takes a few kilobytes and is never compressed.
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -48,7 +48,7 @@ void ProgressClient::Drop(const std::shared_ptr<Connection>& broken) {
   if (connection_ == broken) connection_ = nullptr;
 }
 
-// Makes no claims, since a caller that asks for progress need not be a task.
+// Sends no claims (wire/hello.h), since a caller that asks for progress need not be a task.
 StatusOr<std::shared_ptr<ProgressClient::Connection>> ProgressClient::Open(Duration timeout) {
   ASSIGN_OR_RETURN(wire::Dialled dialled,
                    wire::Dial(address_, {.key = key_ ? &*key_ : nullptr, .timeout = timeout}));

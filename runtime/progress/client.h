@@ -12,8 +12,7 @@
 
 namespace tfjob::progress {
 
-// A connection to one task. It is opened by the first call and reopened after it
-// breaks. Thread-safe.
+// A connection to one task. It is opened by the first call, and reopened if it breaks. Thread-safe.
 class ProgressClient {
  public:
   // `address` is "host:port". A task with a key reports its progress only to callers that have the

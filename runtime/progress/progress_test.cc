@@ -62,7 +62,7 @@ TEST(Progress, IsServedAndFetched) {
   EXPECT_FALSE(gone.ok());
   EXPECT_NE(Message(gone.status()).find(StrCat("127.0.0.1:", port)), std::string::npos)
       << gone.status();
-  // The task is up again at its address.
+  // The task is running again at the same address.
   server = *rpc::Server::Start({.host = "127.0.0.1", .port = port, .services = {service.get()}});
   StatusOr<Progress> again = client.Fetch(10s);
   EXPECT_TRUE(again.ok()) << again.status();

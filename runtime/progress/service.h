@@ -12,8 +12,8 @@ class Service;
 
 namespace tfjob::progress {
 
-// `current` is called on gRPC's threads. It must be thread-safe, return at once, and stay valid as
-// long as the server runs.
+// `current` is called on gRPC's threads. It must be thread-safe, return at once, and stay valid
+// while the server runs.
 std::unique_ptr<grpc::Service> MakeProgressService(std::function<Progress()> current);
 
 }  // namespace tfjob::progress

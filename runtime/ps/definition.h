@@ -64,11 +64,11 @@ bool IsTable(const Definition& definition, int variable);
 int64_t RowBytes(const state::Variable& variable);
 
 // Returns the number of norms by which a step's mean is clipped: 0 if it is not clipped by norm,
-// one norm per variable, or one norm over all variables.
+// otherwise one per variable or one for all variables together.
 size_t NormsOf(const Definition& definition);
 
-// Limits on what a definition may demand from a server. Within them, no product or sum of sizes
-// exceeds 63 bits.
+// Limits on what a definition may demand from a server. Within these limits, no product or sum of
+// sizes exceeds 63 bits.
 inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
 inline constexpr int64_t kMaxTableRowBytes = int64_t{1} << 20;
 inline constexpr int64_t kMaxShards = int64_t{1} << 20;
@@ -76,16 +76,17 @@ inline constexpr size_t kMaxServers = size_t{1} << 14;
 inline constexpr size_t kMaxTrainingTasks = size_t{1} << 16;
 inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
-// Returns InvalidArgument, with a message that names the variable or the option, in these cases:
-// the state is invalid; replicas_to_aggregate or max_shard_bytes is below 1; the mode is
-// asynchronous and there is clipping, or its limit is impossible; row_gradients or tables contains
-// a variable that has no rows; or a variable, the number of shards or tasks, the name of a task or
-// a timeout exceeds its limit.
+// Returns InvalidArgument, with a message that names the variable or the option, if
+//   - the state is invalid,
+//   - replicas_to_aggregate or max_shard_bytes is below 1,
+//   - clipping has an impossible limit, or the mode is asynchronous and there is clipping,
+//   - the optimizer has an option that servers do not support in this mode,
+//   - row_gradients or tables contains a variable that does not meet the conditions above, or
+//   - a variable, the number of shards or tasks, the name of a task or a timeout exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
-// ("host:port" by index), since a server with the sparse form of TF_CONFIG knows only its own
-// address.
+// ("host:port" by index), since the sparse form of TF_CONFIG gives a server only its own address.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;

@@ -192,7 +192,7 @@ TEST(Definition, ListsTheTablesOfWhichTasksReadOnlyRows) {
 }
 
 // A server gets only the ledger lines that it needs, because the ledgers of all servers together
-// may exceed the size of a frame.
+// may be too large for a frame.
 TEST(Placement, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
   const std::vector<Shard> shards = Place(TwoLayers(), 2);
   const std::string ledger =

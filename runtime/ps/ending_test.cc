@@ -63,8 +63,8 @@ TEST_F(EndingServerTest, IsCopiedAtTheLastStepIfTheNextOneDoesNotEnd) {
   EXPECT_EQ(chief.Value(), 99.5f);
 }
 
-// An asynchronous server applies nothing after its last copy, unless the chief dies before it has
-// received the copies of all servers.
+// An asynchronous server applies no updates after its last copy, unless the chief dies before it
+// has received the copies of all servers.
 TEST_F(EndingPeerTest, GoesOnIfTheChiefDiesWithTheCopy) {
   Start();
   RawPeer& chief = Connect("chief", 0);
@@ -121,7 +121,7 @@ TEST_F(EndingServerTest, GoesOnIfTheCopyOfAnotherServerFails) {
   ends.join();
 }
 
-// A task that was asked to end comes back, so the first step still waits for it. The first step
+// A task that was asked to end is restarted, so the first step still waits for it. The first step
 // does not wait for a task that has left because its data ended.
 TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
   Start();
@@ -149,7 +149,7 @@ TEST_F(EndingPeerTest, ATaskThatIsRestartedWhileTheTasksGatherIsAwaited) {
 }
 
 // With the sparse form of TF_CONFIG, the server does not know which tasks exist. It then counts a
-// batch as drawn even if the step does not need it, as it does if there are backup workers.
+// batch as drawn even if the step does not need the batch, as if there were backup workers.
 TEST_F(EndingPeerTest, ABatchThatIsTooLateCountsAsDrawnIfTheTasksAreUnknown) {
   Start();
   RawPeer& chief = Connect("chief", 0);

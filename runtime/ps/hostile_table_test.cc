@@ -12,7 +12,7 @@ namespace {
 
 using Rows = std::vector<int64_t>;
 
-// A table of four rows of two on the only server, and a vector.
+// Defines a table with four rows of two elements, and a vector, for one server.
 Definition SmallTable(Mode mode) {
   Definition definition = Four(mode);
   definition.state.variables = {{.name = "w", .shape = {4, 2}}, {.name = "b", .shape = {2}}};
@@ -174,7 +174,7 @@ TEST_F(HostileTableTest, CopiesTakeOnlyTheMemoryThatIsLeft) {
 
 TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
   for (const bool room : {false, true}) {
-    Start({.max_bytes = room ? 292 : 291});  // a state takes 128 bytes, and an eighth is left
+    Start({.max_bytes = room ? 292 : 291});  // two states of 128 bytes fit into 7/8 of 292 bytes
     RawPeer& chief = Connect("chief", 0);
     const std::vector<Bytes> state = {{.bytes = Floats(8, 0)}, {.index = 1, .bytes = Floats(2, 9)}};
     const auto code = [&](int64_t copy) {
@@ -205,7 +205,7 @@ TEST_F(HostileTableTest, CopiesOfEarlierStatesAreDropped) {
 
 // The first fill breaks off, so no state is in service when the second one begins.
 TEST_F(HostileTableTest, ARepeatedFillKeepsTheCopiesOfTheLastState) {
-  Start({.max_bytes = 292});  // a state takes 128 bytes, and an eighth is left
+  Start({.max_bytes = 292});  // two states of 128 bytes fit into 7/8 of this
   RawPeer& chief = Connect("chief", 0);
   const std::vector<Bytes> state = {{.bytes = Floats(8, 5)}, {.index = 1, .bytes = Floats(2, 9)}};
   ASSERT_EQ(Define(chief, SmallTable(Mode::kAsynchronous), 1), StatusCode::kOk);

@@ -262,8 +262,8 @@ TEST_F(HostileTest, RefusesImpossibleIncarnationsAndPositions) {
   EXPECT_EQ(ps_->State().global_step, 0);
 }
 
-// The answer to a small query lists all members, so a peer that reads no answers would let them
-// pile up.
+// The answer to a small query lists all members, so the answers would pile up if the peer did not
+// read them.
 TEST_F(HostileTest, GivesUpAPeerThatAsksAndDoesNotRead) {
   connector_.SetCapacity(128 << 10);
   Start({.max_queued_bytes = 64 << 10});

@@ -17,7 +17,7 @@ inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
 // The highest position in the data: a number of batches.
 inline constexpr int64_t kMostDrawn = int64_t{1} << 60;
-// The highest epoch. A chief's epochs are times in microseconds, so they never come near it.
+// The highest epoch. A chief's epochs are times in microseconds, which are far below this limit.
 inline constexpr int64_t kGreatestEpoch = int64_t{1} << 60;
 // How far an epoch may be ahead of the server's clock, in microseconds: ten years. The clock of the
 // chief may be wrong, but a stranger must not be able to use up the last epoch.

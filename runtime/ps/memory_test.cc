@@ -57,8 +57,8 @@ TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
 }
 
 // The chief and seven workers send their gradients one after another. Neighbours are summed as soon
-// as both have arrived, so the number of buffers is the number of ones in the binary representation
-// of the number of gradients.
+// as both have arrived, so the number of buffers is the number of 1 bits in the number of
+// gradients.
 TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) {
   StartServers(1);
   Definition definition = TwoVariables(Mode::kSynchronous);
@@ -77,8 +77,8 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
               OkStatus());
     trainer.client->MarkReady(0);
     const int64_t expected = std::popcount(sent) * 4 * kMegabyte;
-    // While a gradient arrives and is added to others, the size passes through the expected one. It
-    // must stay there for 100 ms.
+    // The size may also have the expected value briefly, while a gradient arrives and is added to
+    // others. The test therefore waits until the size has had this value for 100 ms.
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     int64_t staged = 0;
     for (int equal = 0; equal < 100 && std::chrono::steady_clock::now() < deadline;) {
@@ -98,8 +98,8 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
   EXPECT_EQ(trainers.back()->Value(), 97.75f);
 }
 
-// Each contribution visits all servers, so all servers correct Adam's moments in the same way,
-// however old the values are from which the contribution was computed.
+// Each contribution goes to all servers, so all of them correct Adam's moments in the same way,
+// however old the values from which the contribution was computed.
 TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
   StartServers(2);
   Definition definition;
@@ -115,7 +115,7 @@ TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
   for (auto& trainer : trainers) ASSERT_EQ(trainer->Train(), OkStatus());
   EXPECT_EQ(trainers.back()->last.staleness, 3);
   EXPECT_EQ(trainers.back()->last.global_step, 4);
-  // Value is NaN unless all elements, of both variables, are equal.
+  // Value() returns NaN unless all elements of both variables are equal.
   EXPECT_FALSE(std::isnan(trainers.back()->Value()));
   for (auto& task : tasks_) EXPECT_EQ(task->ps().State().global_step, 4);
   // A checkpoint contains only the counter of ps 0, and only once.

@@ -201,7 +201,7 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
       << server;
 }
 
-// A chief that sends kFinish and then only reads, slowly.
+// A chief that sends kFinish, and afterwards only reads, slowly.
 class SlowChief : public rpc::Transport {
  public:
   Status Write(const rpc::OutgoingFrame& frame) override {
@@ -357,7 +357,7 @@ TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackRejoins) {
 }
 
 // The transfer of a shard takes longer than the lease and stall_after, in each direction. While its
-// bytes arrive, the sender must not count as silent, and the transfer must not count as stalled.
+// bytes arrive, the sender must not be considered silent, or the transfer stalled.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
   const rpc::LivenessRules liveness{.suspect_after = 400ms * kSlowdown, .lease = 600ms * kSlowdown};
   rpc::PipeConnector pipe;

@@ -7,7 +7,9 @@
 namespace tfjob::ps {
 namespace {
 
-// How a variable is cut: into `count` shards of whole rows.
+// How a variable is split: into `count` shards, each of whole rows. A row is a row of the variable,
+// a single element (if the variable's own rows are too large), or the whole variable (if it is not
+// split).
 struct Cut {
   int64_t row_bytes = 0;
   int64_t rows = 0;

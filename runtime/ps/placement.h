@@ -26,7 +26,7 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-// Returns the number of shards into which a variable is cut. The variable's size must be within
+// Returns the number of shards into which a variable is split. The variable's size must be within
 // kMaxVariableBytes.
 int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
 
@@ -37,9 +37,8 @@ Shape ShapeOf(const state::Variable& variable, const Shard& shard);
 // offset. A shard's index in the list is its number on the wire. Together the shards cover every
 // byte of every variable exactly once; a variable without elements has one empty shard. kRoundRobin
 // assigns the shards to the servers in turn. kBalanced assigns the shards from the largest to the
-// smallest, each to the server with the fewest bytes so far; of equally large shards, the first in
-// the list comes first, and of servers with equally many bytes, the one with the lowest number gets
-// the shard.
+// smallest, each to the server with the fewest bytes so far; ties are broken in favour of the first
+// shard in the list and the server with the lowest number.
 std::vector<Shard> Place(const Definition& definition, int servers);
 
 // Returns the lines of a snapshot's ledger that a server needs. Each line begins with a shard

@@ -1,5 +1,5 @@
-// Tests a parameter server whose updates are large enough that a pool of threads, which all streams
-// share, helps to apply them, as in production.
+// Tests a parameter server with large updates, which are applied with the help of a thread pool
+// that all streams share, as in production.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Tests which processes take part after a parameter server has been restarted and no longer knows
-// them.
+// Tests which processes may continue after a parameter server has been restarted and has no record
+// of them.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -95,7 +95,7 @@ StepResult TrainNext(Trainer& trainer) {
 
 class BatchInFlightTest : public ParameterServerTest {
  protected:
-  // Uses three batches, and loses ps 0 while the fourth is in flight. Each batch that is used
+  // Trains on three batches, and loses ps 0 while the fourth is in flight. Each batch that is used
   // subtracts 0.5 from the values, which are 100 at first.
   void LoseAServerInTheFourthBatch() {
     StartServers(1);

@@ -38,7 +38,7 @@ struct RowGradient {
         values.push_back(static_cast<float>(std::sin(static_cast<double>(row * 7 + c))));
     }
   }
-  // Adds padding rows, which do not count.
+  // Adds padding rows, which are ignored.
   void Pad(size_t rows) {
     indices.resize(indices.size() + rows, -1);
     values.resize(indices.size() * kCols, std::nanf(""));
@@ -141,7 +141,7 @@ TEST_F(RowsTest, SynchronousServersApplyTheMeanOverAllTasks) {
   definition.start_timeout = 30s;
   std::vector<RowGradient> gradients = {RowGradient(EveryNth(3)), RowGradient(EveryNth(5)),
                                         RowGradient({})};
-  gradients[2].Pad(1);  // a task without rows also counts
+  gradients[2].Pad(1);  // a gradient without rows is part of the mean, too
   std::vector<std::unique_ptr<RowTask>> tasks;
   for (int i = 0; i < 3; ++i) tasks.push_back(std::make_unique<RowTask>(definition));
   std::vector<std::thread> threads;

@@ -1,4 +1,5 @@
-// Tests, with real servers, that a gradient that is too stale changes the values on no server.
+// Tests, with real servers, that a gradient that is too stale does not change the values on any
+// server.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"
@@ -6,7 +7,7 @@
 namespace tfjob::ps {
 namespace {
 
-// Two servers, and two tasks whose gradients may be one update old.
+// Two servers, and two tasks whose gradients may be at most one update old.
 class StalenessTest : public ParameterServerTest {
  protected:
   void SetUp() override {

@@ -233,8 +233,8 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
     EXPECT_EQ(chief.last.global_step, 2);
     // Kills and restarts servers in the middle of the third step.
     std::thread third([&] {
-      // While the chief kills servers, the step lacks its gradient, and the worker may be asked for
-      // another one.
+      // While the chief kills servers, the step lacks the chief's gradient, and the worker may be
+      // asked for another one.
       do {
         ASSERT_EQ(worker.Train(), OkStatus());
       } while (worker.last.again);

@@ -56,7 +56,7 @@ class TableTask {
     ASSIGN_OR_RETURN(client_, ParameterClient::Create(std::move(options)));
     return client_->WaitReady(values_).status();
   }
-  // Reads rows of both tables. For each table, also requests `padding` rows that do not count.
+  // Reads rows of both tables. Appends `padding` unused entries (-1) to the request for each table.
   StatusOr<bool> Pull(const Rows& rows, const Rows& frozen, size_t padding = 0) {
     indices_ = {rows, {}, frozen};
     rows_.assign(3, {});
@@ -267,7 +267,7 @@ StatusOr<std::vector<float>> Read(const state::Snapshot& snapshot, size_t slot =
   return values;
 }
 
-// Expects that all elements of a row equal its number, less `subtracted`.
+// Expects that all elements of a row equal the row's number minus `subtracted`.
 void ExpectTable(const state::Snapshot& snapshot, float subtracted) {
   const StatusOr<std::vector<float>> values = Read(snapshot);
   ASSERT_TRUE(values.ok()) << values.status();
@@ -311,7 +311,7 @@ TEST_P(TableCopyTest, FillsTheServersOfAnotherJob) {
   StatusOr<state::Snapshot> copy = task_.client().TakeSnapshot();
   ASSERT_TRUE(copy.ok()) << copy.status();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(task_.Train(EveryNth(2)).ok());
-  // The servers replace their state with the state that they keep.
+  // The servers replace their state with the copy that they keep.
   ASSERT_EQ(task_.client().Restore(*copy), OkStatus());
   copy = task_.client().TakeSnapshot();
   ASSERT_TRUE(copy.ok()) << copy.status();
@@ -398,7 +398,7 @@ TEST_F(TableTest, APieceThatBreaksOffCannotBeRead) {
   }
 }
 
-// The rest of a piece does not arrive before the server counts as lost.
+// The rest of a piece does not arrive before the server is considered lost.
 TEST_F(TableTest, AClientThatIsDestroyedDoesNotWaitForAPiece) {
   StartServers(1);
   BreakingRelay relay(servers_[0]);

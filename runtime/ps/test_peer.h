@@ -1,5 +1,5 @@
 // Implements a peer that knows the protocol and sends whatever a test specifies, and a server for
-// it.
+// such peers.
 #pragma once
 
 #include <gtest/gtest.h>

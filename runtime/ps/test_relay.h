@@ -17,7 +17,7 @@
 
 namespace tfjob::ps {
 
-// Connects every caller with the server at 127.0.0.1:`port`, and forwards the bytes of both.
+// Connects every caller to the server at 127.0.0.1:`port`, and forwards bytes in both directions.
 class BreakingRelay {
  public:
   explicit BreakingRelay(std::string server)

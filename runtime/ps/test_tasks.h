@@ -184,7 +184,8 @@ class Trainer {
   std::vector<std::span<const std::byte>> gradient_spans_;
 
  public:
-  // Declared last, since it reports events and may use the memory until it is destroyed.
+  // Declared last, so that it is destroyed first: until then, it reports events and may use the
+  // memory.
   std::unique_ptr<ParameterClient> client;
 };
 

@@ -8,6 +8,7 @@
 //
 //   D  a data frame: subject to credits, delivered in order
 //   M  a message: may overtake data
+//   →  the types of the frames that answer this one
 #pragma once
 
 #include <cstdint>
@@ -28,16 +29,17 @@ enum Type : uint16_t {
   kReply = 6,   // M: value: a status code; body: its message
   // M: asks for a copy of the state → kShard…, kSnapshotEnd. The server keeps the shards of tables
   // as of the same moment, for kReadCopy, until kDropCopy or the end of the connection. A kDefine
-  // may end copies of earlier states, for lack of memory.
+  // may drop copies of earlier states if the server lacks memory.
   kSnapshot = 7,
   // D: segments as in kFill; a shard and its slots as of one moment; never a table's shard
   kShard = 8,
   kSnapshotEnd = 9,  // D: value: epoch; step: of the state; one segment: the ledger
   kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
-  // M: chief to ps 0: resume committing → kReply. With kEnding, commits stay suspended, and the
-  // answer says whether the hold has lasted, that is, whether nothing was committed since kHold.
+  // M: chief to ps 0: resume committing → kReply, with an error if the hold had already ended. With
+  // kEnding, commits stay suspended.
   kRelease = 11,
-  // M: this task will contribute nothing more → kReply. With kEnding: because it was asked to end.
+  // M: this task will make no more contributions → kReply. With kEnding: because it was asked to
+  // end.
   kLeave = 12,
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames
@@ -47,18 +49,18 @@ enum Type : uint16_t {
   // highest incarnation of the task that other servers have reported.
   kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
   kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
-  kAnnounce = 18,    // M: to the other servers; value: that incarnation; no answer
+  kAnnounce = 18,    // M: to the other servers; value: the registered incarnation; no answer
   kDropCopy = 19,    // M: chief; value: as in kReadCopy; no answer
 
   // A contribution. `step`, which is not negative, is the step of the values from which it was
   // computed; `value` is the epoch. Every shard of the server is sent once: all its bytes, or one
-  // empty segment if there is no update for it. If the definition specifies that the variable's
-  // gradient arrives as rows, all bytes are replaced with an empty segment with the flag kRowCount,
-  // whose offset is the number n of rows, followed by n indices (int64, in ascending order: the
-  // numbers that the rows of this shard have in the variable) and then the n rows. Offsets of
-  // indices and rows count from the first index. The first frame has the flag kFirst. If sent to
-  // ps 0, it may have an empty segment with the index kDrawn, whose offset is the number of batches
-  // that the task has drawn, including the batch from which this contribution was computed.
+  // empty segment if there is no update for it. If the variable's gradient arrives as rows
+  // (Definition::row_gradients), a shard's bytes are n indices, followed by the n rows; an empty
+  // segment with the flag kRowCount, whose offset is n, precedes them. The indices are the numbers
+  // of the rows in the variable (int64, in ascending order). The offsets of indices and rows are
+  // counted from the first index. The first frame has the flag kFirst. If sent to ps 0, this frame
+  // may have an empty segment with the index kDrawn, whose offset is the number of batches that the
+  // task has drawn, including the batch from which this contribution was computed.
   kPush = 20,  // D
   kPull = 21,  // M: like kPush, but without updates
   // The answer to kPush and kPull, in one or more frames: all shards but those of tables. The last
@@ -73,10 +75,10 @@ enum Type : uint16_t {
   kFail = 25,
   kFailed = 26,  // M: the run has failed; body: why
   // Reads rows of tables (Definition::tables); `value`: the epoch. The segments are as in kPush,
-  // but without values after the indices, and only for the shards that contain some of the rows, in
+  // but without values after the indices, and only for shards that contain requested rows, in
   // ascending order. The first frame has the flag kFirst, the last one kLast. The answer is
-  // kValues, whose segments contain the rows in the same order; their offsets count from the first
-  // row that was asked for. The request changes nothing in the server, which therefore need not
+  // kValues, whose segments contain the rows in the same order; their offsets are counted from the
+  // first requested row. The request changes nothing in the server, which therefore need not
   // recognise a repeated one.
   kPullRows = 27,  // D
   // M: chief: asks for bytes of a table as of an earlier kSnapshot on this connection; value: the

@@ -14,7 +14,7 @@ namespace tfjob::rpc {
 
 // Keeps buffers for reuse, so that in the steady state no memory is allocated and no new pages are
 // touched. A buffer has the requested size, rounded up to a page; it is used for a smaller request
-// only if that wastes little of it. Thread-safe. Outstanding leases keep the pool alive.
+// only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {
@@ -68,7 +68,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   size_t most_free_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The deleter of OwnedLease, which releases its lease at the end of a scope.
+// The deleter of OwnedLease.
 struct Releaser {
   void operator()(BufferPool::Lease* lease) const { BufferPool::Lease::Release(lease); }
 };

@@ -69,7 +69,7 @@ void Connection::ReadFrames() {
     handling_ = false;
   }
   // Stops the writer. It may be blocked in the transport, in which case only breaking the stream
-  // wakes it. If Cancel was called earlier, the earlier reason is kept.
+  // wakes it. If Cancel was called earlier, its reason is kept.
   Break(status);
 }
 
@@ -115,7 +115,8 @@ Status Connection::Handle(IncomingFrame& frame) {
 }
 
 Duration Connection::Silence() const {
-  // While the handler runs, only its waits for the rest of its frame count as silence.
+  // While the handler runs, only the time that it waits for the rest of its frame counts as
+  // silence.
   if (handling_) return transport_.Waiting();
   return Duration(NowMicroseconds() - last_heard_us_);
 }

@@ -4,11 +4,11 @@
 // Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
 // its handler has consumed. Only the connection's own writer waits for the network, and so perhaps
-// for the other side's handler; threads that call Flush leave the bytes that the network does not
-// take at once to the writer. A reader therefore never waits for the other side to read, so two
+// for the other side's handler; threads that call Flush leave to the writer any bytes that the
+// network does not take at once. A reader therefore never waits for the other side to read, so two
 // sides that both send cannot block each other. Messages (see Send) need no credit, but the number
 // of messages that may wait is limited. The stream breaks (DataLoss) if a peer returns credit for
-// bytes that it was not sent, or sends far more than its credit allows.
+// bytes that were not sent to it, or sends far more than its credit allows.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ class ConnectionHandler {
   virtual ~ConnectionHandler() = default;
   // Called on the reader thread, one frame at a time. Must not wait for this connection to send.
   virtual void OnFrame(IncomingFrame& frame) = 0;
-  // Returns whether OnFrame takes a frame with this header in place, with IncomingFrame::Receive.
-  // Other frames are loaded before OnFrame is called.
+  // Returns whether OnFrame itself receives the payload of a frame with this header
+  // (IncomingFrame::Receive). Other frames are loaded before OnFrame is called.
   virtual bool TakesInPlace(const FrameHeader& header) const {
     (void)header;
     return false;
@@ -45,8 +45,8 @@ struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
   // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
-  // If a message would have to wait behind more bytes than this, or behind too many messages, the
-  // peer does not read the answers that it asks for, and the stream is broken (ResourceExhausted).
+  // If a message would have to wait behind more bytes or messages than this, the peer is not
+  // reading the answers that it asks for, and the stream is broken (ResourceExhausted).
   size_t max_queued_bytes = 2 * kMaxFrameBytes;
   size_t max_queued_messages = size_t{1} << 14;
 };
@@ -74,7 +74,7 @@ class Connection {
   // are left to the writer. The caller must not hold a lock that NextFrame takes.
   void Flush();
   // Breaks the stream. Run then returns `why`, without handling frames that have already arrived.
-  // If called several times, the first reason counts.
+  // If called several times, Run returns the first reason.
   void Cancel(const Status& why);
 
   // Returns the time since the peer was last heard from.
@@ -128,8 +128,7 @@ class Connection {
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
 
-  // Used only by the thread that holds the pen. Not changed until all of the frame has been
-  // written.
+  // Used only by the thread that holds the pen. Not changed until the whole frame has been written.
   OutgoingFrame frame_;
   std::string body_;
 };

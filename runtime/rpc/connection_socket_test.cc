@@ -1,5 +1,5 @@
-// Tests what a connection does only over a socket: frames that arrive in part or together with
-// others, and sockets that take no more bytes.
+// Tests what happens to a connection only over a socket: frames arrive in part or together with
+// others, and the socket takes no more bytes.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 

@@ -22,8 +22,8 @@ struct DataConnection {
   std::string channel;
 };
 
-// Receives a task's data connections. Both functions are called on the thread that runs the hellos
-// of all connections, so they must return at once.
+// Receives a task's data connections. Admit and Accept are called on the thread that runs the
+// hellos of all connections, so they must return at once.
 class DataHandler {
  public:
   virtual ~DataHandler() = default;

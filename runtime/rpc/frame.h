@@ -80,9 +80,9 @@ class PayloadSource {
   // Fills `to` with the next bytes of the payload; blocks until they have arrived. Returns
   // Unavailable if the stream breaks.
   virtual Status Receive(std::span<std::byte> to) = 0;
-  // Returns the next `bytes` bytes of the payload, which count as received, if all of them are in
-  // the transport's memory; otherwise an empty span. They stay valid until the transport's next
-  // Read.
+  // If the transport's memory contains the next `bytes` bytes of the payload, returns them and
+  // counts them as received. Otherwise, returns an empty span. The bytes stay valid until the
+  // transport's next Read.
   virtual std::span<const std::byte> Lend(size_t bytes) = 0;
 };
 
@@ -90,22 +90,23 @@ class PayloadSource {
 // Read. The payload is read from front to back.
 //
 // The payload of a frame that Transport::BeginRead returns may still be on its way. Such a frame is
-// taken in place with Receive, or loaded first. All other frames are loaded.
+// received in place (Receive) or loaded first. All other frames are loaded.
 class IncomingFrame {
  public:
   FrameHeader header;
   std::vector<SegmentInfo> segments;
 
   size_t remaining() const { return remaining_; }
-  // These consume the next bytes of the payload, and ENFORCE that enough bytes remain and that the
-  // frame is loaded. Parse has checked that the payload has the length that the table states.
+  // Read, Skip and ReadString consume the next bytes of the payload, and ENFORCE that enough bytes
+  // remain and that the frame is loaded. Parse has checked that the payload has the length that the
+  // table states.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);
   std::string ReadString(size_t bytes);
 
-  // Like Read, for any frame: writes bytes that are still on their way to `to` without a copy in
-  // between. Returns Unavailable, with some bytes of `to` overwritten, if the stream breaks; the
-  // frame is then incomplete, and nothing more can be read from it.
+  // Like Read, but for any frame. Bytes that have not arrived yet are written directly to `to`.
+  // Returns Unavailable, with some bytes of `to` overwritten, if the stream breaks; the frame is
+  // then incomplete, and nothing more can be read from it.
   Status Receive(std::span<std::byte> to);
   // Waits until the whole payload has arrived, and keeps it in memory that grows as the bytes
   // arrive. `take`, if given, is called before this memory grows by `bytes`. If `take` returns an

@@ -11,8 +11,8 @@
 
 namespace tfjob::rpc {
 
-// Requests have a few bytes. Our peers never compress them. gRPC is told to refuse compressed
-// messages, because it would compare only their compressed size with the limit.
+// Requests have a few bytes, and tasks never compress them. Compressed messages are refused,
+// because gRPC would compare only their compressed size with the limit.
 inline constexpr std::pair<const char*, int> kServerArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 64 << 10},
     {GRPC_ARG_MAX_CONCURRENT_STREAMS, 64},
@@ -43,7 +43,7 @@ inline const grpc::ResourceQuota& ProcessQuota() {
 
 // Must be called before the first server is created. Keeps gRPC initialised until the process
 // exits, because its final shutdown joins threads that may sleep for ten seconds. Also turns off
-// Abseil's deadlock detection: Debian builds Abseil without NDEBUG, so it would look for lock
+// Abseil's deadlock detection: Debian builds Abseil without NDEBUG, so Abseil would look for lock
 // cycles at every lock that gRPC takes.
 inline void PrepareGrpc() {
   [[maybe_unused]] static const bool prepared = [] {

@@ -1,8 +1,8 @@
-// Exchanges the first two frames of every stream. The caller sends its identity and the service it
-// wants; the other side answers with its own identity or with the reason for refusing.
+// Exchanges the first two frames of every stream. The caller sends its identity and the service
+// that it requests; the other side answers with its own identity or with the reason for refusing.
 //
-// A socket has begun with the hello of runtime/wire, whose claims are the identities of both tasks.
-// A stream has to come from the task that opened its socket.
+// Every socket begins with the hello of runtime/wire, whose claims are the identities of both
+// tasks. A stream must come from the task that opened its socket.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 namespace tfjob::rpc {
 
 // The caller's side. Returns the identity of the other side. If that side refuses, returns its
-// error (such as FailedPrecondition or Unimplemented); if this side does not accept that identity,
-// returns the error of CheckPeer.
+// error (such as FailedPrecondition or Unimplemented); if this side does not accept the other
+// side's identity, returns the error of CheckPeer.
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
 // Returns the claims of a task for the hello of a connection. `channel` is the channel of a data
-// connection (data_connection.h), or "" for other connections. Returns InvalidArgument if the
-// claims are too long, because the job's UID is too long.
+// connection (data_connection.h), or "" for other connections. Returns InvalidArgument if the job's
+// UID makes the claims too long.
 StatusOr<std::string> ClaimsOf(const Identity& self, const std::string& channel = "");
 
 struct Caller {

@@ -65,7 +65,7 @@ TEST(HostilePeer, CannotReturnCreditThatItWasNotGiven) {
 }
 
 TEST(HostilePeer, CannotSendWithoutCredit) {
-  // This side cannot return credit, because nothing that it writes is read.
+  // This side cannot return credit, because the peer reads nothing.
   ForgingTransport transport({.type = 1, .flags = 0x8000}, std::string(1 << 20, 'x'), 1000);
   transport.writes = false;
   Ignore handler;

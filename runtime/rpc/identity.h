@@ -1,4 +1,4 @@
-// Identifies a task and decides whether two tasks may communicate. This is checked once per
+// Identifies a task and decides whether two tasks may communicate. The decision is made once per
 // connection, in the handshake.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Identity {
 // Returns the task's name as shown in logs: "worker 1".
 std::string TaskName(const Identity& identity);
 
-// Returns OK if both tasks belong to the same attempt of the same job and speak the same protocol
+// Returns OK if both tasks belong to the same attempt of the same job and use the same protocol
 // version. Otherwise returns FailedPrecondition with a message that names both tasks and says what
 // to do.
 Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_version);

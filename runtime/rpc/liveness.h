@@ -1,4 +1,4 @@
-// Decides when a silent peer is reported and when its connection is broken. A peer that closes its
+// Decides when to report a silent peer and when to break its connection. A peer that closes its
 // connection needs no such rule, because the stream breaks at once.
 #pragma once
 

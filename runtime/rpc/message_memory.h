@@ -15,7 +15,7 @@ namespace tfjob::rpc {
 inline constexpr size_t kSmallMessageBytes = size_t{4} << 20;
 
 // Returns how much memory large messages may take in a process that may use `available` bytes: half
-// of it, but enough for some messages of the largest size.
+// of it, but at least 512 MiB, which is enough for several messages of the largest size.
 constexpr int64_t MostMessageBytes(int64_t available) {
   constexpr int64_t kLeast = int64_t{512} << 20;
   return available / 2 < kLeast ? kLeast : available / 2;

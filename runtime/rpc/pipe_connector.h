@@ -22,7 +22,7 @@ class PipeConnector : public Connector {
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
-  // Sets how many bytes may wait, per direction, in a stream that is opened later. The default
+  // Sets how many bytes may wait, per direction, in streams that are opened later. The default
   // exceeds the window of a Connection, as data frames require; a smaller capacity suffices for
   // messages.
   void SetCapacity(size_t bytes);

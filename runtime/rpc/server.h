@@ -35,7 +35,7 @@ struct ServerOptions {
   int port = 0;  // 0: any free port
   Identity identity;
   Credentials credentials;
-  // These must outlive the server.
+  // The services and handlers must outlive the server.
   std::vector<grpc::Service*> services;  // if there are none, the task takes no gRPC calls
   std::vector<std::pair<std::string, StreamHandler*>> streams;  // by service name
   DataHandler* on_data = nullptr;  // null: this task takes no data connections except streams

@@ -1,7 +1,7 @@
-// Opens streams over TCP. Each stream has a socket of its own: a data connection
-// (data_connection.h) on the channel kStreamChannel, which carries frames (socket_transport.h)
-// after the hello of runtime/wire. A socket never reconnects, which suits streams: a task that
-// loses a stream connects again.
+// Opens streams over TCP. Each stream has its own socket: a data connection (data_connection.h) on
+// the channel kStreamChannel, which carries frames (socket_transport.h) after the hello of
+// runtime/wire. A socket never reconnects, which suits streams: a task that loses a stream connects
+// again.
 #pragma once
 
 #include <memory>

@@ -15,17 +15,17 @@
 namespace tfjob::rpc {
 namespace {
 
-// Up to this size, copying a payload costs less than passing it as a part of its own.
+// Up to this size, copying a payload costs less than passing it as a separate part.
 constexpr size_t kCopiedBytes = 4096;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // How much is read at once while a header is awaited. The limit is small, because payload bytes
 // that are read ahead are copied once more.
 constexpr size_t kReadAheadBytes = size_t{16} << 10;
-// From this size on, a range of a payload is received in its place; smaller ones are received many
+// A range of a payload of at least this size is received in place; smaller ranges are received many
 // at a time.
 constexpr size_t kInPlaceBytes = size_t{16} << 10;
-// The most bytes that one call receives. They are limited, because only the end of a call shows
-// that the peer is alive.
+// The largest number of bytes that one call receives. It is limited, because only the end of a call
+// shows that the peer is alive.
 constexpr size_t kCallBytes = size_t{1} << 20;
 constexpr int kKeepAliveSeconds = 20, kKeepAliveProbes = 2, kKeepAliveInterval = 5;
 
@@ -41,8 +41,8 @@ SocketTransport::SocketTransport(wire::UniqueFd socket)
     : socket_(std::move(socket)), buffer_(kBufferBytes) {
   const int fd = socket_.get();
   (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  // Errors are ignored, because these options only tune the connection: whoever watches the stream
-  // for silence also notices the loss of a machine.
+  // Errors are ignored, because these options only tune the connection: the watch for silent peers
+  // also notices the loss of a machine.
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
@@ -100,7 +100,7 @@ void SocketTransport::Begin(const OutgoingFrame& frame) {
   if (copies) return ReleaseAll();
   for (const Segment& segment : frame.segments) {
     if (segment.bytes.empty()) continue;
-    // sendmsg does not write to what it sends.
+    // sendmsg does not modify the bytes that it sends.
     parts_.push_back({const_cast<std::byte*>(segment.bytes.data()), segment.bytes.size()});
   }
 }

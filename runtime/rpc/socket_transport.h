@@ -1,7 +1,7 @@
 // Implements Transport, for both ends, over a connected TCP socket that carries nothing but frames
 // (frame.h). The kernel copies payloads directly from the memory of the sender's segments and, with
-// BeginRead, directly into the memory of the receiver. No thread serves the socket: whoever reads
-// or writes sleeps in the system call.
+// BeginRead, directly into the memory of the receiver. No thread is dedicated to the socket: the
+// threads that read and write sleep in the system calls.
 #pragma once
 
 #include <sys/uio.h>
@@ -54,13 +54,13 @@ class SocketTransport : public Transport, private PayloadSource {
   std::span<const std::byte> Lend(size_t bytes) override;
   // Reads a header and a table of `bytes` bytes into large_prefix_.
   Status ReceivePrefix(size_t bytes);
-  // Reads until the buffer contains at least `bytes` unused bytes, for which it must be large
-  // enough.
+  // Reads until the buffer contains at least `bytes` unused bytes. The buffer must be large enough
+  // for them.
   Status Fill(size_t bytes);
   // Sleeps until there are bytes to read or the deadline of the handshake has passed.
   Status AwaitBytes() const;
-  // Reads at least one byte. While a payload is being received, Waiting() reports the time spent in
-  // this wait.
+  // Reads at least one byte. While a payload is being received, Waiting() reports how long this
+  // call has been waiting.
   StatusOr<size_t> ReceiveSome(std::span<std::byte> to, int flags);
   Status SkipPayload();
   size_t buffered() const { return end_ - begin_; }

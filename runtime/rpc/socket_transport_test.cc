@@ -56,7 +56,7 @@ OutgoingFrame FrameOf(uint64_t sequence, const std::vector<std::vector<std::byte
   return frame;
 }
 
-// How a test takes the frames that arrive.
+// How a test receives the frames that arrive.
 enum class Taking { kLoaded, kInPlace, kMixed, kHalf };
 
 void ExpectFrame(IncomingFrame& frame, const std::vector<std::vector<std::byte>>& payloads,
@@ -286,7 +286,7 @@ TEST(SocketTransport, TakesTheLargestFrameThatIsPossible) {
   IncomingFrame frame;
   EXPECT_EQ(pair.near->BeginRead(frame), OkStatus());
   pair.far.reset();
-  // The payload does not arrive, so its loading must fail.
+  // The payload does not arrive, so loading it must fail.
   EXPECT_EQ(frame.Load().code(), StatusCode::kUnavailable);
 }
 

@@ -40,7 +40,7 @@ Status StreamServer::Admit(const Identity& peer, const std::string&) {
   return OkStatus();
 }
 
-// A task that no handler admits gets no thread, whatever service it would ask for.
+// A task that no handler admits gets no thread, whatever service it requests.
 Status StreamServer::AdmitAnywhere(const Identity& peer) const {
   Status refusal;
   for (const auto& [service, handler] : handlers_) {

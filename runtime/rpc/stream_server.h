@@ -1,5 +1,5 @@
-// Serves the streams of a task that arrive on data connections. Each stream has a thread of its
-// own, which reads it until it ends. Private to this package.
+// Serves the streams of a task that arrive on data connections. Each stream has its own thread,
+// which reads the stream until it ends. Private to this package.
 #pragma once
 
 #include <list>
@@ -20,7 +20,7 @@
 namespace tfjob::rpc {
 
 // A task opens one stream per server, and one with the leader of its group. Streams left by a
-// predecessor of the task count too, until they are found to be broken.
+// predecessor of the task are counted, too, until they are found to be broken.
 inline constexpr int kMostStreamsOfATask = 64;
 // Every stream takes a thread. A job has fewer tasks than this.
 inline constexpr int kMostStreams = 1 << 14;

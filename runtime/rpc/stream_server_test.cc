@@ -200,7 +200,7 @@ TEST_F(HostileStream, IsRefusedWhileManyOthersAreInTheirHandshake) {
   const Status refusal = Open(worker_).status();
   EXPECT_NE(Message(refusal).find("are in their handshake"), std::string_view::npos) << refusal;
   silent.clear();
-  // The server notices within moments that these are closed.
+  // The server soon notices that these connections are closed.
   const Duration deadline = RealClock().Monotonic() + 20s;
   Status greeted;
   do {

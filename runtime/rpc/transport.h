@@ -21,8 +21,9 @@ class Transport {
   // Blocks while the transport's own buffers are full. Returns Unavailable if the stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
   // Like Write, but does not wait for the network if the transport can avoid it. Returns false if
-  // it has begun the frame and WriteRest must be called, on any thread, before the next write.
-  // Until then, all bytes of the frame must stay valid, including those without a `release`.
+  // it has written only a part of the frame. WriteRest must then be called, on any thread, before
+  // the next write. Until then, all bytes of the frame must stay valid, including those without a
+  // `release`.
   virtual StatusOr<bool> TryWrite(const OutgoingFrame& frame) {
     RETURN_IF_ERROR(Write(frame));
     return true;
@@ -33,8 +34,8 @@ class Transport {
   // gone, and DataLoss for bytes that are not a frame.
   virtual Status Read(IncomingFrame& frame) = 0;
   // Like Read, but may return when only the frame's header and table have arrived (see
-  // IncomingFrame). The next call skips the rest of this frame, if the caller has not taken all of
-  // it.
+  // IncomingFrame). The next call skips the rest of this frame, if the caller has not received all
+  // of it.
   virtual Status BeginRead(IncomingFrame& frame) { return Read(frame); }
   // Returns how long the reading thread has been waiting for the next bytes of a frame that
   // BeginRead has returned; 0 if it is not waiting. May be called from any thread.

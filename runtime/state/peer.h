@@ -1,5 +1,6 @@
 // Describes the other tasks that a task communicates with: their health, and the events that
-// concern them. A strategy reports both, for the log, for progress and for the end of the job.
+// concern them. A strategy reports health and events, for the log, for progress and for the end of
+// the job.
 #pragma once
 
 #include <functional>
@@ -52,7 +53,7 @@ struct PeerEvent {
     kRestoring,  // the chief fills servers that have no state
     kStuck,      // a responding task keeps the others waiting (PeerHealth::kStuck)
     kReturned,   // a stuck task contributes again
-    // A peer was asked to end. A training task (kEnding) has left, or is about to. A server
+    // A peer was asked to end. A training task (kEnding) has left, or is about to leave. A server
     // (kServerEnding) keeps its state until the chief has copied it, or until the server must exit.
     kEnding,
     kServerEnding,

@@ -1,7 +1,7 @@
-// Defines the error that ends a run in all of its tasks, because every restart would end in the
-// same way: a loss or a gradient that is not finite. The task that finds the error tells the
-// parameter servers, which tell the others. The chief records it in the run's folder, so that
-// restarted tasks end with the same message.
+// Defines the error that ends a run in all of its tasks: a loss or a gradient was not finite, so
+// every restart would end in the same way. The task that finds the error tells the parameter
+// servers, which tell the others. The chief records it in the run's folder, so that restarted tasks
+// end with the same message.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace tfjob::state {
 
 // Returns the error, with PlainWords(words) as its message. The runtime uses its code, OutOfRange,
-// for nothing else.
+// for no other error.
 Status RunFailure(std::string_view words);
 bool IsRunFailure(const Status& status);
 

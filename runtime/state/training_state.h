@@ -45,10 +45,13 @@ struct TrainingState {
 std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
                                      const optimizer::Optimizer& optimizer);
 
-// Returns InvalidArgument if two variables have the same name, if a dimension is negative, if a
-// variable's dtype does not allow its update (kGradient needs float32 or float64, and kAssignAdd
-// excludes bool and uint8), if a constraint does not fit its variable, or if the optimizer is
-// invalid. The message names the variable or the option.
+// Returns InvalidArgument, with a message that names the variable or the option, if
+//   - two variables have the same name,
+//   - a dimension is negative,
+//   - a variable's dtype does not allow its update (kGradient needs float32 or float64, and
+//     kAssignAdd excludes bool and uint8),
+//   - a constraint does not fit its variable, or
+//   - the optimizer is invalid.
 Status Validate(const TrainingState& state);
 
 }  // namespace tfjob::state

@@ -111,8 +111,8 @@ TEST(BeginSnapshot, ItsMemoryIsNotThatOfTheVariables) {
   EXPECT_NE(ValuesOf(*task.strategy().TakeSnapshot())[0], 77);
 }
 
-// As in the saver, a separate thread finishes one snapshot after another, at any time during the
-// steps.
+// As in the saver, a separate thread finishes one snapshot after another, at arbitrary times during
+// the steps.
 TEST(BeginSnapshot, OfATaskThatTrainsOnIsThatOfOneThatStops) {
   std::mt19937 random(3);
   Task trains_on(optimizer::Kind::kAdam), stops(optimizer::Kind::kAdam);

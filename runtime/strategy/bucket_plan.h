@@ -35,13 +35,13 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
-// The gradient of a table, of which a step contributes some rows (model::Change::kGradientRows).
+// The gradient of a table. A step contributes only some of its rows (model::Change::kGradientRows).
 struct TableItem {
   int variable = -1;              // index in ModelDefinition::variables
   std::string name;               // of the variable
   DType dtype = DType::kFloat32;  // float32 or float64
   int64_t rows = 0, cols = 0;     // of the table
-  // The most rows that a batch of ModelDefinition::build.batch_size contributes.
+  // The largest number of rows that a batch of ModelDefinition::build.batch_size contributes.
   int64_t batch_rows = 0;
 
   bool operator==(const TableItem&) const = default;
@@ -68,8 +68,8 @@ StatusOr<BucketPlan> PlanStep(const ModelDefinition& definition, int64_t bytes_p
 
 // Packs the items in their order. All items of a bucket have the same dtype. A bucket contains at
 // most `bytes_per_pack` bytes, or a single larger item; the first and the last bucket contain at
-// most kSmallBucketBytes, or a single larger item. `bytes_per_pack` counts as at most
-// kMostBucketBytes, and 0 stands for kDefaultBucketBytes.
+// most kSmallBucketBytes, or a single larger item. If `bytes_per_pack` is larger than
+// kMostBucketBytes, kMostBucketBytes is used instead; 0 stands for kDefaultBucketBytes.
 BucketPlan PlanBuckets(std::vector<BucketItem> items, int64_t bytes_per_pack);
 
 // Returns the plan as one line, which must be the same on all ranks: "3 in 1216 bytes of float32, 1

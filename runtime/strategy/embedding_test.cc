@@ -1,5 +1,4 @@
-// Tests that tables, whose gradients have only some rows, are updated exactly as they would be by
-// dense gradients.
+// Tests that gradients by rows update tables exactly as dense gradients would.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -27,7 +27,7 @@
 namespace tfjob::strategy {
 
 // Used by one thread, and by a thread that the object itself starts. Without tables, a step
-// allocates nothing.
+// allocates no memory.
 class GradientBuckets {
  public:
   // The factors by which this rank's contributions enter the sum over all ranks.
@@ -36,14 +36,15 @@ class GradientBuckets {
     double assign = 1;
   };
 
-  // `variables` is the number of variables; `totals` is how many numbers are summed in each step.
+  // `variables` is the number of variables, and `totals` the number of totals that are summed in
+  // each step.
   GradientBuckets(BucketPlan plan, size_t variables, size_t totals);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  // Allocates the buckets in the communicator's memory. All ranks must call it. Replaces an earlier
-  // connection. The communicator must outlive the connection.
+  // Allocates the buckets in the communicator's memory. All ranks must call Connect. Replaces an
+  // earlier connection. The communicator must outlive the connection.
   Status Connect(collectives::Communicator& communicator);
   // Ends the connection. The communicator is no longer used.
   void Disconnect();
@@ -51,14 +52,15 @@ class GradientBuckets {
   // Begins a step. Requires a connection.
   void Begin(Weights weights);
   // Adds this rank's contribution to variable v. Does nothing if the plan has no contribution to v.
-  // `indices` are those of the rows of a table; see ModelProgram::Indices.
+  // For a table, `indices` are the indices of the rows; see ModelProgram::Indices.
   void Add(int v, std::span<const std::byte> value, std::span<const int64_t> indices = {});
-  // Adds zeros for all contributions. Call it instead of Add if this rank has no examples.
+  // Adds zeros for all contributions. Call this instead of Add if this rank has no examples.
   void AddZeros();
   // Waits until all ranks' contributions are reduced. Replaces `totals` with its sum over all
-  // ranks. Returns the communicator's error; the contents are then undefined.
+  // ranks. If the communicator fails, returns its error; `totals` and the reduced contributions are
+  // then undefined.
   Status Finish(std::span<double> totals);
-  // Gives up the step: aborts the communicator with `why`. Call it instead of Finish.
+  // Gives up the step: aborts the communicator with `why`. Call this instead of Finish.
   void Abandon(const Status& why);
 
   // Returns the reduced contribution to variable v in the last step, or an empty span if there is
@@ -70,8 +72,8 @@ class GradientBuckets {
   bool ByRows(int v) const { return table_of_variable_[static_cast<size_t>(v)] >= 0; }
   // Returns the number of rows that Reduced returns.
   int64_t ReducedRowCount(int v) const;
-  // Returns these rows and their indices, followed by rows of zeros with the index -1 up to `rows`
-  // rows. Invalidates what Reduced has returned for v.
+  // Returns the rows of Reduced and their indices, padded to `rows` rows with rows of zeros that
+  // have the index -1. Invalidates what Reduced has returned for v.
   GradientRows::Rows ReducedRows(int v, int64_t rows);
   // Returns memory that the communicator exchanges without copying. May be used between steps.
   std::span<std::byte> memory();
@@ -84,8 +86,8 @@ class GradientBuckets {
   void ReduceNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Reduce(size_t bucket);
 
-  // Has more buckets, without items: one for the rows of all tables, if there are tables, and one
-  // for the totals.
+  // Has additional buckets without items: one for the rows of all tables, if there are tables, and
+  // one for the totals.
   BucketPlan plan_;
   const size_t totals_;
   size_t rows_bucket_;  // the number of buckets if there are no tables

@@ -127,7 +127,7 @@ size_t GradientRows::PayloadBytes(int rank) const {
   return bytes;
 }
 
-// Finds the rows of all ranks in what they have sent, and checks their indices.
+// Finds each rank's rows in the data that the rank has sent, and checks their indices.
 Status GradientRows::Locate(int ranks) {
   for (Table& table : tables_) table.of_ranks.clear();
   std::span<const std::byte> rest = all_;
@@ -205,8 +205,8 @@ Status GradientRows::AddDense(collectives::Communicator& communicator, Table& ta
   return OkStatus();
 }
 
-// Makes room for the sum of `rows` rows, and keeps what it contains. The room grows to at least
-// twice its size, so that it grows rarely.
+// Makes room for a sum of `rows` rows, and keeps the contents. When the room grows, its size at
+// least doubles, so that it grows rarely.
 void GradientRows::Reserve(Table& table, int64_t rows) {
   const int64_t old = table.indices.num_elements();
   if (old >= rows) return;

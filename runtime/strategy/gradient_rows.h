@@ -1,6 +1,6 @@
 // Adds up the gradients of tables over the ranks of a communicator. The gradient of a table is zero
 // in all rows that a batch does not read, so each rank sends only the indices and the values of its
-// other rows. The sum has the bits of the sum of the whole gradients (collectives/row_sum.h).
+// other rows. The sum equals the sum of the whole gradients, bit for bit (collectives/row_sum.h).
 //
 //   AllGather          how many rows of each table each rank has
 //   AllGatherVariable  for each table the indices, followed by the values
@@ -22,8 +22,8 @@
 namespace tfjob::strategy {
 
 // Returns whether the gradient of a table with `rows` rows travels by rows, rather than as a whole.
-// If n ranks have c rows together, (n - 1) · c rows are sent, whereas an all-reduce sends
-// 2 · (n - 1) times the table. The indices travel in both cases.
+// If n ranks together have c rows, (n - 1) · c rows are sent, whereas an all-reduce sends 2 · (n -
+// 1) times the table. The indices travel in both cases.
 bool TravelsByRows(int64_t rows, int64_t rows_of_all_ranks);
 
 // Used by one thread at a time.
@@ -43,16 +43,17 @@ class GradientRows {
   // may be followed by -1.
   void Set(size_t table, std::span<const int64_t> indices, std::span<const std::byte> values,
            double weight);
-  // Adds up the rows of all ranks, all of which must call it. Returns the communicator's error. If
-  // a rank has sent rows that the table cannot have, aborts the communicator with an error that
+  // Adds up the rows of all ranks. All ranks must call Exchange. Returns the communicator's error.
+  // If a rank has sent rows that the table cannot have, aborts the communicator with an error that
   // names the rank and the table.
   Status Exchange(collectives::Communicator& communicator);
-  // Releases memory of the communicator. Call it before the communicator is destroyed.
+  // Releases the communicator's memory. Call Disconnect before the communicator is destroyed.
   void Disconnect();
 
-  // Returns the sum of a table's rows in the last exchange, which has all rows that a rank has.
+  // Returns the sum of a table's gradients in the last exchange. It contains every row that at
+  // least one rank has.
   Rows Sum(size_t table) const;
-  // The same, followed by indices -1 and rows of zeros up to `rows` rows.
+  // Like Sum, but padded to `rows` rows with rows of zeros that have the index -1.
   Rows Padded(size_t table, int64_t rows);
 
   // Returns how many bytes this rank has passed to AllGatherVariable in the last exchange.

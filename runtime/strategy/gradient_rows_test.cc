@@ -81,8 +81,9 @@ void ExpectRowsOf(const std::vector<float>& whole, const std::vector<bool>& pres
   EXPECT_EQ(at, sum.indices.size());
 }
 
-// Exchanges random gradients of two tables several times. `shares` has, for each step, about how
-// many of the rows of the first table each rank has; the second table has few.
+// Exchanges random gradients of two tables several times. `shares` contains, for each step, the
+// approximate share of the first table's rows that each rank has; for the second table, the share
+// is always about 0.2.
 void CompareWithDense(int ranks, const std::vector<double>& shares, int expected_reductions) {
   SCOPED_TRACE(testing::Message() << ranks << " ranks");
   OnEveryRank<CountingCommunicator>(
@@ -124,7 +125,8 @@ TEST(GradientRows, HaveTheBitsOfTheReducedGradients) {
   for (const int ranks : {1, 2, 3, 4, 5}) CompareWithDense(ranks, {0.0, 0.2, 0.3, 0.1}, 0);
 }
 
-// Two ranks never have more than twice the rows of the table.
+// Two ranks together never have more than twice the rows of the table, so their gradients always
+// travel by rows.
 TEST(GradientRows, TravelAsAWholeIfThisMovesFewerBytes) {
   CompareWithDense(2, {1.0}, 0);
   CompareWithDense(3, {1.0, 0.1, 1.0}, 2);
@@ -158,9 +160,9 @@ TEST(GradientRows, ARankWithoutRowsTakesPart) {
   });
 }
 
-// The message that rank 1 sends instead of the rows 2 and 5.
+// The message that rank 1 sends in place of rows 2 and 5.
 struct Forged {
-  int64_t count = 2;           // that it announces
+  int64_t count = 2;           // the number of rows that it announces
   std::vector<int64_t> words;  // the indices, followed by the values
 };
 

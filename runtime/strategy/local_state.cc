@@ -13,8 +13,8 @@ class Copies {
  public:
   explicit Copies(const std::vector<variables::Variable*>& written) : written_(written) {}
 
-  // Begins to copy the variable. The returned tensor holds its value once the function that
-  // Finisher returns has run.
+  // Begins to copy the variable. The returned tensor holds the variable's value once the function
+  // that Finisher returns has run.
   Tensor Begin(variables::Variable& variable) {
     Tensor value(variable.dtype(), variable.shape(), Buffer::Contents::kUndefined);
     const auto place = std::ranges::find(written_, &variable) - written_.begin();

@@ -1,5 +1,5 @@
-// Gives access to the training state of this process: finds the variables and slots in the store in
-// which programs update them, fills them from a snapshot, and takes snapshots of them.
+// Gives access to the training state of this process: finds the variables and slots in the store
+// that programs update, fills them from a snapshot, and takes snapshots of them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread. The store must outlive it.
+// Owned by one thread. The store must outlive this object.
 class LocalState {
  public:
   // Finds the variables and slots of `training`, which `store` must contain.

@@ -23,8 +23,8 @@ constexpr Logger kMirroredLog("strategy");
 // need not begin at an address that kernels accept.
 class BatchPart {
  public:
-  // Returns the rows. The result is valid until the next call. Allocates memory only if the number
-  // of rows is new.
+  // Returns these rows of the batch. The result is valid until the next call. Allocates memory only
+  // if the number of rows is new.
   const data::Batch& Of(const data::Batch& batch, const collectives::Slice& rows) {
     data::Batch& part = parts_[rows.count];
     part.position = batch.position;
@@ -53,14 +53,14 @@ class BatchPart {
   std::map<int64_t, data::Batch> parts_;  // by the number of rows
 };
 
-// A device of this task. Only its thread uses it during a step.
+// A device of this task. During a step, only the device's own thread uses it.
 struct TaskDevice {
   std::unique_ptr<ThreadPool> pool;  // null if the device computes on its thread alone
   // The replica keeps its buckets in the communicator's memory, so the replica is destroyed first.
   std::unique_ptr<collectives::Communicator> communicator;
   std::unique_ptr<Replica> replica;
   BatchPart part;
-  MetricTotals ignored;  // every device learns the totals of all; device 0 reports them
+  MetricTotals ignored;  // all devices get the same totals; device 0 reports them
   Status status;
   bool applied = false;
 };
@@ -74,7 +74,7 @@ class WithDevices : public Strategy {
         devices_(static_cast<size_t>(options.devices)),
         threads_(options.devices) {}
 
-  // Replicas that read the variables of device 0 are destroyed first.
+  // Destroys the replicas that read the variables of device 0 before device 0 itself.
   ~WithDevices() override {
     while (!devices_.empty()) devices_.pop_back();
   }
@@ -106,7 +106,7 @@ class WithDevices : public Strategy {
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
-  // Nothing is applied before every device has received all reduced contributions.
+  // No device applies contributions before every device has received all reduced contributions.
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     RETURN_IF_ERROR(
         OnEveryDevice([&](TaskDevice& device) { return ComputeAndReduce(device, batch); }));
@@ -131,7 +131,7 @@ class WithDevices : public Strategy {
     std::string ledger;
     if (drawn_ != global_step_)
       ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
-    // A device has no state if its update has failed. The other devices may be a step ahead of
+    // A device whose update has failed has no state. The other devices may then be a step ahead of
     // global_step_.
     for (const TaskDevice& device : devices_) {
       if (Holds(device)) RETURN_IF_ERROR(device.replica->CheckState());
@@ -145,7 +145,7 @@ class WithDevices : public Strategy {
   std::vector<state::PeerState> Peers() override { return {}; }
 
  private:
-  // Returns whether the device has variables, to which it applies the step.
+  // Returns whether the device has its own variables, to which it applies the step.
   bool Holds(const TaskDevice& device) const { return !central_ || &device == devices_.data(); }
 
   StrategyOptions OptionsOf(const DevicesOptions& options, int index) {

@@ -1,11 +1,10 @@
 // Creates the strategies that train with several devices of one task. Each step splits the batch
 // into one contiguous part per device, as equal as possible (collectives::SliceOf). The devices
-// compute at the same time, and their gradients are summed in the order of
-// collectives/reduction.h.
+// compute at the same time, and their gradients are summed in the order of collectives/reduction.h.
 //
 // With kMirrored, each device has its own copy of the variables and applies the optimizer to it;
 // all copies stay equal, bit for bit. With kCentral, the variables exist once: all devices read
-// them, and the optimizer is applied once. Both take the same steps, bit for bit.
+// them, and the optimizer is applied once. Both strategies take the same steps, bit for bit.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Compares training on several devices of one task with one device that takes the whole batch.
+// Compares training on several devices of one task with training on one device that gets the whole
+// batch.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -74,8 +75,9 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(sum);
 }
 
-// Takes 100 steps with batches of changing sizes, each from the state that one device has, so that
-// differences do not add up. Expects each update, loss and metric to equal that of one device.
+// Takes 100 steps with batches of changing sizes. Each step begins with the state of the single
+// device, so that differences do not add up. Expects each update, loss and metric to equal that of
+// the single device.
 void ExpectTheStepsOfOneDevice(int devices, VariableStorage storage) {
   const ModelDefinition definition = Define(kTwoLayers, 7);
   auto one = *MakeOneDevice({.task_type = "worker"}, Options(definition));

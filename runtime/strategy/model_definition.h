@@ -29,8 +29,8 @@ struct ModelDefinition {
 
 bool IsTable(const ModelDefinition& definition, size_t variable);
 
-// Returns the variables that have more than `least_bytes` bytes and of which programs for `mode`
-// need only individual rows. The result contains their indices in ascending order.
+// Returns the indices, in ascending order, of the variables that have more than `least_bytes` bytes
+// and of which programs for `mode` need only individual rows.
 StatusOr<std::vector<int>> SeparableTables(const ModelDefinition& definition, model::Mode mode,
                                            int64_t least_bytes);
 

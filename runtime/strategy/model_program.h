@@ -30,9 +30,9 @@ class ModelProgram {
                                                          const exec::Device& device);
 
   // Runs the program on a batch, in kTrain or kEval. The tensors of the batch have the names of the
-  // graph's feeds (model/build.h); the graph may lack some of them. `step` is the number of updates
-  // before this one, and `seed` is the seed for dropout. Calls on_contribution(v) as soon as the
-  // contribution to variable v is ready.
+  // graph's feeds (model/build.h); the graph need not have all of these feeds. `step` is the number
+  // of updates before this one, and `seed` is the seed for dropout. Calls on_contribution(v) as
+  // soon as the contribution to variable v is ready.
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
              absl::FunctionRef<void(int)> on_contribution);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
@@ -51,9 +51,9 @@ class ModelProgram {
   // if there is none. The address stays the same across runs.
   std::span<const std::byte> Contribution(int v) const;
   // If the contribution to variable `v` consists of rows of a gradient
-  // (model::Change::kGradientRows), returns the indices of the rows: if only the first rows of the
-  // contribution count, the others have the index -1. For any other contribution, returns an empty
-  // span. The address stays the same across runs.
+  // (model::Change::kGradientRows), returns the indices of the rows. If only the first rows of the
+  // contribution are used, the others have the index -1. For any other contribution, returns an
+  // empty span. The address stays the same across runs.
   std::span<const int64_t> Indices(int v) const;
 
   const exec::Program& program() const { return *program_; }
@@ -70,7 +70,7 @@ class ModelProgram {
   std::vector<int> metric_sums_;
   std::vector<int> contribution_of_variable_;  // index of the fetch, or -1
   std::vector<int> indices_of_variable_;       // index of the fetch, or -1
-  std::vector<int> variable_of_fetch_;         // variable, or -1
+  std::vector<int> variable_of_fetch_;         // index of the variable, or -1
   int64_t examples_ = 0;
   int64_t step_value_ = 0, seed_value_ = 0;
 };

@@ -26,11 +26,11 @@ class Announcements {
   // The announcement of one task.
   struct Own {
     int64_t examples = 0;      // of this task for the step
-    bool ending = false;       // it was asked to end, and takes no further step
-    bool others_join = false;  // tasks wait for the next generation; only the leader knows
+    bool ending = false;       // the task was asked to end, and takes no further step
+    bool others_join = false;  // tasks wait for the next generation; set only by the leader
   };
 
-  // Sums the announcements of all ranks, all of which must call it.
+  // Sums the announcements of all ranks. All ranks must call Exchange.
   Status Exchange(collectives::Communicator& communicator, const Own& own) {
     std::ranges::fill(words_, 0);
     words_[0] = own.examples;
@@ -49,7 +49,7 @@ class Announcements {
 
  private:
   static constexpr size_t kFixed = 3;
-  // Examples, ranks with examples, whether others join, then whether each rank ends.
+  // The examples, the ranks with examples, whether others join and, for each rank, whether it ends.
   std::vector<int64_t> words_;
 };
 
@@ -171,7 +171,7 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Sends the newest state to the tasks that have a different one. Returns the communicator's
-  // error, or the error with which the leader cannot provide a state.
+  // error, or the error because of which the leader cannot provide a state.
   Status ShareState() {
     collectives::Communicator& communicator = *generation_.communicator;
     announcements_.SetRanks(communicator.size());
@@ -233,7 +233,7 @@ class MultiWorkerMirrored : public Strategy {
     if (applied) ++global_step_;
     failures_ = 0;
     if (applied && global_step_ == options_.last_step) {
-      // A task that does not reach this point takes over the state of a task that has.
+      // A task that does not reach this point takes over the state of a task that does.
       (void)generation_.communicator->Barrier();
     }
     StepOutcome outcome = Outcome();
@@ -274,8 +274,8 @@ class MultiWorkerMirrored : public Strategy {
   }
 
   // Drops the generation after an error of its communicator. Returns the error if this task must
-  // not join again: an exchange has taken longer than strategy.timeout_seconds, or an error other
-  // than the loss of a task has occurred in several generations in a row.
+  // not join again: an exchange has taken longer than strategy.timeout_seconds, or errors other
+  // than the loss of a task have occurred in several generations in a row.
   Status DropFailed(const Status& why) {
     kGroupLog.Warning("an exchange has failed; joining the next generation",
                       {{"generation", generation_.number}, {"because", Message(why)}});

@@ -64,7 +64,7 @@ Work DenseLayers() {
   return {.definition = Define(), .batch_of = BatchOf};
 }
 
-// A lazy optimizer, which must know exactly the rows that any rank has.
+// A lazy optimizer, which updates exactly the rows that at least one rank has.
 Work WithTable() {
   optimizer::Optimizer lazy = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   lazy.lazy = true;
@@ -109,9 +109,9 @@ void Create(TestJob& job, int ranks, int rank, Task& task, int64_t last_step = 0
        .on_event = [&task](const state::PeerEvent& event) { task.events.push_back(event); }});
 }
 
-// Trains from `first` until `last`. Returns the state, or the error of a step. Expects the task to
-// report every batch once, whether it applied the step itself or took over the state of a task that
-// did.
+// Trains from the outcome `first` to the step `last`. Returns the state, or the error of a step.
+// Expects the task to report every batch once, whether it applied the step itself or took over the
+// state of a task that did.
 StatusOr<state::Snapshot> TrainOn(Task& task, StepOutcome first, int ranks, int64_t last,
                                   int64_t bad = kNone) {
   StepOutcome outcome = first;
@@ -139,8 +139,8 @@ void OnThreads(int ranks, const std::function<void(int)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Returns the final state of each task after `steps` steps; empty for a worker that the leader did
-// not wait for.
+// Returns the final state of each task after `steps` steps. The entry of a worker is empty if the
+// leader did not wait for that worker.
 std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
                                          int64_t bad = kNone, const Work& work = DenseLayers()) {
   std::vector<std::vector<float>> states(static_cast<size_t>(ranks));
@@ -148,7 +148,7 @@ std::vector<std::vector<float>> TrainAll(TestJob& job, int ranks, int64_t steps,
     Task task{.work = work};
     Create(job, ranks, rank, task, steps);
     const auto state = TrainTo(task, ranks, steps, bad);
-    // The leader has ended the job, and this task lacked the last step.
+    // The leader has ended the job, and this task lacks the last step.
     if (rank > 0 && absl::IsCancelled(state.status())) return;
     ASSERT_TRUE(state.ok()) << state.status();
     EXPECT_EQ(state->global_step, steps);
@@ -169,9 +169,10 @@ TEST(MultiWorkerMirrored, AllTasksEndWithTheSameState) {
 }
 
 // The step in which the fault occurs is applied by some tasks, or by none. The second batch is
-// skipped, so a task may be at the same step as another one, but at another position in the data.
-// A barrier follows the last step. If only the worker lacks the totals of the last step, which are
-// exchanged by the operation `last_totals`, the leader has the last state and ends the job.
+// skipped, so a task may be at the same step as another one, but at another position in the data. A
+// barrier follows the last step. The operation with the number `last_totals` exchanges the totals
+// of the last step. If only the worker lacks these totals, the leader has the last state and ends
+// the job.
 void ExpectThatNoFaultLosesAStep(const Work& work, int64_t last_totals) {
   constexpr int64_t kSteps = 3, kBad = 1;
   TestJob undisturbed(2);
@@ -209,9 +210,9 @@ TEST(MultiWorkerMirrored, AFaultAtAnyOperationLosesNoRowsOfATable) {
   ExpectThatNoFaultLosesAStep(WithTable(), 36);
 }
 
-// The leader lacks a step that the worker has applied. It loses the worker while it takes over the
-// worker's state, and is asked to end before the two connect again. It must not save the incomplete
-// state.
+// The leader lacks a step that the worker has applied. While taking over the worker's state, the
+// leader loses the worker, and is asked to end before the two connect again. The leader must not
+// save the incomplete state.
 TEST(MultiWorkerMirrored, AStateThatHasArrivedInPartIsNotSaved) {
   constexpr int64_t kTotalsOfTheSecondStep = 21, kFirstVariable = 3;
   TestJob* running = nullptr;

@@ -16,8 +16,8 @@
 
 namespace tfjob::strategy {
 
-// The number of consecutive batches that may be skipped. More would mean that the variables are
-// damaged rather than the data, so the run would never end.
+// The number of consecutive batches that may be skipped. If more were skipped, the variables rather
+// than the data would be damaged, and the run would never end.
 inline constexpr int kMaxSkippedInARow = 100;
 
 // Owned by one thread. Allocates memory only to report an error, or to copy variables from a device
@@ -30,8 +30,8 @@ class NumberCheck {
               const std::vector<state::Variable>& variables, ThreadPool* pool);
 
   bool enabled() const { return rule_ != config::OnNonFinite::kContinue; }
-  // Returns whether a batch may be skipped, in which case no part of it may be applied before
-  // Verdict has returned true.
+  // Returns whether batches may be skipped. If so, no part of a batch may be applied before Verdict
+  // has returned true.
   bool skips() const { return rule_ == config::OnNonFinite::kSkip; }
 
   // Begins a new batch.
@@ -44,8 +44,8 @@ class NumberCheck {
   // never exists in memory: an optimizer turns a gradient that is not finite into a variable that
   // is not finite.
   void Updated(size_t v, const variables::Variable& variable);
-  // Like Updated, but for a gradient that had only the rows with these indices, and perhaps -1
-  // after them. Other rows are not checked.
+  // Like Updated, but for a gradient that had only the rows with these indices, which may be
+  // followed by -1. Other rows are not checked.
   void UpdatedRows(size_t v, const variables::Variable& variable, std::span<const int64_t> indices);
 
   // Returns true if the batch may be applied, and false if it must be skipped. Returns
@@ -64,8 +64,7 @@ class NumberCheck {
   const std::string task_;
   const std::vector<state::Variable>& variables_;
   ThreadPool* const pool_;
-  size_t first_;  // index of the first variable that is not finite; the number of variables if all
-                  // are finite
+  size_t first_;  // the first variable that is not finite, or the number of variables
   bool updated_ = false;
   int skipped_in_a_row_ = 0;
 };

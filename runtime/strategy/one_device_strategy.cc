@@ -13,7 +13,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// The graph of a step contains the updates, unless a batch may be skipped. In that case, a separate
+// The graph of a step contains the updates, unless batches may be skipped. In that case, a separate
 // program applies the contributions once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:

@@ -11,8 +11,8 @@
 
 namespace tfjob::strategy {
 
-// If a snapshot records the task's position in the data, it names the task `self`. It records the
-// position only if batches were skipped; otherwise the position follows from the step.
+// A snapshot records the task's position in the data, under the name of the task `self`, only if
+// batches were skipped. Otherwise, the position follows from the step.
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options);
 
 }  // namespace tfjob::strategy

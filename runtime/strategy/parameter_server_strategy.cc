@@ -136,7 +136,7 @@ class ParameterServerStrategy : public Strategy {
   variables::VariableStore store_;
   NumberCheck check_;
   // True if gradients are sent while the backward pass runs. False if a batch may be skipped or a
-  // stale gradient dropped, because that is known only after the pass.
+  // stale gradient dropped, because whether that happens is known only after the pass.
   const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;  // null for a table
@@ -151,8 +151,8 @@ class ParameterServerStrategy : public Strategy {
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
-// Returns `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
-// task, its only position is distributed among the tasks.
+// Wraps `provide_state` for a job with these tasks: if the checkpoint comes from a job with one
+// task, distributes the checkpoint's only position among the tasks.
 std::function<StatusOr<state::Snapshot>()> DealingOut(
     std::function<StatusOr<state::Snapshot>(const state::Snapshot*)> provide_state,
     std::vector<ps::TaskId> tasks) {
@@ -228,7 +228,7 @@ ps::Definition DefineParameters(const config::StrategyConfig& config,
       .max_shard_bytes = config.shard_bytes > 0 ? config.shard_bytes : int64_t{1} << 62};
 }
 
-// Returns the variables whose gradients arrive as rows.
+// Returns the variables whose gradients consist of rows.
 StatusOr<std::vector<int>> RowGradientsOf(const ModelDefinition& definition) {
   ASSIGN_OR_RETURN(const model::BuiltGraph training,
                    BuildGraph(definition, model::Mode::kTrain, definition.build.batch_size,

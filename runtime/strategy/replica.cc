@@ -1,6 +1,7 @@
 #include "runtime/strategy/replica.h"
 
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -11,14 +12,14 @@
 namespace tfjob::strategy {
 namespace {
 
-// How much of a variable is broadcast at once.
+// The number of bytes of a variable that are broadcast at once.
 constexpr size_t kBroadcastBytes = 1 << 20;
 
 // Changes the options so that gradients are clipped only after they have been reduced.
 StrategyOptions WithUnclippedGradients(StrategyOptions options) {
   options.definition.build.clipping = {};
   options.definition.build.replica = options.replica;
-  // A rank may have no examples at all. The graph is then used only to find the contributions.
+  // A rank may have no examples at all. The graph then only shows which contributions there are.
   options.definition.build.batch_size = std::max<int64_t>(options.definition.build.batch_size, 1);
   return options;
 }
@@ -212,7 +213,7 @@ Status Replica::Broadcast(collectives::Communicator& communicator, int root, boo
   RETURN_IF_ERROR(BroadcastVariables(communicator, root, receive));
   RETURN_IF_ERROR(BroadcastCounters(communicator, root, receive));
   // The broadcast has overwritten the buckets, whose padding must be zero.
-  std::ranges::fill(buckets_->memory(), std::byte{0});
+  std::memset(buckets_->memory().data(), 0, buckets_->memory().size());
   if (receive) has_state_ = true;
   return OkStatus();
 }

@@ -27,7 +27,7 @@
 
 namespace tfjob::strategy {
 
-// How the examples of a step are distributed over the ranks.
+// How the examples of a step are distributed among the ranks.
 struct Shares {
   int64_t examples = 0;             // of all ranks; above 0
   int64_t ranks_with_examples = 0;  // above 0
@@ -37,7 +37,7 @@ struct Shares {
 class Replica {
  public:
   // Does not use options.provide_state. Returns Unimplemented, with a message that says what to
-  // change, if the model or the optimizer cannot be trained by all-reduce. `bytes_per_pack`: see
+  // change, if the model or the optimizer does not support all-reduce. `bytes_per_pack`: see
   // PlanBuckets.
   static StatusOr<std::unique_ptr<Replica>> Create(StrategyOptions options, int64_t bytes_per_pack);
   // Creates a replica without variables: it reads those of `owner`, which must outlive it. Such a
@@ -48,8 +48,8 @@ class Replica {
   // Returns a description of what must be equal on all ranks, in lines of the form "NAME: VALUE".
   const std::string& agreement() const { return agreement_; }
 
-  // All ranks of the communicator must call it. Replaces an earlier connection. The communicator
-  // must outlive the connection.
+  // All ranks of the communicator must call Connect. Replaces an earlier connection. The
+  // communicator must outlive the connection.
   Status Connect(collectives::Communicator& communicator);
   void Disconnect() { buckets_->Disconnect(); }
 
@@ -77,9 +77,9 @@ class Replica {
   state::Snapshot Memory() { return state_->Memory(); }
   // Fills variables and slots. Returns InvalidArgument if the snapshot does not fit.
   Status Load(const state::Snapshot& snapshot);
-  // All ranks must call it, after Connect. Sends the state of `root`, which consists of the
+  // All ranks must call Broadcast, after Connect. Sends the state of `root`, which consists of the
   // variables, the slots, the totals of the last applied step, and the number of batches that were
-  // skipped in a row. A rank takes the state over if `receive` is set; otherwise its state must
+  // skipped in a row. A rank takes over the state if `receive` is set; otherwise its state must
   // already equal that of `root`. After an error, a receiving rank has no state.
   Status Broadcast(collectives::Communicator& communicator, int root, bool receive);
   // Adds to `totals` the loss and the metrics of all ranks in the last applied step, as Apply does.

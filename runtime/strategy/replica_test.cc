@@ -64,8 +64,8 @@ Status Step(Replica& replica, const Parts& parts, int rank, int64_t step, Metric
   return replica.Apply(step, totals).status();
 }
 
-// Trains replicas, each step from the state that one device has, so that differences do not add
-// up. Expects each update to equal that of the one device.
+// Trains replicas. Each step begins with the state of the single device, so that differences do not
+// add up. Expects each update to equal that of the single device.
 void ExpectEqualUpdates(const char* layers, const Parts& parts, optimizer::Clipping clipping = {}) {
   constexpr int64_t kSteps = 100;
   int64_t size = 0;

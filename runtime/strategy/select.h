@@ -17,9 +17,10 @@ StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
 // (data::PipelineOptions::global_batch).
 bool MakesGlobalBatches(config::StrategyKind kind);
 
-// Creates the endpoint of the selected strategy. Create it before the task's server, because it
-// becomes the server's handler. Uses only the configuration, the cluster, the identity and the
-// credentials of the task. Returns null if the tasks form no group. Returns the errors of Select.
+// Creates the endpoint of the selected strategy. Call MakeEndpoint before the task's server is
+// created, because the endpoint becomes the server's handler. Uses only the configuration, the
+// cluster, the identity and the credentials of the task. Returns null if the tasks form no group.
+// Returns the errors of Select.
 StatusOr<std::unique_ptr<collectives::Endpoint>> MakeEndpoint(const TrainingTask& task);
 
 // Creates the selected strategy. Does not wait for any other task.

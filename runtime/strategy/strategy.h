@@ -53,16 +53,16 @@ class Strategy {
   // finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns the variables that are too large for a task, as indices in TrainingState, in ascending
-  // order. They are streamed in the snapshots that the strategy returns. In a snapshot that it is
-  // given (StrategyOptions::provide_state), they may be streamed.
+  // order. They are streamed in the snapshots that the strategy returns. In a snapshot that the
+  // strategy receives (StrategyOptions::provide_state), they may be streamed.
   virtual std::span<const int> tables() const { return {}; }
   // Returns a copy of variables, slots and step. Call between steps. Tables of the copy can be read
-  // as long as the strategy exists and no task that holds them is lost.
+  // while the strategy exists and no task that holds them has been lost.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Like TakeSnapshot, but may leave the copying to the thread that calls SnapshotCopy::Finish,
-  // while training continues. Before a step overwrites a value that has not been copied, it copies
-  // the value itself or, if another thread is copying it, waits for that thread. The copy may
-  // outlive the strategy.
+  // while training continues. Before a step overwrites a value that has not been copied, the step
+  // copies the value itself or, if another thread is copying the value, waits for that thread. The
+  // copy may outlive the strategy.
   virtual StatusOr<state::SnapshotCopy> BeginSnapshot() { return TakeSnapshot(); }
   // Announces that this task takes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
@@ -75,12 +75,12 @@ class Strategy {
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
   // call.
   virtual Status Finish() = 0;
-  // Ends the job with this error (state::RunFailure) in all tasks. The parameter servers pass it on
-  // to every task, and exit with it once the chief has also called this.
+  // Ends the job with this error (state::RunFailure) in all tasks. The parameter servers pass the
+  // error on to every task, and exit with it once the chief has also called Fail.
   virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
-  // Returns a clause that says what the other tasks do about a stuck task
-  // (state::PeerHealth::kStuck), for users.
+  // Returns a clause, for users, that says what the other tasks do about a stuck task
+  // (state::PeerHealth::kStuck).
   virtual std::string_view AboutStuckTasks() const {
     return "no longer waited for; others compute what is missing";
   }

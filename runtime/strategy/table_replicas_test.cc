@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSteps = 30;
 
-// How many examples of a batch each rank has; together kBatch.
+// The number of examples of a batch that each rank has, kBatch in total.
 using Parts = std::vector<int64_t>;
 
 data::Batch BatchFor(const ModelDefinition& definition, int64_t step) {
@@ -48,9 +48,9 @@ std::vector<state::Snapshot> StatesOfOneDevice(const ModelDefinition& definition
   return states;
 }
 
-// Trains replicas, each step from the state that one device has, so that differences do not add
-// up. Expects each update of the variables, and of the slots, to equal that of the one device, and
-// the same bits on all ranks.
+// Trains replicas. Each step begins with the state of the single device, so that differences do not
+// add up. Expects each update of the variables and the slots to equal that of the single device,
+// and to have the same bits on all ranks.
 void ExpectEqualUpdates(const ModelDefinition& definition, const Parts& parts) {
   SCOPED_TRACE(StrCat(Name(definition.state.optimizer.kind), ", ", parts.size(), " ranks"));
   const std::vector<state::Snapshot> states = StatesOfOneDevice(definition);
@@ -77,7 +77,7 @@ void ExpectEqualUpdates(const ModelDefinition& definition, const Parts& parts) {
   for (const auto& result : results) EXPECT_EQ(result, results[0]) << "ranks differ";
 }
 
-// With four ranks, or if a rank has no examples, most rows are those of a single rank.
+// With four ranks, or if a rank has no examples, most rows come from a single rank.
 TEST(TableReplicas, TakeTheStepsOfOneDevice) {
   for (const optimizer::Optimizer& optimizer : Optimizers()) {
     for (const Parts& parts : {Parts{4, 4}, {2, 2, 2, 2}, {3, 0, 5}})
@@ -146,7 +146,7 @@ TEST(TableReplicas, LazyStepsLeaveTheRowsThatNoRankHas) {
   });
 }
 
-// A rank that has taken other steps before, with more rows, clips by the same norm.
+// A rank that has previously taken a step with more rows still clips by the same norm as the other.
 TEST(TableReplicas, ARankThatHasTakenOtherStepsHasTheSameBits) {
   ModelDefinition definition = Pooled(Optimizers()[0], true);
   definition.build.clipping = {.kind = optimizer::ClipKind::kGlobalNorm, .limit = 0.02};

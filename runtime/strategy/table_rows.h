@@ -1,4 +1,4 @@
-// Finds the rows of tables that a batch reads, for programs that do not have the tables
+// Finds the rows of tables that a batch reads, for programs that do not contain the tables
 // (ModelDefinition::tables), and holds their values while the program runs.
 #pragma once
 
@@ -24,9 +24,9 @@ class TableRows {
                                                       const model::BuiltGraph& built,
                                                       const exec::Device& device);
 
-  // Finds the rows that the batch reads. `step` and `seed` are those of the run. Returns
-  // InvalidArgument, with the same message as Gather, if a row number is outside the table.
-  // Allocates nothing.
+  // Finds the rows that the batch reads. `step` and `seed` must be those of the run that follows.
+  // Returns InvalidArgument, with the same message as Gather, if a row number is outside the table.
+  // Allocates no memory.
   Status Find(const data::Batch& batch, int64_t step, int64_t seed);
 
   // Returns the numbers of the rows of variable `v` that Find has found: distinct and ascending,

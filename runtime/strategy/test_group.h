@@ -1,4 +1,4 @@
-// Doubles for tests: communicators between the threads of a test, in which an operation can fail on
+// Test doubles: communicators between the threads of a test, in which an operation can fail on
 // chosen ranks, and a group whose tasks are threads.
 #pragma once
 
@@ -17,10 +17,11 @@
 
 namespace tfjob::strategy {
 
-// The place where the ranks of one communicator meet.
+// The point at which the ranks of one communicator exchange values.
 class Meeting {
  public:
-  // Returns whether the operation (counted from 1) fails on the rank, after all ranks took part.
+  // Returns whether the operation (counted from 1) fails on the rank, after all ranks have called
+  // it.
   using Fault = std::function<bool(int64_t operation, int rank)>;
 
   explicit Meeting(int ranks, Fault fault = {})
@@ -28,7 +29,7 @@ class Meeting {
 
   int size() const { return size_; }
 
-  // Waits until all ranks have called it. The last one calls `combine` with all values.
+  // Waits until all ranks have called it. The last rank calls `combine` with all values.
   Status Meet(int rank, std::span<std::byte> values,
               const std::function<void(std::span<const std::span<std::byte>>)>& combine) {
     MutexLock lock(mutex_);
@@ -114,7 +115,7 @@ class MeetingCommunicator : public collectives::Communicator {
     }
     return Gather(values, sizes);
   }
-  // Takes two operations: the exchange of the sizes and that of the bytes.
+  // Counts as two operations: the exchange of the sizes, and that of the bytes.
   Status AllGatherVariable(std::span<const std::byte> own, size_t most_bytes,
                            std::vector<std::byte>& all, std::vector<size_t>& sizes) override {
     sizes.assign(static_cast<size_t>(size()), 0);
@@ -178,8 +179,8 @@ void OnEveryRank(size_t ranks, const Work& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The tasks of a job, each of which is a thread. All of them belong to every generation, except
-// those that have left or are lost; these belong to no generation until they join again.
+// The tasks of a job, each of which is a thread. Every generation contains all tasks, except those
+// that have left or were lost, and have not joined again.
 class TestJob {
  public:
   // `fault_of(g)` is the fault of generation g, counted from 1.
@@ -202,7 +203,7 @@ class TestJob {
     MutexLock lock(mutex_);
     return number_;
   }
-  // Waits until a task that does not belong to the current generation waits to join.
+  // Blocks until a task outside the current generation is waiting to join.
   void AwaitTaskWaits() {
     MutexLock lock(mutex_);
     while (!TaskWaits()) changed_.Wait(mutex_);

@@ -1,4 +1,5 @@
-// Provides data, the values of snapshots, and their distance, for tests that compare strategies.
+// Provides batches, the values of snapshots, and the norm of their difference, for tests that
+// compare strategies.
 #pragma once
 
 #include <cmath>

@@ -92,8 +92,8 @@ inline ModelDefinition WithBatchSize(ModelDefinition definition, int64_t batch_s
   return definition;
 }
 
-// Returns models with options that may change rows that a batch lacks, or that depend on more than
-// one row.
+// Returns models with options that may change rows that a batch does not read, or that compute with
+// more than one row at a time.
 inline std::vector<ModelDefinition> SpecialOptions() {
   optimizer::Optimizer adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   std::vector<ModelDefinition> all = {Pooled(adam, true, "null", /*frozen=*/true)};

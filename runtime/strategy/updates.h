@@ -16,7 +16,7 @@
 
 namespace tfjob::strategy {
 
-// Owned by one thread. Running allocates nothing.
+// Owned by one thread. Run allocates no memory.
 class Updates {
  public:
   // A contribution to a variable, as ModelProgram returns it. Must not change during Run.
@@ -34,7 +34,7 @@ class Updates {
                                                     const exec::Device& device);
 
   const exec::Program& program() const { return *program_; }
-  // The number of rows that Run expects of the gradient of variable v, including those with the
+  // The number of rows that Run expects in the gradient of variable v, including those with the
   // index -1; 0 if the variable has no gradient by rows.
   int64_t rows_of(int v) const;
 
@@ -66,8 +66,9 @@ class UpdatesByRows {
                                                           variables::VariableStore& store,
                                                           const exec::Device& device);
 
-  // Returns the updates for gradients of which variable v has rows(v) rows. Compiles them if they
-  // have not been used before. rows(v) is only called for variables with gradients by rows.
+  // Returns the updates for a step in which the gradient of variable v has rows(v) rows. Compiles
+  // them if they have not been used before. rows(v) is only called for variables with gradients by
+  // rows.
   StatusOr<Updates*> For(absl::FunctionRef<int64_t(int)> rows);
   // Returns the variables that updates write, in the order of the writes.
   const std::vector<variables::Variable*>& written() const { return first_->program().written(); }
@@ -82,7 +83,8 @@ class UpdatesByRows {
   const optimizer::Clipping& clipping_;
   variables::VariableStore& store_;
   const exec::Device& device_;
-  // By the number of examples that would contribute as many rows: a power of two.
+  // The key is a power of two: the number of examples that would contribute as many rows as the
+  // updates expect.
   std::map<int64_t, std::unique_ptr<Updates>> updates_;
   Updates* first_ = nullptr;  // for one example
 };

@@ -18,10 +18,10 @@ class Buffer {
  public:
   enum class Contents {
     kZero,
-    kUndefined,  // for a caller that writes every byte before it reads one
+    kUndefined,  // the caller writes every byte before reading any
   };
   explicit Buffer(size_t bytes, Contents contents = Contents::kZero);
-  // Uses host memory that the caller provides, which must have the same alignment.
+  // Uses host memory that the caller provides, which must be aligned to 64 bytes.
   Buffer(std::shared_ptr<void> memory, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -43,7 +43,7 @@ class Tensor {
   Tensor() : Tensor(DType::kFloat32, Shape({0})) {}
   // Creates a tensor of zeros.
   Tensor(DType dtype, Shape shape) : Tensor(dtype, std::move(shape), Buffer::Contents::kZero) {}
-  // With kUndefined, the caller must write every element before it reads one.
+  // With kUndefined, the caller must write every element before reading any.
   Tensor(DType dtype, Shape shape, Buffer::Contents contents);
   // Shares a buffer, which must have the size of the tensor.
   Tensor(DType dtype, Shape shape, std::shared_ptr<Buffer> buffer);

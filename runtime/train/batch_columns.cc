@@ -40,8 +40,8 @@ Status CheckClasses(const config::TrainingConfig& config, const std::string& nam
                          "model with a Dense layer of as many units as there are classes");
 }
 
-// Returns the column of an output's labels, in the form that the output's loss requires.
-// CheckClasses must have accepted the output.
+// Returns the column of an output's labels, in the form that the output's loss requires. Call this
+// only if CheckClasses has accepted the output.
 data::Column LabelColumn(const config::TrainingConfig& config, const std::string& name,
                          const Shape& output, const data::Field& field) {
   data::Column column{.name = name, .array = name, .shape = field.shape};

@@ -70,7 +70,7 @@ Status AddVariable(const state::Variable& variable, const std::vector<optimizer:
   return OkStatus();
 }
 
-// Checks type and shape from the index alone.
+// Checks the type and the shape, using only the index.
 Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const std::string& name,
                DType dtype, const Shape& shape) {
   const auto found = reader.entries().find(name);
@@ -85,7 +85,7 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
                          shape.ToString(), "; use another model_dir, or the model that wrote it");
 }
 
-// Returns the name under which the checkpoint has a slot of the variable; "" if it has none.
+// Returns the name under which the checkpoint stores a slot of the variable; "" if it stores none.
 std::string SlotName(const io::BundleReader& reader, std::string_view record,
                      const state::Variable& variable, const optimizer::Slot& slot,
                      const state::TrainingState& training) {

@@ -7,7 +7,7 @@
 //   tfjob/ledger               uint8 vector: which contributions of which task the parameter
 //                              servers have applied; may be missing
 //   tfjob/optimizer            uint8 vector: the meaning of the slots (slot_record.h); may be
-//   missing
+//                              missing
 #pragma once
 
 #include <optional>
@@ -70,8 +70,8 @@ StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string&
                                                               const LoadOptions& options = {});
 
 // Returns the error that LoadLatestCheckpoint would return, as far as it can be found without
-// reading the values of the newest checkpoint. If its index or the size of a data file shows
-// that it is damaged, loads older ones, as LoadLatestCheckpoint does. Returns OK if the folder
+// reading the values of the newest checkpoint. If its index or the size of a data file shows that
+// it is damaged, loads older checkpoints, as LoadLatestCheckpoint does. Returns OK if the folder
 // has no checkpoint. `streamed` is as in LoadOptions.
 Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training,
                              std::span<const int> streamed = {});

@@ -63,8 +63,9 @@ struct CheckpointSaver::Shared {
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
   bool leaving ABSL_GUARDED_BY(mutex) = false;
-  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver no longer exists; objects of its
-                                                  // owner must not be used
+  // True if the saver has been destroyed; then the thread must not use anything that belongs to the
+  // saver's owner.
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;
 };
 
 CheckpointSaver::CheckpointSaver(SaverOptions options, Clock& clock)
@@ -170,7 +171,7 @@ Status CheckpointSaver::SaveLast(state::Snapshot last, const StopSource& stop) {
 Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* stop) {
   const int64_t step = last.global_step;
   bool ending = stop != nullptr;
-  bool asked = !ending;  // the task was asked to stop, and the schedule does not know it yet
+  bool asked = !ending;  // the stop request has not been passed to the schedule yet
   for (bool first = true;; first = false) {
     Duration timeout;
     {

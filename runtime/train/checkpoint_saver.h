@@ -20,8 +20,8 @@ namespace tfjob::train {
 
 struct SaverOptions {
   // `write` writes a checkpoint, and `mark` writes the mark that the run is over. These functions
-  // run on the saver's thread. One that hangs may outlive the saver, so they must own what they
-  // use. If `write` is null, nothing is saved.
+  // run on the saver's thread. A function that hangs may outlive the saver, so the functions must
+  // own what they use. If `write` is null, nothing is saved.
   std::function<Status(const state::Snapshot& snapshot, Time now)> write;
   std::function<Status(int64_t step, Time now)> mark;
   // Called, on any thread, when the problem to show to users changes. `problem` is "" if there is

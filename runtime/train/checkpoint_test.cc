@@ -326,7 +326,7 @@ TEST_F(TrainCheckpointTest, WithoutAJobUidAMarkFromBeforeTheRunDoesNotCount) {
   // A matching UID overrides the time.
   ASSERT_TRUE(MarkFinished(folder_, {.job_uid = "u"}, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .oldest = Time(1001s)}), 42);
-  // An earlier version of the trainer wrote such a mark.
+  // Earlier versions of the trainer wrote a mark like this.
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/finished.json", R"({"global_step":7})").ok());
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {}), 7);

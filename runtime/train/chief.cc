@@ -31,7 +31,7 @@ constexpr Duration kAfterWorkersEnd = 1s;
 // How long a restore waits for the checkpoint that is being written.
 constexpr Duration kWritePatience = 300s;
 
-// How often the chief asks whether the evaluator is done.
+// The interval at which the chief asks whether the evaluator is done.
 constexpr Duration kEvaluatorPoll = 500ms;
 
 Duration Seconds(double seconds) {
@@ -253,7 +253,7 @@ StatusOr<bool> Chief::SaveLast() {
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
     kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
-    last_ = {};  // the servers need not keep its tables
+    last_ = {};  // lets the servers drop its tables
     return false;
   }
   state::UseAverages(trainer_.state(), last_);
@@ -327,8 +327,9 @@ Status Chief::EvaluateHere() {
   return OkStatus();
 }
 
-// The evaluator reports both on its port and with a mark in its folder that it is done. Either
-// report is enough, because its disk may be full, or it may already have ended.
+// The evaluator reports in two ways that it is done: on its port, and with a mark in its folder.
+// Either report is enough, because the evaluator's disk may be full, or the evaluator may already
+// have ended.
 bool Chief::EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard) {
   const StatusOr<std::optional<int64_t>> marked =
       FinishedStep(context_.config().model_dir + "/eval", context_.run());

@@ -56,8 +56,8 @@ class Chief : public StepObserver {
   // Once the save that OnOthersEnding put off is due, makes the saver save as soon as it can
   // (CheckpointSaver::Require).
   void RequirePutOffSave();
-  // Returns the state that is being written if it is of `step`, and otherwise a new copy of the
-  // state.
+  // Returns the state that is being written if that is the state of `step`, and otherwise a new
+  // copy of the state.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
   void AwaitWorkers();

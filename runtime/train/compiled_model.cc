@@ -47,7 +47,8 @@ Status TakeOptimizer(const Json& compiled, config::TrainingConfig& config) {
   return OkStatus();
 }
 
-// Returns the optimizer whose state a file contains: the one that it names, or else `otherwise`.
+// Returns the optimizer whose state a file contains: the one that the file names, or else
+// `otherwise`.
 StatusOr<optimizer::Optimizer> OptimizerIn(const std::optional<Json>& compiled,
                                            const optimizer::Optimizer& otherwise) {
   if (!compiled) return otherwise;

@@ -29,7 +29,8 @@ namespace tfjob::train {
 //                the config does not set. Its state is continued (model.optimizer_state) if
 //                model.weights is the same file
 // If neither the config nor model.file names an optimizer, the optimizer is SGD. Reads model.file
-// only if a setting is open. Error messages name the file and the setting.
+// only if the config leaves one of these settings open. Error messages name the file and the
+// setting.
 StatusOr<config::TrainingConfig> WithCompiledSettings(config::TrainingConfig config);
 
 // Replaces the slots and the step of the snapshot with those of Keras' optimizer in the file.

@@ -101,15 +101,15 @@ class Evaluator {
     context_.board().ShowProblem("checkpoints", warned_);
   }
 
-  // Makes NextCheckpoint return the damaged checkpoint once more: it has turned out to be the last
-  // checkpoint.
+  // Makes NextCheckpoint return the damaged checkpoint once more, because it has turned out to be
+  // the last one.
   void Retry() {
     evaluated_ = *damaged_ - 1;
     damaged_.reset();
   }
 
   // The chief may report the end before the folder shows the last checkpoint. Returns whether to
-  // stop waiting for it.
+  // stop waiting for that checkpoint.
   bool GivesUpOn(int64_t end) {
     const Duration now = context_.clock().Monotonic();
     if (!missing_since_) missing_since_ = now;

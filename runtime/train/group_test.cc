@@ -81,7 +81,7 @@ TEST_F(GroupTest, ThreeTasksTrainLikeOneWithTheirGlobalBatch) {
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-5) << i;
 }
 
-// The other tasks keep the state, and the restarted worker joins at their step.
+// The other tasks keep the state, and the restarted worker takes it over.
 TEST_F(GroupTest, AWorkerThatIsStoppedAndStartedAgainLosesNoStep) {
   const config::TrainingConfig config = Config("model", "batch_size: 8\nmax_steps: 20000\n");
   std::vector<cluster::TfConfig> clusters;

@@ -56,9 +56,9 @@ StatusOr<strategy::ModelDefinition> DefineState(const config::TrainingConfig& co
                                                 model::Model model,
                                                 std::vector<model::TensorType> features);
 
-// Returns the state from which a run without a checkpoint starts: the initial values, replaced with
-// the values of model.weights if that key is set, and the slots and the step of
-// model.optimizer_state. Initial values of the variables that `streamed` lists are streamed (see
+// Returns the state from which a run without a checkpoint starts: initial values, except where
+// model.weights provides values; and, if model.optimizer_state is set, the slots and the step from
+// that file. Initial values of the variables that `streamed` lists are streamed (see
 // strategy::InitialState). Error messages name the key, the file and the variable.
 StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
                                      const strategy::ModelDefinition& definition,
@@ -86,7 +86,7 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
 int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                       bool together = false);
 // Returns the number of batches in one epoch, summed over all tasks. A batch that they make
-// together counts once.
+// together is counted once.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
 // Describes the settings that determine which examples a step uses and how many steps there are:

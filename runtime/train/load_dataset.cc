@@ -14,7 +14,7 @@ namespace {
 using config::SourceConfig;
 using Names = std::map<std::string, std::string>;
 
-// Describes one kind of arrays: the model's inputs, its labels or its sample weights.
+// Describes one kind of array: the model's inputs, its labels or its sample weights.
 struct Role {
   std::string key;                  // "data.train.inputs"
   std::vector<std::string> layers;  // the names that the training file uses
@@ -240,7 +240,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
                                .seed = static_cast<uint64_t>(config.seed)});
     case config::DataFormat::kSynthetic:
       return DrawArrays(config, split, model);
-    case config::DataFormat::kTfRecord:  // is not loaded, but opened
+    case config::DataFormat::kTfRecord:  // is opened, not loaded
     case config::DataFormat::kNone:
       break;
   }

@@ -1,5 +1,5 @@
-// Defines the loggers of this package, and how often a task reports that it is still waiting.
-// Private to this package.
+// Defines the loggers of this package, and the interval at which a task reports that it is still
+// waiting. Private to this package.
 #pragma once
 
 #include "runtime/base/clock.h"

@@ -164,7 +164,7 @@ save_summary_steps: 0
 strategy: {mode: )",
                          mode, "}\nmax_steps: ", steps, "\nmodel_dir: ", folder_, "/model\n"));
   }
-  // Returns how often each example was drawn.
+  // Returns how many times each example was drawn.
   std::vector<int> Counts() const {
     std::vector<int> counts;
     for (const float weight : Read(folder_ + "/model", "dense/kernel"))

@@ -31,8 +31,8 @@ class ProgressBoard {
     return progress_.state;
   }
 
-  // From now on, Get calls refresh(progress) to complete what it returns. With null, Get no longer
-  // calls a function. Once SetRefresh has returned, the previous function is not running.
+  // From now on, Get calls refresh(progress) to complete what it returns. If `refresh` is null, Get
+  // no longer calls a function. Once SetRefresh has returned, the previous function is not running.
   void SetRefresh(std::function<void(progress::Progress&)> refresh) {
     MutexLock lock(refresh_mutex_);
     refresh_ = std::move(refresh);

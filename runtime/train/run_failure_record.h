@@ -10,7 +10,7 @@
 namespace tfjob::train {
 
 // Returns the recorded error (state::RunFailure) if this task's run has failed, otherwise OK. A
-// record that cannot be read counts as absent.
+// record that cannot be read is treated as absent.
 Status RecordedFailure(TaskContext& context);
 
 // Records the failure in model_dir, unless model_dir is "", and shows it in this task's progress.

@@ -50,14 +50,14 @@ class SaveSchedule {
 
   // Reports that a step has ended. Call it between steps, while training.
   SaveActions OnStep(int64_t step, Duration now);
-  // Reports that the write requested by the last actions begins. It writes the state of `step`.
+  // Reports that the write requested by the last actions begins, with the state of `step`.
   void OnBegin(int64_t step, Duration now);
   void OnBeginMark(Duration now);
   // Reports that the write in progress has ended. In the phases stopping and ending, call OnTime
   // next.
   SaveActions OnWritten(const Status& status, Duration now);
   // Reports that the variables now have the state of a checkpoint of `step`. The intervals between
-  // saves, in steps or in time, count from here.
+  // saves, in steps or in time, start again here.
   void OnRestored(int64_t step, Duration now);
   // Makes OnStep start a write the next time that no other write is in progress.
   void Require() { required_ = true; }
@@ -102,7 +102,7 @@ class SaveSchedule {
 
   const SavePolicy policy_;
   std::optional<int64_t> saved_step_;
-  std::optional<int64_t> base_step_;  // the intervals count from here
+  std::optional<int64_t> base_step_;  // where the current intervals between saves begin
   Duration base_time_;
   bool required_ = false;
   std::optional<Write> write_;

@@ -1,5 +1,5 @@
-// Counts the batches that were lost for one reason after a task had computed them. Reports them in
-// the log and in the task's progress: the first at once, later ones at most every 10 s.
+// Counts the batches that were lost for a particular reason after a task had computed them. Reports
+// them in the log and in the task's progress: the first at once, later ones at most every 10 s.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 
 namespace tfjob::train {
 
-// Each duration counts from the request to stop. `answer` is the shortest, and `process` is the
-// longest.
+// Each duration is measured from the request to stop. `answer` is the shortest, and `process` is
+// the longest.
 struct StopBudget {
   Duration answer;   // until then, the step in progress may still be answered
   Duration serving;  // until then, a parameter server still serves

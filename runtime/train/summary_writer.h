@@ -23,7 +23,7 @@ struct SummaryOptions {
   std::function<void(const std::string& problem)> show;
   Duration retry{10s};
   size_t most_waiting = 4096;
-  FileSystem* files = &RealFileSystem();  // never destroyed if its operations may hang
+  FileSystem* files = &RealFileSystem();  // must never be destroyed if its operations may hang
 };
 
 // Owned by one thread.

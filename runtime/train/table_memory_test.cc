@@ -151,8 +151,8 @@ class TableMemory : public testing::Test, public TestCluster {
         [this, task, job](const std::string& text) { return GrowthOf(task, job, text); });
   }
 
-  // Runs one job after the other, with the servers in this process, and each chief and each worker
-  // in a separate process.
+  // Runs the jobs one after the other, with the servers in this process, and each chief and each
+  // worker in a separate process.
   std::vector<Growth> Run(const std::vector<Job>& jobs) {
     std::vector<std::unique_ptr<Child>> chiefs, workers;
     for (const Job& job : jobs) {

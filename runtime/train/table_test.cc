@@ -57,8 +57,7 @@ class TableJob : public testing::Test, public TestCluster {
     return *std::move(config);
   }
 
-  // Runs the job to its end, as another attempt than all earlier runs. Returns the loss that the
-  // last task has seen.
+  // Runs the job to its end, as a new attempt. Returns the loss that the last task has seen.
   double Run(const config::TrainingConfig& config, const std::vector<Task>& all,
              int64_t last_step = 12) {
     for (const Task& task : all) AddressOf(task);
@@ -86,7 +85,8 @@ TEST_F(TableJob, TrainsAndIsEvaluatedAsWithTheWholeTable) {
 
 TEST_F(TableJob, ContinuesWithTheTableOfItsCheckpoint) {
   const std::vector<Task> all = {{"ps", 0}, {"ps", 1}, {"worker", 0}, {"chief", 0}};
-  // Returns the loss of a job that is continued, perhaps with another limit of tables.
+  // Trains for 5 steps with `first` as strategy.table_bytes, and continues the job with `second`.
+  // Returns the last loss.
   const auto run_twice = [&](const std::string& folder, const std::string& first,
                              const std::string& second) {
     Run(Config(folder, first, "max_steps: 5\n"), all, 5);
@@ -136,7 +136,7 @@ TEST_F(TableJob, ASaveThatLosesAServerLeavesTheCheckpointBefore) {
   const std::string says = " go back to a saved state step=";
   const size_t said = log.find(says);
   ASSERT_NE(said, std::string::npos) << log;
-  // If all of the table had been read, the checkpoint that was being written counts.
+  // If all of the table had been read, the checkpoint that was being written is the newest.
   EXPECT_GE(std::stoll(log.substr(said + says.size())), saved);
   EXPECT_TRUE(absl::IsCancelled(chief.Stop()));
   // The last checkpoint is whole, and no other file is left.

@@ -56,7 +56,8 @@ struct TaskOptions {
   // Where checkpoints, summaries and marks are written. Must never be destroyed if its operations
   // may hang.
   FileSystem* files = &RealFileSystem();
-  // If set, the chief calls it before it evaluates the last state. Its error ends the evaluation.
+  // If set, called by the chief before the evaluation of the last state. An error ends the
+  // evaluation.
   std::function<Status()> before_evaluation;
 };
 
@@ -86,8 +87,8 @@ class TaskContext {
   ProgressBoard& board() { return board_; }
   // Returns null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
-  // Returns the device for programs. Each call may return a device with memory of its own. The
-  // first call logs which one it is, and why.
+  // Returns the device for programs. Each call may return a device with its own memory. The first
+  // call logs which one it is, and why.
   StatusOr<exec::Device> device();
 
   // Starts the task's server on its port, with the progress service and `streams`. `on_data`

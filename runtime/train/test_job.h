@@ -54,7 +54,7 @@ class RunningTask {
     while (!ended_ && RealClock().Monotonic() < deadline) std::this_thread::sleep_for(5ms);
     return ended_;
   }
-  // Returns whether the condition on the task's progress holds within a minute.
+  // Returns whether the condition on the task's progress becomes true within a minute.
   template <typename Condition>
   bool Await(const Condition& condition) {
     const Duration deadline = RealClock().Monotonic() + 60s;

@@ -83,8 +83,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .identity = context_.identity(),
       .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // Only workers stop when the run is over. The chief itself decides when it is over, and must
-      // afterwards still end the servers.
+      // Only workers stop when the run is over. The chief itself decides when the run is over, and
+      // must still end the servers afterwards.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
       .asked_to_end = [this] { return context_.stop().requested(); },
@@ -275,7 +275,7 @@ Status Trainer::TellOfEndings() {
 // The step in progress may take longer than servers that were asked to end can wait.
 void Trainer::OnLateStep() {
   if (TellOfEndings().ok()) return;
-  servers_end_ = true;  // tell the observer again after the step, which then returns the error
+  servers_end_ = true;  // notify the observer again after the step; that call returns the error
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {

@@ -43,9 +43,9 @@ class StepObserver {
   // Called if the task is asked to stop, after the step in progress has ended or has been
   // abandoned.
   virtual Status OnStop() = 0;
-  // Called if other tasks were asked to end: between two steps, or during a step that takes long.
-  // `servers` is true if some of those tasks are servers, whose state is lost unless the observer
-  // copies it now.
+  // Called if other tasks were asked to end: between two steps, or during a step that takes a long
+  // time. `servers` is true if some of those tasks are servers, whose state is lost unless the
+  // observer copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
 };
 

@@ -16,7 +16,7 @@ namespace tfjob::variables {
 
 class Variable;
 
-// Thread-safe. Made by Variable::BeginCopy. A finished copy no longer refers to the variable.
+// Thread-safe. Created by Variable::BeginCopy. A finished copy no longer refers to the variable.
 class ValueCopy {
  public:
   ValueCopy(const Variable& from, Tensor to);

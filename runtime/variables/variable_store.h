@@ -84,17 +84,17 @@ class Variable {
 
   // Begins to copy the value to `to`, which must have the variable's dtype and shape, and returns
   // at once. The content of `to` is undefined until Finish is called, which any thread may do.
-  // Later writes to the variable do not change the copy: they wait until it is finished, and help
-  // to finish it. A variable has at most one copy in progress: BeginCopy finishes an earlier copy.
-  // If the device is not immediate, the copy is finished when BeginCopy returns.
+  // Later writes to the variable do not change the copy, because every writer first finishes it. A
+  // variable has at most one copy in progress: BeginCopy finishes any earlier copy. If the device
+  // is not immediate, the copy is finished when BeginCopy returns.
   std::shared_ptr<ValueCopy> BeginCopy(Tensor to);
   // Finishes the copy in progress, if there is one. CopyIn and FromTensor call this.
   void BeforeWrite();
 
-  // Returns how often the whole value has been written. CopyIn and FromTensor of the whole value
-  // count as one write, as does each run of a program that writes the variable. CopyIn of a part
-  // does not count. Code that writes through data() must call BeforeWrite first, and CountWrite
-  // afterwards.
+  // Returns the number of times that the whole value has been written. CopyIn and FromTensor of the
+  // whole value count as one write, as does each run of a program that writes the variable. CopyIn
+  // of a part is not counted. Code that writes through data() must call BeforeWrite first, and
+  // CountWrite afterwards.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -113,7 +113,7 @@ class Variable {
   int64_t row_stride_;
   std::shared_ptr<device::DeviceRuntime> runtime_;
   device::Memory memory_;            // with the padding
-  std::shared_ptr<ValueCopy> copy_;  // the copy begun since the last write; null: none
+  std::shared_ptr<ValueCopy> copy_;  // the copy begun since the last write; null if none
   std::atomic<int64_t> version_{0};
 };
 
@@ -134,7 +134,7 @@ class VariableStore {
   // ResourceExhausted if the device has too little memory.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Returns null if there is no such variable. The pointer stays valid as long as the store exists.
+  // Returns null if there is no such variable. The pointer stays valid while the store exists.
   Variable* Find(std::string_view name) const;
   // Like Find, but returns NotFound if there is no such variable. The message lists the first 10
   // names.

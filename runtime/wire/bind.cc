@@ -70,7 +70,7 @@ int PortOf(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  // Both address families store the port at the same offset.
+  // IPv4 and IPv6 addresses store the port at the same offset.
   return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 

@@ -47,8 +47,8 @@ Addresses LookUp(const HostPort& place, int flags) {
   return result;
 }
 
-// Looks up a name. getaddrinfo has no deadline (a name server that does not answer costs half a
-// minute), so it runs on its own thread, which is abandoned at the deadline.
+// Looks up a name. getaddrinfo has no deadline (if the name server does not answer, the call takes
+// half a minute), so it runs on its own thread, which is abandoned at the deadline.
 Addresses LookUpUntil(const HostPort& place, Duration deadline) {
   if (Addresses numeric = LookUp(place, AI_NUMERICHOST); !numeric.list.empty()) return numeric;
   struct Shared {

@@ -1,6 +1,6 @@
 // Defines the hello, the first bytes of every connection between tasks. With fresh nonces, both
-// sides prove that they have the job's key before anything else is sent. Pure: takes the bytes
-// received, and returns the bytes to send and whether the hello has succeeded. dial.h and
+// sides prove that they have the job's key before anything else is sent. The code is pure: it takes
+// the bytes received, and returns the bytes to send and whether the hello has succeeded. dial.h and
 // listener.h run it on sockets.
 //
 //   caller → listener   open       flags, purpose, nonce
@@ -20,8 +20,9 @@
 // identity into them.
 //
 // The listener reveals nothing but its nonce, and whether it has a key, until the caller has proven
-// that it has the key. A caller reveals its claims to any listener that says it has a key. A side
-// without a key neither sends nor checks proofs; a side with a key refuses a peer without one.
+// that it has the key. A caller with a key reveals its claims to any listener that states that it
+// has a key. A side without a key neither sends nor checks proofs; a side with a key refuses a peer
+// without one.
 //
 // The hello keeps strangers out. It does not protect the bytes that follow: anyone who can modify
 // traffic in transit can take over a connection whose hello has ended.
@@ -83,7 +84,7 @@ class CallerHello {
   // that follow the hello.
   size_t wanted() const { return done_ ? 0 : reader_.wanted(); }
   // Takes at most wanted() bytes. An error ends the hello: FailedPrecondition if one side refuses
-  // the other, DataLoss if the listener does not speak this protocol, or the listener's denial.
+  // the other, DataLoss if the listener does not use this protocol, or the listener's denial.
   Status Feed(std::string_view bytes);
   bool done() const { return done_; }
   // The claims of the listener, which it has proven if there is a key. Valid after the hello has

@@ -25,7 +25,7 @@ struct Exchange {
         caller(caller_key, "worker 1", purpose, NewNonce()),
         listener(listener_key, &listener_claims, &check, NewNonce()) {}
 
-  // Passes the messages of `output` to `to`. Returns the error of the first one that it does not
+  // Passes the messages of `output` to `to`. Returns the error of the first one that `to` does not
   // accept, or OK.
   template <typename To>
   static Status Deliver(const std::string& output, To& to) {
@@ -114,7 +114,7 @@ TEST(Hello, ProvesTheKeyBothWays) {
   EXPECT_EQ(exchange.seen_claims, "worker 1");
   EXPECT_EQ(exchange.listener.purpose(), Purpose::kGrpc);
   EXPECT_EQ(exchange.caller.wanted(), 0u);
-  // Only the last message tells the caller about the job.
+  // Only the last message names the job to the caller.
   ASSERT_EQ(exchange.answered.size(), 2u);
   EXPECT_EQ(exchange.answered[0].find("job-a"), std::string::npos);
 }

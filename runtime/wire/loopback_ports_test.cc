@@ -35,7 +35,8 @@ int Listen(int32_t port) {
   return -1;
 }
 
-// Tests in other processes reserve and release ports meanwhile, so a later range may be lower.
+// Returns whether two ranges overlap. Either may be the lower one: between two calls of Choose,
+// tests in other processes reserve and release ports.
 bool Overlap(int32_t first, int32_t count, int32_t other, int32_t other_count) {
   return first < other + other_count && other < first + count;
 }

@@ -212,7 +212,7 @@ class Ranks {
   std::vector<Thread> threads_;
 };
 
-// Returns the fraction of an operation's bytes that each rank must send at least.
+// Returns the smallest fraction of an operation's bytes that each rank must send.
 double BusFactor(const Options& options) {
   const double ranks = options.ranks;
   if (options.operation == "all_reduce") return 2 * (ranks - 1) / ranks;

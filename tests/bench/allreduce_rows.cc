@@ -1,7 +1,7 @@
-// Measures the exchange of the gradient of a table between processes: by rows, as strategies do
-// it, and as a whole. By rows, the time includes packing the rows and adding them up; as a whole,
-// only the all-reduce. Both take turns, so that they see the same load on the machine. The bytes on
-// the wire are those that the kernel has sent (TCP_INFO).
+// Measures two ways to exchange a table's gradient between processes: by rows, as strategies do,
+// and as a whole. The time by rows includes packing the rows and adding them up; the time as a
+// whole is only that of the all-reduce. The two ways take turns, so that they see the same load on
+// the machine. The bytes on the wire are those that the kernel has sent (TCP_INFO).
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -172,7 +172,7 @@ void Print(const Options& options, const char* what, const Way& way, int64_t row
       .Print({way.result.seconds * rounds * kTurns, way.result.cpu_seconds});
 }
 
-// Adds up the CPU times and the bytes of the ranks; the time is that of the slowest one.
+// Adds up the CPU times and the bytes of the ranks. The time is that of the slowest rank.
 void Merge(const Way& one, Way& all) {
   all.result.seconds = std::max(all.result.seconds, one.result.seconds);
   all.result.cpu_seconds += one.result.cpu_seconds;

@@ -12,11 +12,11 @@
 namespace tfjob::bench {
 
 // All-reduces values in place. Each of the two ranks reduces one half. Pieces are sent in this
-// order: raw 0, raw 1, reduced 0, raw 2, reduced 1, … There are no frames and no plans, and errors
-// are not handled: if one process ends, so does the other.
+// order: raw 0, raw 1, reduced 0, raw 2, reduced 1, … Unlike the transport, the loop has no frames
+// and no plans, and does not handle errors: if one process ends, so does the other.
 class BareLoop {
  public:
-  // `socket` and `values` remain the caller's. `values` contains float32.
+  // The caller keeps ownership of `socket` and `values`. `values` contains float32 elements.
   BareLoop(int socket, int rank, std::span<std::byte> values);
   void Run();
 

@@ -92,7 +92,7 @@ def writes(api):
 
 def wait_quiet(pid, idle=1.0, share=0.02, seconds=60):
     """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns the
-    number of seconds after which it last used more."""
+    seconds from the call until the process last used more."""
     start = last_work = time.monotonic()
     used = cpu_seconds(pid)
     while (now := time.monotonic()) - start < seconds:

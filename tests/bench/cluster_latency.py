@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """cluster-latency: measures the time from the acknowledged write of a pod's status until a watch
 shows the TFJob's condition. In one job after another, worker 0 exits with code 0, so that the job
-succeeds. The pods of all jobs are cached."""
+succeeds. All jobs run from the start, so the operator has cached all their pods."""
 import queue
 import statistics
 import threading
@@ -25,8 +25,8 @@ def watch_ends(api, version, ends):
 
 
 def measure(api, job, ends):
-    """Returns two times until the job's condition, in milliseconds: counted from the response to
-    the write of the pod's status, and from the request."""
+    """Returns the milliseconds until the job's condition, counted from the response to the write of
+    the pod's status and, as a second number, from the request."""
     sent = time.monotonic()
     api.request("PATCH", kube.core(NAMESPACE, f"pods/{job}-worker-0/status"), ENDED,
                 content_type="application/strategic-merge-patch+json")

@@ -28,7 +28,8 @@ def first_status(api, started):
 
 
 def event_fates(operator):
-    """Returns what became of the operator's events, according to its metrics."""
+    """Returns the numbers of events that were sent, are waiting, and were lost, according to the
+    operator's metrics."""
     count = lambda result: int(operator.metric("tfjob_events_total", result=result))  # noqa: E731
     return {"events_sent": count("sent"), "events_waiting": int(operator.metric("tfjob_events_waiting")),
             "events_dropped": count("dropped"), "events_given_up": count("refused") + count("expired"),
@@ -46,7 +47,7 @@ def main():
             run_jobs(api, operator, options)
             wall, cpu, others = usage.wall(), usage.cpu(), usage.others()
             created_s, first_status_s = creation.result(), status.result()
-        time.sleep(5)  # events that are still being sent
+        time.sleep(5)  # until the operator has sent its last events
         pods = options.jobs * (options.workers + options.ps)
         print_report(
             "cluster-load", wall, cpu, usage.memory(), jobs=options.jobs, pods=pods, first_status_s=first_status_s,

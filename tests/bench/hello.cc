@@ -1,5 +1,6 @@
-// Measures the hello over loopback, with both ends in this process: connections per second of one
-// caller, and the memory of a listener for each connection that has not proven the key.
+// Measures the hello (the handshake of a connection) over loopback, with both ends in this process:
+// connections per second of one caller, and the memory of a listener for each connection that has
+// not proven the key.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 // Implements the benchmark cases that compute a model's gradients: encoder, lstm and resnet-50. A
 // step is the forward pass, the mean squared error against zeros, and the backward pass. No
-// optimizer runs. MODEL_CASE and MODEL_FILE name the case and its file, in Keras' JSON.
+// optimizer runs. MODEL_CASE names the case, and MODEL_FILE the model's file in Keras' JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

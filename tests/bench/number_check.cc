@@ -1,6 +1,7 @@
 // Implements the benchmark case number-check: the cost of checking that the loss and the gradients
 // of a step are finite, and of clipping. Reports the rate of the check alone, and the time of a
-// training step of a 784-512-512-10 network on one device under each rule.
+// training step of a 784-512-512-10 network on one device for each combination of check and
+// clipping.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""operator-idle: measures the operator's CPU time and writes in a minute in which nothing happens
-to the running jobs. Without jobs (--jobs 0), also measures the time from start to ready."""
+"""operator-idle: measures how much CPU time the operator uses, and how many writes it makes, in a
+minute in which nothing happens to the running jobs. Without jobs (--jobs 0), also measures the time
+from start to ready."""
 import time
 
 from cluster_case import Usage, arguments, environment, run_jobs, wait_quiet, writes

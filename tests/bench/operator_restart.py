@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """operator-restart: restarts the operator while jobs are running. Measures the times from SIGTERM
-to exit, from start to ready, and from start until the operator is quiet, and the CPU time and the
-writes until then."""
+to exit, from start to ready, and from start until the operator is quiet. Also measures the CPU time
+and the number of writes until the operator is quiet."""
 import time
 
 from cluster_case import arguments, environment, run_jobs, wait_quiet, writes

@@ -1,6 +1,6 @@
 // Measures the exchange of one step between a worker and its parameter servers over loopback TCP
 // (gradients out, SGD applied, values back) and, for comparison, a plain TCP echo of the same
-// number of bytes. Counts both directions.
+// number of bytes. Bytes are counted in both directions.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 // Implements the benchmark case ps-train: a job with parameter servers and workers, which run as
 // processes on this machine, trains a 784-512-512-10 network with SGD on Fashion-MNIST. Reports
-// samples per second and per CPU-second, summed over all processes and measured between two points
-// of the running job, so that start-up and reading data are excluded (as for the other frameworks,
-// in tests/bench/peers).
+// samples per second and per CPU-second, summed over all processes. They are measured between two
+// points of the running job, which excludes start-up and reading data, as for the other frameworks
+// in tests/bench/peers.
 //
 //   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>

@@ -1,5 +1,5 @@
-// For benchmarks of collective operations: connects ranks on this machine, and measures what they
-// do.
+// For benchmarks of collective operations: connects ranks on this machine, and measures their
+// operations.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,11 @@ Pair ConnectOverLoopback();
 
 // The sockets of all ranks: [a][b] is the socket of rank a to rank b.
 using Sockets = std::vector<std::vector<wire::UniqueFd>>;
-// Connects all ranks with each other for the transport "tcp" or "shm".
+// Connects all ranks to each other for the transport "tcp" or "shm".
 Sockets ConnectRanks(size_t ranks, const std::string& transport);
-// Makes the communicator of a process. All ranks must call it, each in its own process. Closes the
-// sockets of the other ranks: if this process kept them, the connections of a rank that has died
-// would stay open.
+// Makes the communicator of a process. All ranks must call this function, each in its own process.
+// Closes the sockets of the other ranks: if this process kept them, the connections of a rank that
+// has died would stay open.
 std::unique_ptr<collectives::Communicator> MakeCommunicator(int rank, Sockets sockets,
                                                             const std::string& transport);
 

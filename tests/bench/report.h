@@ -3,7 +3,7 @@
 //   {"case":"mlp", …the case's own figures…, "wall_s":1.23, "cpu_s":1.2, "peak_rss_mb":210.5,
 //    "load1":0.4}
 //
-// Times cover only the measured part. CPU time covers all threads of the process and those of its
+// Times cover only the measured part. CPU time includes all threads of the process, and its
 // children that have exited.
 #pragma once
 

@@ -44,8 +44,7 @@ Json Pod(int index) {
           {"spec", {{"containers", Json::array({container})}}}};
 }
 
-// Returns a pod that is as long as in the answer of a real server, which adds defaults and managed
-// fields.
+// Returns a pod of the size that a real server returns, including defaults and managed fields.
 std::string PodAnswer() {
   Json pod = Pod(0);
   pod["metadata"]["uid"] = "7f0c5d4e-38a2-4b6f-9d1e-000000000001";

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tables: trains a table with Adagrad on parameter servers, saves it, and restores it in a second
-run that trains on. Reports the peak memory of each kind of task; fails if the chief or a worker
-needs more than --at-most-mb. The tasks are processes on this machine."""
+run, which continues the training. Reports the peak memory of each kind of task; fails if the chief
+or a worker needs more than --at-most-mb. The tasks are processes on this machine."""
 import argparse
 import json
 import os
@@ -54,9 +54,9 @@ def write_examples(path, rows):
 
 
 def run(trainer, config, attempt, options, log):
-    """Runs a job to its end. The attempt must differ from that of an earlier run with the same model_dir, which
-    has left a mark that it is over. Returns the seconds, the CPU seconds, and the peak memory in MB per kind of task:
-    of the chief, and of the worker and the server that need most."""
+    """Runs a job to its end. `attempt` must differ for each run with the same model_dir, because each run marks its
+    attempt there as over. Returns the seconds, the CPU seconds, and the peak memory in MB per kind of task: of the
+    chief, and of the worker and the server that need most."""
     counts = {"chief": 1, "worker": options.workers, "ps": options.servers}
     addresses = free_addresses(sum(counts.values()))
     cluster = {kind: [addresses.pop() for _ in range(count)] for kind, count in counts.items()}

@@ -1,5 +1,5 @@
 // Implements the benchmark case tfrecord: the rate at which TFRecord files of tf.train.Example are
-// indexed and read into batches, in the order of the file and shuffled.
+// indexed and read into batches, both in file order and shuffled.
 #include "runtime/data/tfrecord/tfrecord.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Answers the requests that helm makes while it renders the chart for a cluster. Prints its port.
 
-  api_stub.py FOLDER    answers with FOLDER/secret.json, if there is one, to requests for a Secret
+  api_stub.py FOLDER    answers requests for a Secret with FOLDER/secret.json, if this file exists
 """
 import http.server
 import json

@@ -69,14 +69,14 @@ makes_a_key() {
   install "$@" | grep -q '^  "1": [A-Za-z0-9+/]\{43\}=$' && install "$@" | grep -q 'resource-policy: keep$' &&
     install "$@" | grep -q 'helm.sh/hook: pre-install,pre-upgrade$'
 }
-# Hooks are not part of the release's manifest. Without a policy of its own, Helm deletes a hook's object before it runs
-# the hook again.
+# Hooks are not part of the release's manifest. Unless a hook has a deletion policy, Helm deletes the hook's object
+# before it runs the hook again.
 keeps_keys_out_of_the_manifest() {
   ! install --no-hooks >"$folder/refused" 2>&1 && grep -q 'could not find template' "$folder/refused" &&
     install | grep -q 'hook-delete-policy: hook-failed$'
 }
 makes_another_key() { [ "$(install | sed -n 's/^  "1": //p')" != "$(install | sed -n 's/^  "1": //p')" ]; }
-# secret RELEASE: makes api_stub.py serve a Secret that belongs to this release, and to which somebody has added the key 2.
+# secret RELEASE: makes api_stub.py serve a Secret of this release, to which somebody has added the key 2.
 secret() {
   echo '{"kind": "Secret", "apiVersion": "v1", "data": {"1": "b2xk", "2": "bmV3"}, "metadata": {"name": "keys",
     "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "'"$1"'",

@@ -175,7 +175,7 @@ class ReferenceTest(unittest.TestCase):
             poll("the job is gone", 10, lambda: self.api.find(job) is None)
 
     def check_ports_of_types(self):
-        """Checks a job in which each replica type has ports of its own."""
+        """Checks a job in which each replica type has its own ports."""
         job, pods, services = self.apply("clean-up-and-ttl", {"ps": 1, "worker": 1})
         self.assertEqual(list(job["spec"]["tfReplicaSpecs"]), ["ps", "worker"])  # stored as written
         ports = {name: sorted((port["name"], port["port"]) for port in service["spec"]["ports"])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks which rooms depend on which. Compares the table in docs/architecture.md with the includes
 in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects dependencies
-that these lists do not allow. Also checks that the rooms that tests/simulation/training simulates
-take threads, locks, waits and time from runtime/base, and that no room above runtime/exec includes
-what belongs to one device.
+that these lists do not allow. Also checks that rooms simulated by tests/simulation/training take
+their threads, locks, waits and time from runtime/base, and that no room above runtime/exec includes
+a header of one device.
 
   tests/contract/rooms.py            reports each difference
   tests/contract/rooms.py --update   first copies the table into the BUILD files
@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = "runtime/base"  # every room may include it
 TABLE = re.compile(r"^\| room \| includes \| its tests also \|\n\|[-|]+\n((?:\|.*\n)+)", re.M)
 INCLUDE = re.compile(r'^#include "((?:operator|runtime)/[^"]+)"', re.M)
-# If a package's targets are private by default, its list is called VISIBLE, and some of its targets
-# use that list.
+# If a package's targets are private by default, its visibility list is called VISIBLE, and some of
+# its targets use that list.
 VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//visibility:private"\]))\[([^\]]*)\]', re.M)
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
 
-# The code that tests/simulation/training runs on a simulated machine, and the functions of the system that it could not
-# control there.
+# The code that tests/simulation/training runs on a simulated machine, and the functions of the system that the
+# simulation could not control.
 SIMULATED = ("runtime/ps/", "runtime/rpc/")
 OF_THE_SYSTEM = re.compile(
     r"std::(thread|jthread|this_thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|future|promise"
@@ -33,7 +33,7 @@ OF_THE_SYSTEM = re.compile(
     r"|\b(steady_clock|system_clock|high_resolution_clock)::now\b|\b(sleep_for|sleep_until|usleep|nanosleep)\b")
 DOUBLES = {"runtime/ps/client/scripted_server.h", "runtime/ps/slow_connector.h"}  # for tests with real threads
 
-# The headers of one device, and the highest room that may include them.
+# Headers that are specific to one device, and the highest room that may include them.
 OF_A_DEVICE = re.compile(r"^runtime/(kernels/|device/(cpu|fake)_|exec/fake_device)")
 EXEC = "runtime/exec"
 

@@ -1,8 +1,7 @@
 // Records file operations, and computes the states in which a power failure may leave a folder.
 //
-// After a power failure, content that had been synced is still there. So is each creation, rename
-// and removal after which its folder had been synced. Everything else may be kept or lost, in any
-// combination.
+// A power failure preserves content that had been synced, and each creation, rename and removal
+// after which the folder had been synced. Everything else may be kept or lost, in any combination.
 #pragma once
 
 #include <map>
@@ -19,8 +18,8 @@ using Files = std::map<std::string, std::string>;
 // Used by one thread.
 class RecordingFiles : public FileSystem {
  public:
-  // Records operations in `folder`, and also carries them out. At the beginning, the folder
-  // contains the files `before`, which have been synced.
+  // Performs operations in `folder`, and records them. At the beginning, the folder contains the
+  // files `before`, which have been synced.
   RecordingFiles(std::string folder, Files before);
 
   // Returns the states that the folder may have after a power failure at any time so far.

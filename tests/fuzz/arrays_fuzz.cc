@@ -2,7 +2,7 @@
 // the rest is read: as an array (n) or as an archive of arrays (z).
 //   - Reading never crashes.
 //   - An array that was read takes at most a fixed multiple of the file's size in memory.
-//   - Arrays that are written again read as the same arrays.
+//   - Arrays that are read and then written read back as the same arrays.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Checks properties of reading a model's folder that someone else has written: nothing crashes,
-// nothing outside the folder changes, and reading takes no more memory than the size of the files.
+// Checks that a model's folder written by someone else is read safely: nothing crashes, nothing
+// outside the folder changes, and reading takes no more memory than the size of the files.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace tfjob::fuzz {
 void CheckIndexProperties(std::string_view bytes);
 void CheckListProperties(std::string_view text);
 void CheckMarkProperties(std::string_view text);
-// Checks that records that are read and then written again equal the beginning of the file.
+// Checks that the records that were read, when written again, equal the beginning of the file.
 void CheckRecordProperties(std::string_view bytes);
 
 }  // namespace tfjob::fuzz

@@ -36,7 +36,7 @@ void CheckWord(std::string_view text) {
   }
   const StatusOr<api::Quantity> quantity = api::ParseQuantity(text);
   if (quantity.ok()) {
-    // Texts with more characters than this can be printed, but are not read.
+    // A text with more characters than this can be printed, but cannot be read back.
     constexpr size_t kMostCharacters = 18;
     const std::string printed = ToString(*quantity);
     const StatusOr<api::Quantity> again = api::ParseQuantity(printed);

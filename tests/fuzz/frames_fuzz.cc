@@ -1,7 +1,7 @@
 // Checks the reader of frames with arbitrary bytes.
 //   - Reading never crashes, and does not allocate memory merely because the bytes claim a size.
 //   - The result does not depend on the pieces in which a frame arrives.
-//   - A frame that was accepted is written as the same bytes.
+//   - A frame that is accepted is written back as the same bytes.
 //   - A socket delivers the same frame, complete and with nothing added.
 #include <sys/socket.h>
 

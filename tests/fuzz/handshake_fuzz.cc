@@ -40,7 +40,7 @@ void CheckCaller(const rpc::Caller& caller) {
   ENFORCE(IsPlain(identity.task_type) && IsPlain(caller.service), "names are short and plain");
   ENFORCE(identity.task_index >= 0, "tasks are counted from 0");
   const StatusOr<std::string> claims = rpc::ClaimsOf(identity);
-  if (!claims.ok()) return;  // the claims are longer than a hello may be
+  if (!claims.ok()) return;  // the claims do not fit into a hello
   const StatusOr<rpc::Caller> again = rpc::ReadClaims(*claims);
   ENFORCE(again.ok() && again->identity == identity, "an identity survives");
 }

@@ -1,7 +1,7 @@
 // Checks the readers of JSON and YAML with arbitrary bytes. The first byte of an input selects how
 // the rest is read: as JSON (j) or YAML (y).
 //   - Reading never crashes.
-//   - A value printed as JSON reads as the same value.
+//   - A value printed as JSON reads back as the same value.
 //   - If the complete reader accepts a text, the fast reader, the splitter and MeasureJson agree
 //     with it.
 //   - The complete reader can read the parts of an odd object that ReadOddJson keeps.

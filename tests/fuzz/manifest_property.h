@@ -8,7 +8,7 @@ namespace tfjob::fuzz {
 // Reads the text as a manifest and aborts the process (ENFORCE) if a property is violated:
 //   - reading never crashes;
 //   - a text that ParseManifest rejects is never reported as valid, and no printed report is empty;
-//   - every job prints to JSON that reads as the same job;
+//   - every job can be printed as JSON that reads back as the same job;
 //   - defaults are idempotent and do not change the result of validation.
 void CheckManifestProperties(std::string_view text);
 

@@ -6,11 +6,13 @@
 namespace tfjob::fuzz {
 
 // Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. The
-// bytes must not cause a crash or a hang, and a size that they claim must not alone make the
-// process allocate memory.
+// bytes must not cause a crash or a hang, and the process must not allocate memory merely because
+// they claim a size.
 
-// Checks that an assignment that is accepted reads back as it was written, that its shards cover
-// every byte of every variable once, and that a store made from it rejects all bytes outside it.
+// Checks an assignment that is accepted:
+//   - The assignment reads back as it was written.
+//   - Its shards cover every byte of every variable once.
+//   - A store made from the assignment rejects all bytes outside it.
 void CheckAssignmentProperties(std::string_view text);
 // Checks that a server that has received these frames from peers of all roles still reports a valid
 // state: a size within its limit and a step that is not negative. Each frame takes one byte for the
@@ -18,8 +20,8 @@ void CheckAssignmentProperties(std::string_view text);
 // (little-endian), and the frame itself in wire format. Consecutive frames of one sender share a
 // connection.
 void CheckFrameProperties(std::string_view bytes);
-// Checks that a ledger that a store accepts and writes again is accepted by another store, which
-// then writes the same ledger.
+// Checks that, if a store accepts a ledger, another store accepts the ledger that the first one
+// writes, and writes the same ledger.
 void CheckLedgerProperties(std::string_view text);
 
 }  // namespace tfjob::fuzz

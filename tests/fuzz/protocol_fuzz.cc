@@ -8,8 +8,10 @@
 //   f  both machines are filled with a state of this epoch; v: their state becomes void
 //   j  this worker joins; l: it leaves; h: it asks for the hold; r: it releases the hold
 //   t  the time advances by this many milliseconds
-// Nothing crashes; a message that is understood is written and read as the same message; and within
-// an epoch, no step goes back.
+// The properties:
+//   - Nothing crashes.
+//   - A message that is understood and then written reads back as the same message.
+//   - Within an epoch, no step decreases.
 #include <charconv>
 #include <deque>
 #include <optional>

@@ -10,8 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace tfjob::fuzz {
 namespace {
 
-// Each input is also tried truncated and with a changed byte, at every kStride-th position, but at
-// no more than kMostPositions positions.
+// Each input is also truncated, and changed by one byte, at every kStride-th position, but at no
+// more than kMostPositions positions.
 constexpr size_t kStride = 7;
 constexpr size_t kMostPositions = 64;
 

@@ -27,7 +27,7 @@ done
 fuzz() {
   local target=$1 log=$work/$1.log what="tests/fuzz:$1_fuzz sanitize"
   mkdir "$work/$target"
-  # libFuzzer would look for leaks after nearly every input that uses threads. The replay tests look once.
+  # Leaks are left to the replay tests: libFuzzer would look for them after nearly every input that uses threads.
   if "$bin/tests/fuzz/${target}_fuzz" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -detect_leaks=0 \
     -artifact_prefix="$found/$target-" "$work/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
     echo "    $target: $(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log") inputs keep the properties"

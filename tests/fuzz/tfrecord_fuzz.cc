@@ -1,7 +1,7 @@
 // Checks the reader of TFRecord files of tf.train.Example with arbitrary bytes. The first byte of
 // an input selects how the rest is read: as an example (e) or as a file (f).
 //   - Reading never crashes, and gives no value that is not in the bytes.
-//   - What is left after damaged records were left out can be read without finding damage.
+//   - The records that remain when damaged ones are left out can be read without finding damage.
 //   - If nothing is damaged, the file has the same records whether or not damage is skipped.
 #include <sys/mman.h>
 #include <unistd.h>

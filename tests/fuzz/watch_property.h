@@ -12,9 +12,9 @@ namespace tfjob::fuzz {
 //   - the slow decoder accepts what the fast one accepts, except for nodes and for lines with
 //     duplicate keys, and both decode the same pods;
 //   - reading the bytes as a page never crashes;
-//   - whatever an object contains, the other objects of its page are delivered, and a line of a
-//     watch that contains it becomes an event about it;
-//   - an error response always has a message, whatever it contains.
+//   - whatever an object contains, the other objects of its page are delivered, and a watch line
+//     with the object becomes an event about the object;
+//   - an error response always has a message, whatever the response contains.
 void CheckWatchProperties(std::string_view bytes);
 
 }  // namespace tfjob::fuzz

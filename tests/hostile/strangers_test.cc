@@ -110,8 +110,8 @@ class HostileTest : public testing::Test {
     while (steps_ < goal && Now() < deadline) std::this_thread::sleep_for(1ms);
     EXPECT_GE(steps_, goal) << "the job does not train on";
   }
-  // Ends the capture of the log and expects one line about what came from `source`, which contains
-  // `why`.
+  // Ends the capture of the log, and expects exactly one line about messages from `source`. This
+  // line must contain `why`.
   void ExpectLoggedOnce(const std::string& why, const std::string& source = kStranger) {
     log_ = testing::internal::GetCapturedStderr();
     testing::internal::CaptureStderr();
@@ -306,7 +306,7 @@ TEST_F(HostileTest, TwoThousandIdleConnections) {
 
 TEST_F(HostileTest, PortScan) {
   for (int i = 0; i < 500; ++i) Connect();
-  // By the time a later connection is answered, all of these have been processed.
+  // By the time a later connection is answered, the 500 connections have been processed.
   const UniqueFd last = Connect();
   Say(last, "?");
   EXPECT_EQ(HearToTheEnd(last), "");
@@ -322,7 +322,7 @@ TEST_F(HostileTest, ReplayedHello) {
   ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
   const std::string claims = caller.TakeOutput();
   ASSERT_FALSE(claims.empty());
-  // Someone else has seen both messages.
+  // A stranger has seen both messages and repeats them.
   const UniqueFd stranger = Connect();
   Say(stranger, open);
   const std::string challenge = Hear(stranger, 41);
@@ -378,15 +378,15 @@ TEST_F(HostileTest, GarbageInsteadOfFramesOfPeersWithTheKey) {
     ASSERT_TRUE(connection.ok()) << connection.status();
     std::string garbage(rpc::kHeaderBytes + random() % 3000, '\0');
     for (char& c : garbage) c = static_cast<char>(random());
-    garbage[7] = '\x7f';  // no possible number of segments, for which the server would wait
+    garbage[7] = '\x7f';  // an impossible number of segments, so the server does not wait for them
     Say(connection->socket, garbage);
     EXPECT_NE(HearToTheEnd(connection->socket).find("segments"), std::string::npos);
   }
   ExpectLoggedOnce("closed a stream", kNeighbour);
 }
 
-// Each stream has the name of another task. It announces the largest possible table and then is
-// silent. The server takes no memory for it (see TearDown).
+// Each stream belongs to a different task, announces a frame with the largest possible table of
+// segments, and then is silent. The server must not take memory for the table (see TearDown).
 TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
   std::string announced(rpc::kHeaderBytes, '\0');
   announced[0] = '\xF1';
@@ -406,7 +406,7 @@ TEST_F(HostileTest, AnnouncementsOfLargeFramesByPeersWithTheKey) {
 }
 
 TEST_F(HostileTest, StreamsOfTasksThatTheJobDoesNotHave) {
-  // By the time the second one is answered, the first one has been logged.
+  // By the time the second connection is answered, the first one has been logged.
   for (int i = 0; i < 2; ++i) {
     const StatusOr<rpc::DataConnection> connection =
         rpc::DialData(Address(), rpc::kStreamChannel, ps::Task("evaluator", 0), credentials_, 10s);

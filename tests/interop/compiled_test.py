@@ -96,7 +96,7 @@ class Compiled(unittest.TestCase):
                     file = self.path(f"{name}.{suffix}")
                     model.save(file)
                     train(self.keys(5, f"{name}-{suffix}", file=file, weights=file))
-                    if name != "amsgrad":  # at its end, our run sets the variables to the averages of use_ema
+                    if name != "amsgrad":  # our run ends by setting the variables to the averages of use_ema
                         self.fit(model, 2)
                     else:
                         self.fit(model, 2).optimizer.finalize_variable_values(model.trainable_variables)
@@ -165,7 +165,7 @@ class Compiled(unittest.TestCase):
                  ["mae", m.AUC(curve="PR", name="pr"), m.LogCoshError(), m.AUC(name="pr"), "acc"]),
                 ("two", two, [labels, self.y[:, :1]], lambda:
                  [["mae", m.Recall(name="r")], [m.RootMeanSquaredError()]])]:
-            for same in (True, False):  # also, or only, as weighted metrics
+            for same in (True, False):  # True: also list the metrics as unweighted
                 with self.subTest(model=name, same=same):
                     loss = "mse" if name == "one" else ["mse", "mae"]
                     model.compile(O.SGD(0.5), loss=loss, metrics=listed() if same else None, weighted_metrics=listed())

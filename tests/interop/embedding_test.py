@@ -29,15 +29,15 @@ def texts(library):
 
 
 def padded(library):
-    """Returns a classifier of texts that end with zeros. It is a chain: in a graph, Keras 3 writes
-    the computation of the mask as further layers."""
+    """Returns a classifier of texts that end with zeros. The classifier is a chain of layers,
+    because in a graph, Keras 3 writes the computation of the mask as further layers."""
     L = library.layers
     return library.Sequential([library.Input((6,)), L.Embedding(23, 5, mask_zero=True, name="table"),
                                L.GlobalAveragePooling1D(name="mean"), L.Dense(3, name="logits")])
 
 
 def pairs(library):
-    """Returns a model that uses one table for two inputs, and another table of single ids."""
+    """Returns a model that uses one table for two inputs, and another table for single ids."""
     L = library.layers
     a, b, c = library.Input((4,), name="a"), library.Input((3,), name="b"), library.Input((1,), name="c")
     shared = L.Embedding(23, 4, name="shared", embeddings_initializer="random_normal")

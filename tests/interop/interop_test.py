@@ -99,7 +99,7 @@ class Events(unittest.TestCase):
 
 
 def variables(model, prefix=""):
-    """Returns the weights of a model under our names."""
+    """Returns the weights of a model by our names."""
     found = {}
     for layer in model.layers:
         if hasattr(layer, "layers"):
@@ -369,7 +369,7 @@ def volumes(library):
     return library.Model(volume, L.Dense(2, name="volumes_head")(L.Concatenate()(ends)), name="volumes")
 
 
-# Names that both libraries know and compute alike, and those that only Keras 3 knows.
+# Activations that both libraries have and compute alike, and those that only Keras 3 has.
 ACTIVATIONS = ["linear", "relu", "sigmoid", "tanh", "softmax", "elu", "exponential", "gelu", "selu", "swish", "softplus",
                "softsign", "mish"]
 KERAS_3_ACTIVATIONS = ["celu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu",
@@ -457,7 +457,7 @@ class Models(unittest.TestCase):
                 inputs = [rng.standard_normal((8, *x.shape[1:])).astype(np.float32) for x in model.inputs]
                 if model.name == "padded":
                     for length, example in enumerate(inputs[0]):
-                        example[length % 7:] = 0  # one example has no step that counts
+                        example[length % 7:] = 0  # every step of one example is masked
                 self.check(model, inputs)
                 if (steps and model.name != "untrained") or model.name in ("functions", "volumes"):
                     self.check_step(library, model, inputs, rng)
@@ -465,8 +465,8 @@ class Models(unittest.TestCase):
     def test_graphs_of_keras_3(self):
         self.check_graphs(keras, steps=True)
 
-    # The steps of most of these models are not compared: the fused batch normalization of tf.keras 2 computes another
-    # moving variance.
+    # The steps of most of these models are not compared: the fused batch normalization of tf.keras 2 computes a
+    # different moving variance.
     def test_graphs_of_tf_keras_2(self):
         self.check_graphs(tf_keras, steps=False)
 

@@ -63,7 +63,7 @@ def table():
 
 
 def parts():
-    """Returns the page before, in and after the table."""
+    """Returns three parts of the page: before, in and after the table."""
     with open(PAGE) as page:
         before, rest = page.read().split(BEGIN)
     inside, after = rest.split(END)

@@ -1,4 +1,4 @@
-"""Compares layers that prepare data with Keras, in .keras files. run.sh runs it."""
+"""Compares preprocessing layers with those of Keras, through .keras files. run.sh runs it."""
 import os
 import tempfile
 import unittest
@@ -65,8 +65,8 @@ class Preprocessing(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def check(self, cases):
-        """One model with an output per case and an input per array predicts what Keras does, and
-        so does Keras with the file that we write."""
+        """Compares the predictions of a model, which has an output per case and an input per array:
+        those of Keras, those of our program, and those of Keras with the file that we write."""
         arrays, inputs, outputs = {}, {}, []
         for i, (array, layer) in enumerate(cases):
             if id(array) not in inputs:

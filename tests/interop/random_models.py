@@ -45,7 +45,7 @@ def permutation(r, shape):
 
 
 def target(r, shape):
-    """Draws dimensions that have as many elements as an example; one of them may be -1."""
+    """Draws a shape with as many elements as an example. One dimension may be -1."""
     size = 1
     for dim in shape[1:]:
         size *= dim or 4
@@ -88,7 +88,8 @@ def pooling(rank):
 
 
 def window_counts(r, shape):
-    """Draws numbers of adaptive pooling's windows for which TensorFlow has gradients. Fails if a length is None."""
+    """Draws the number of windows of adaptive pooling along each axis, only from those for which TensorFlow has
+    gradients. Fails if a length is None."""
     return [r.choice([n for n in range(1, 5) if -(-size // n) < size]) for size in shape[1:-1]]
 
 
@@ -362,7 +363,7 @@ class Drawing:
         return {at}, keras.Model(inner, y)(x)
 
     def again(self, at, x):
-        """Calls a layer again that has already been called, on another value."""
+        """Calls a layer that has already been used, on another value."""
         histories = [value._keras_history.operation for value in self.values]
         shared = [op for op in histories if isinstance(op, L.Layer) and op.weights and not isinstance(op, L.Embedding)]
         layer = self.r.choice(shared)

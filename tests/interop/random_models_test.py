@@ -1,8 +1,8 @@
 """Draws random models, and compares their outputs and a step of SGD with Keras in float64.
 
-run.sh runs it. RANDOM_MODELS is the number of models (default 60; 200 if TFJOB_DEEP is set), and
-RANDOM_SEED the seed of the first; the others follow it. To replay one model, set RANDOM_MODELS=1 and the seed that a failure
-names."""
+run.sh runs it. RANDOM_MODELS is the number of models (default 60; 200 if TFJOB_DEEP is set), and RANDOM_SEED is the
+seed of the first; the other models have the next seeds. To replay one model, set RANDOM_MODELS=1 and the seed that a
+failure names."""
 import json
 import os
 import re
@@ -88,7 +88,7 @@ class Case:
             try:
                 outputs = self.model([arrays[x.name] for x in self.model.inputs], training=False)
                 return arrays, [np.asarray(y) for y in listed(outputs)]
-            except Exception as error:  # Keras reports lengths that do not fit by errors of every kind
+            except Exception as error:  # Keras may raise any type of error for lengths that do not fit
                 last = error
         raise last
 
@@ -157,8 +157,8 @@ class Case:
 
 
 def differences(ours, exact, single, bound):
-    """Returns the values whose error exceeds both the bound and twice the error of Keras' own values
-    in float32. `single` computes the latter, and is called only if they are needed."""
+    """Returns the values whose error exceeds both the bound and twice the error of Keras' own
+    values in float32. `single` computes Keras' values in float32, and is called only if needed."""
     found, theirs = [], None
     for name, wanted in exact.items():
         got = np.asarray(ours[name], np.float64).reshape(wanted.shape)

@@ -41,7 +41,7 @@ class TfRecord(unittest.TestCase):
         return path
 
     def records(self, count):
-        """Returns examples of all kinds of features, some of which lack a feature."""
+        """Returns examples with all kinds of features. Some examples lack a feature."""
         made = []
         for i in range(count):
             features = {

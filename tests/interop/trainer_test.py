@@ -178,9 +178,9 @@ class Continued(unittest.TestCase):
 
 
 class SeveralOutputs(unittest.TestCase):
-    """Compares one step of a model with two inputs and two outputs, one of which has a label per
-    step of a sequence, with Keras: losses, metrics and variables, with loss weights, sample weights
-    and class weights."""
+    """Compares one training step with Keras: losses, metrics and variables, with loss weights,
+    sample weights and class weights. The model has two inputs and two outputs, one of which has a
+    label per step of a sequence."""
     CLASS_WEIGHTS = {0: 1.0, 1: 5.0, 2: 0.5}
 
     def examples(self):

@@ -1,5 +1,5 @@
-"""Compares the parts of training other than layers and losses with Keras 3 in double precision.
-run.sh runs it."""
+"""Compares training, except for layers and losses, with Keras 3 in double precision. run.sh runs
+it."""
 import json
 import tempfile
 import unittest
@@ -145,8 +145,9 @@ class Case:
 
 
 def check(test, name, ours, single, double):
-    """Checks that our values differ from those of Keras in double precision by at most 1e-5 of the
-    values, or by at most twice as much as those of Keras in single precision."""
+    """Checks our values against those of Keras in double precision. The difference may be at most
+    1e-5 of the largest value, or twice that of Keras' values in single precision, whichever is
+    more."""
     ours, single, double = (np.asarray(part, np.float64).reshape(np.shape(double)) for part in (ours, single, double))
     bound = max(1e-5 * np.abs(double).max(), 2 * np.abs(single - double).max())
     test.assertLessEqual(np.abs(ours - double).max(), bound, name)

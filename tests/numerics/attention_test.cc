@@ -257,8 +257,8 @@ TEST(AttentionNumerics, NormalizationUsesTheStatedMoments) {
   }
 }
 
-// The loss of training is the mean square of the output, because the labels are 0. The layer after
-// the noise provides variables to train.
+// The training loss is the mean square of the output, because the labels are 0. The layer after the
+// noise provides variables to train.
 TEST(AttentionNumerics, SpatialDropoutDropsWholeChannels) {
   const Values ones(static_cast<size_t>(kBatch * kSteps * kSize), 1.0f);
   layers::SpatialDropout1D drop;

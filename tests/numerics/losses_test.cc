@@ -181,7 +181,7 @@ TEST(Losses, FollowTheirFormulas) {
   }
 }
 
-// A vector shorter than 1e-7 counts as having the length 1e-7.
+// A vector shorter than 1e-7 is treated as if its length were 1e-7.
 TEST(Losses, TheGradientOfCosineSimilarityIsFiniteForAPredictionOfZeros) {
   const auto gradient = Compute(
       {0, 0, 3, 4}, {2, 2}, {3, 4, 4, -3}, {2, 2}, false, [](auto& b, auto prediction, auto y) {

@@ -1,5 +1,5 @@
-// Tests how masks travel through a model, and what the layers that use them compute, with plain
-// loops. An average over the steps that count (GlobalAveragePooling1D) makes a mask visible.
+// Tests how masks pass through a model, and compares the layers that use masks with plain loops. An
+// average over the unmasked steps (GlobalAveragePooling1D) makes a mask visible.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,13 +21,13 @@ namespace {
 constexpr size_t kSteps = 4, kColumns = 2;
 constexpr float kPad = -1;
 
-// Returns whether a step counts. The first step of every example counts.
+// Returns whether a step is unmasked. The first step of every example is.
 bool Counts(size_t example, size_t step) {
   return (example + step * step) % 3 != 1 || step == 0;
 }
 
-// Returns examples of the shape [steps,columns], flattened. Steps that do not count consist of
-// `pad`; one step that counts also has one element with this value.
+// Returns examples of the shape [steps,columns], flattened. Masked steps consist of `pad`; one
+// element of an unmasked step also has this value.
 Values Sequences(float pad) {
   Values x;
   for (size_t example = 0; example < kBatch; ++example) {
@@ -38,8 +38,7 @@ Values Sequences(float pad) {
   return x;
 }
 
-// Returns the mean of each column over the steps that count or, if `masked` is false, over all
-// steps.
+// Returns the mean of each column over the unmasked steps or, if `masked` is false, over all steps.
 Values Means(const Values& x, bool masked) {
   Values means;
   for (size_t example = 0; example < kBatch; ++example) {
@@ -125,8 +124,8 @@ TEST(Masks, ANestedModelThatStopsTheMaskReturnsNone) {
   ExpectNear(Predict(model, {Sequences(kPad)}), Means(zeroed, false));
 }
 
-// Returns a model that merges and averages two inputs. `second` is the value that masks the second
-// input; nullopt if it has no mask.
+// Returns a model that merges and averages two inputs. In the second input, steps that equal
+// `second` are masked; if `second` is nullopt, this input has no mask.
 Model Merged(LayerConfig merge, std::optional<double> second) {
   Model model = Chained({kMasking, std::move(merge), layers::GlobalAveragePooling1D{}});
   model.sequential = false;
@@ -153,7 +152,7 @@ TEST(Masks, AMergedStepCountsIfItDoesInAnyInput) {
   once[1] = kPad;
   for (float value : once) twice.push_back(2 * value);
   ExpectNear(Predict(Merged(layers::Add{}, kPad), {x, x}), Means(twice, true));
-  // No step of the second input is masked, so all steps count.
+  // No step of the second input is masked, so no step of the output is.
   ExpectNear(Predict(Merged(layers::Maximum{}, 100), {x, once}), Means(once, false));
 }
 
@@ -164,8 +163,7 @@ TEST(Masks, AMergeWithAnInputWithoutAMaskHasNone) {
   ExpectNear(Predict(Merged(layers::Maximum{}, std::nullopt), {x, once}), Means(once, false));
 }
 
-// As in Keras 3, Multiply treats a step that does not count as a factor of 1, and Minimum ignores
-// it.
+// As in Keras 3, Multiply treats a masked step as a factor of 1, and Minimum ignores it.
 TEST(Masks, AStepThatDoesNotCountIsNoFactorAndNoExtreme) {
   const Values x = Sequences(kPad);
   Values product, least;

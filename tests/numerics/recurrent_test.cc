@@ -129,8 +129,8 @@ State GruStep(const Weights& w, bool reset_after, const Row& x, const State& sta
 
 using Cell = std::function<State(const Row& x, const State&)>;
 
-// Runs a cell over the sequences. A step that does not count keeps the state. Its output is that
-// state or, if `zero` is true, 0.
+// Runs a cell over the sequences. A masked step keeps the state. Its output is that state or, if
+// `zero` is true, 0.
 Values OutputsOf(const Cell& cell, const Values& x, bool masked, bool backwards,
                  bool zero = false) {
   Values outputs;
@@ -357,7 +357,7 @@ TEST(Wrappers, TimeDistributedBatchNormalizationLearnsFromOneStepAfterAnother) {
 }
 
 // At each place, the value is that of an LSTM in which convolutions of size 3 replace the matrix
-// products. Values outside the row count as 0.
+// products. Values outside the row are taken as 0.
 TEST(Recurrent, ConvLSTMConvolvesInputsAndStates) {
   constexpr int64_t kLength = 5, kFilters = 2, kSize = 3;
   layers::ConvLSTM1D layer;

@@ -1,4 +1,4 @@
-// Compares the loss and the gradients of models with regularizers with plain loops.
+// Compares the losses and gradients of regularized models with plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ Model Regularized(bool trainable) {
                           {.name = "more", .config = layers::ActivityRegularization{0.4, 0.6}}});
 }
 
-// The loss is the loss without penalties plus the penalties.
+// Expects the loss without penalties plus the penalties.
 TEST(RegularizerNumerics, ThePenaltiesAreInTheLossOfTrainingAndEvaluation) {
   const Values x = {1, 2, 0, -1, 3, 1, 1, 1, 2, 0, -2, 1};
   double activity = 0;

@@ -29,8 +29,8 @@ double Seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Half of the faults come after a fraction of the steps; the others follow the start or the
-// previous fault, so that they hit a job that is starting or recovering.
+// Half of the faults come after a fraction of the steps; the others come soon after the start or
+// the previous fault, to hit a job that is starting or recovering.
 void DrawTime(Dice& dice, bool first, double part_before, Fault& fault) {
   if (dice.Below(2) == 0) {
     fault.part = dice.Between(part_before, 0.9);

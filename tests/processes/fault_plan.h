@@ -16,14 +16,15 @@ struct Fault {
   double part = 0;
   Duration delay{0};
   cluster::Task victim;
-  // How long the task is stopped (SIGSTOP, then SIGCONT). If 0, it is killed (SIGKILL) instead.
+  // How long the task is stopped (SIGSTOP, then SIGCONT). If 0, the task is killed (SIGKILL)
+  // instead.
   Duration stop{0};
 
   bool kill() const { return stop == Duration::zero(); }
 };
 
-// Returns one to three faults. Each kills or stops one of `tasks`; a stop is either short or lasts
-// beyond the lease, after which other tasks consider a silent task lost. Equal seeds give equal
+// Returns one to three faults. Each kills or stops one of `tasks`. A stop is either short or longer
+// than the lease, after which other tasks consider a silent task lost. Equal seeds give equal
 // plans.
 std::vector<Fault> DrawFaults(uint64_t seed, const std::vector<cluster::Task>& tasks);
 

@@ -87,7 +87,7 @@ class FullDiskTest : public testing::Test {
     }
     return false;
   }
-  // Returns the files of the newest checkpoint by name.
+  // Returns the contents of the newest checkpoint's files, by name.
   std::map<std::string, std::string> NewestFiles() const {
     std::map<std::string, std::string> files;
     const auto latest = io::LatestCheckpoint(model_dir_);
@@ -103,7 +103,7 @@ class FullDiskTest : public testing::Test {
   std::string ChiefLog() const {
     return ReadFile(folder_ + "/run/state/logs/fashion-mnist-chief-0/tensorflow.log").value_or("");
   }
-  // Returns the problem with checkpoints that the progress reports; "" if there is none.
+  // Returns the problem with checkpoints that the chief's progress reports; "" if there is none.
   std::string CheckpointProblem() const {
     const auto progress = job_->ProgressOf(kChief);
     if (!progress || !progress->problems.contains("checkpoints")) return "";
@@ -129,8 +129,8 @@ class FullDiskTest : public testing::Test {
     })) << job_->Output();
     pid_ = job_->Await(kChief, 10s).pid;
     FillDisk();
-    // The checkpoint that was being written when the disk was filled may still be completed, so
-    // waits until the chief reports a problem.
+    // The checkpoint that was being written when the disk was filled may still be completed, so the
+    // test waits until the chief reports a problem.
     ASSERT_TRUE(Await(60s, [&] { return !CheckpointProblem().empty(); })) << job_->Output();
     EXPECT_NE(CheckpointProblem().find(kFull), std::string::npos) << CheckpointProblem();
     before_ = NewestFiles();

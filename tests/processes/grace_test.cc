@@ -14,7 +14,7 @@
 namespace tfjob::processes {
 namespace {
 
-// Runs a chief and a ps, which train until they are stopped and have a grace period of 3 s.
+// Runs a chief and a ps with a grace period of 3 s, which train until they are stopped.
 class GraceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -64,7 +64,7 @@ model_dir: )",
                                      std::vector{StrCat("--config=", folder_, "/training.yaml")},
                                      environment, StrCat(folder_, "/", type, ".log"));
   }
-  // Stops `other`, and returns how long `asked` takes to end.
+  // Stops `other`, asks `asked` to end, and returns how long that takes.
   static Duration EndWithout(Program& other, Program& asked) {
     other.Signal(SIGSTOP);
     const Duration begin = RealClock().Monotonic();

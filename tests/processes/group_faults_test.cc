@@ -1,9 +1,9 @@
 // Kills and stops tasks of a group at random times, drawn from a seed, and starts killed tasks
 // again, as a platform does. Every run must make all of its steps, each once, and end with the
 // checkpoint of an undisturbed run: byte for byte if the group waits for lost tasks (even seeds),
-// and up to rounding if it goes on without them (odd seeds).
+// and up to rounding if it continues without them (odd seeds).
 //
-// TFJOB_SEED=n runs only the seed n, TFJOB_SEEDS=n the seeds below n.
+// TFJOB_SEED=n runs only the seed n. TFJOB_SEEDS=n runs the seeds below n.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -49,7 +49,7 @@ class DisturbedJob {
     for (const auto& [task, until] : stopped_) job_.of(task).Signal(SIGCONT);
   }
 
-  // Returns whether all tasks have ended in time.
+  // Returns false if the tasks have not all ended in time.
   bool ToTheEnd(Duration timeout) {
     while (!AllEnded()) {
       if (std::chrono::steady_clock::now() > start_ + timeout) return false;

@@ -22,7 +22,7 @@
 
 namespace tfjob::processes {
 
-// The parts of the training file that tests change.
+// The settings of the training file that tests change.
 struct GroupSettings {
   int max_steps = 2000;
   // The last batch of an epoch has one example, so two of three tasks have none.

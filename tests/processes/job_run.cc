@@ -33,7 +33,8 @@ std::string EnvironmentOf(const std::string& proc, std::string_view name) {
 }
 
 // Returns the parent of a process; 0 if the process has exited. The parent is field 4 of
-// /proc/<pid>/stat. It is counted from the end of field 2, the name, which may contain spaces.
+// /proc/<pid>/stat. The search begins at the end of field 2, the name, because the name may contain
+// spaces.
 pid_t ParentOf(pid_t pid) {
   StatusOr<std::string> stat = ReadFile(StrCat("/proc/", pid, "/stat"));
   if (!stat.ok()) return 0;

@@ -68,7 +68,7 @@ class JobRun {
   Program program_;
 };
 
-// Returns the manifest of an example, in which `folder` replaces the claim for the model. Creates
+// Returns the manifest of an example, with the claim for the model replaced by `folder`. Creates
 // `folder`.
 std::string WithModelFolder(const std::string& manifest, const std::string& example,
                             const std::string& folder);

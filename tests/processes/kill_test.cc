@@ -1,7 +1,7 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, in asynchronous and in
 // synchronous mode. The job must end as Succeeded with the expected accuracy, and the step must
 // never decrease unless a server that keeps it (ps 0 or, in synchronous mode, any server) was lost.
-// In that case, it may go back to the step of the last checkpoint. Other tests stop a task for a
+// In that case, the step may go back to that of the last checkpoint. Other tests stop a task for a
 // while, so that it is silent while its connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ class FaultTest : public testing::TestWithParam<Case> {
     return false;
   }
 
-  // Keys of the training file that differ from the example.
+  // The keys of the training file that differ from the example, and their values.
   std::map<std::string, int> settings_ = {{"save_checkpoints_steps", 300}};
   const std::string folder_ = testing::TempDir() + "/kill_test_" + GetParam().name;
   const std::string model_dir_ = folder_ + "/model";
@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(, GroupKillTest,
 
 class SilenceTest : public FaultTest {
  protected:
-  // Trains long enough for a task to be silent in the middle.
+  // Trains long enough for a task to fall silent midway.
   SilenceTest() { settings_ = {{"save_checkpoints_steps", 300}, {"epochs", 8}}; }
 
   // Returns whether a line of the task's log contains both `peer` and `what`.

@@ -25,8 +25,8 @@ class Program {
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
   bool Ended();
-  // Waits until the process exits. Returns its exit status, 128 + the signal that ended it, or -1
-  // if it did not exit in time.
+  // Waits until the process exits. Returns its exit status; 128 + the signal's number if a signal
+  // ended it; -1 if it did not exit in time.
   int AwaitEnd(Duration timeout);
 
   // Returns the output so far, including standard error.

@@ -48,8 +48,8 @@ struct Mode {
 constexpr Mode kAsynchronous{"asynchronous", "fashion-mnist", 0.84};
 constexpr Mode kSynchronous{"synchronous", "fashion-mnist-sync", 0.86};
 
-// Returns an example's manifest with a smaller model, which trains for kSteps. Every second seed of
-// the synchronous mode waits for all gradients; the others have a backup worker.
+// Returns an example's manifest with a smaller model, which trains for kSteps. In synchronous mode,
+// the jobs of every second seed wait for all gradients; the others have a backup worker.
 std::string Manifest(const Mode& mode, uint64_t seed, const std::string& model_dir) {
   const std::string file = StrCat("deploy/examples/", mode.example, ".yaml");
   std::string text = WithModelFolder(*ReadFile(Runfile(file)), mode.example, model_dir);
@@ -80,7 +80,7 @@ class JobWithFaults {
     start_ = last_fault_ = std::chrono::steady_clock::now();
   }
 
-  // Returns whether the job ended in time.
+  // Returns false if the job has not ended in time.
   bool ToTheEnd(Duration timeout) {
     while (!job_->Ended()) {
       if (std::chrono::steady_clock::now() > start_ + timeout) break;
@@ -152,7 +152,7 @@ class JobWithFaults {
   const std::vector<Fault> faults_;
   std::unique_ptr<JobRun> job_;
   SteadyTime start_, last_fault_;
-  std::map<pid_t, SteadyTime> stopped_;  // when each process is continued
+  std::map<pid_t, SteadyTime> stopped_;  // when to continue each process
   size_t next_ = 0;                      // index of the next fault in faults_
   int64_t step_ = 0, farthest_ = 0;
   int times_back_ = 0, servers_lost_ = 0;

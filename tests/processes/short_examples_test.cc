@@ -111,7 +111,8 @@ TEST_P(ShortExamplesTest, TasksWithAParameterServerLearn) {
       {{StrCat("local-path: /tmp/tfjob-", GetParam().data), "local-path: " + data_}}, &manifest);
   auto job = JobRun::Start(manifest, folder_ + "/run");
   ASSERT_EQ(job->AwaitEnd(120s), 0) << job->Output();
-  // One task may take most of the steps. Each line begins with its time.
+  // One task may take most of the steps, so the logs of all tasks are merged. Each line begins with
+  // its time.
   std::vector<std::string> lines;
   for (const auto& pod : std::filesystem::directory_iterator(folder_ + "/run/state/logs")) {
     const std::string log = ReadFile((pod.path() / "tensorflow.log").string()).value_or("");
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ShortExamplesTest,
                          testing::Values(ShortExample{"mnist-cnn", "", 20},
                                          ShortExample{"resnet-small", "", 20},
                                          ShortExample{"densenet-small", "", 20},
-                                         // In 20 steps, its loss hardly changes.
+                                         // In 20 steps, the loss of neumf-small hardly changes.
                                          ShortExample{"neumf-small", "ratings", 400},
                                          ShortExample{"transformer-small", "dates", 20},
                                          ShortExample{"nmt-small", "dates", 20},

@@ -1,4 +1,4 @@
-// Runs subcommands of tfjob-trainer: they can be stopped at any time, use the settings of the
+// Tests subcommands of tfjob-trainer: they can be stopped at any time, use the settings of the
 // training file, and reject flags that they would ignore.
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -25,7 +25,8 @@ bool IsCompleted(const api::TFJob& job, const policy::Slot& slot) {
   return completed.ok() && completed->Contains(slot.index);
 }
 
-// Returns whether a failure of this replica with this code restarts it, instead of ending the job.
+// Returns whether a failure of this replica with this exit code restarts it, instead of ending the
+// job.
 bool IsRetried(const api::TFJob& job, const policy::Slot& slot, int code) {
   const auto replica = job.spec.replicas.find(slot.type);
   if (replica == job.spec.replicas.end() || slot.index >= api::Replicas(job, slot.type))

@@ -43,13 +43,13 @@ class Counts {
 };
 
 // A job that failed because of its back-off limit must have had more restarts than the limit
-// allows. Checks that this is possible. At most `restarts` restarts happened, of which `in_place`
-// were restarts of containers in place.
+// allows. Checks that this is possible, given that at most `restarts` restarts happened, of which
+// `in_place` were restarts of containers in place.
 std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
-// Checks that a job does not keep running beyond its back-off limit. Call it only once the cluster
-// is quiet, and only if no container of the job was restarted in place. (A suspension counts the
-// restarts of containers without ending the job, which keeps running until its next restart:
-// backoff_limit.h explains why.)
+// Checks that a job does not keep running beyond its back-off limit. Call this only after the
+// cluster has become quiet, and only if no container of the job was restarted in place. (A
+// suspension counts the restarts of containers without ending the job, which keeps running until
+// its next restart: backoff_limit.h explains why.)
 std::string CheckWithinLimit(const api::TFJob& job);
 
 }  // namespace tfjob::simulation

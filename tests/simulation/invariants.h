@@ -17,7 +17,7 @@ namespace tfjob::simulation {
 // Checks one simulation, step by step: call Check() after each step.
 class Invariants {
  public:
-  // Knows how the programs in the pods ended. The caller must keep it up to date.
+  // Records how the programs in the pods ended. The caller must keep it up to date.
   Oracle oracle;
   Delays delays;
   Counts counts;

@@ -1,5 +1,5 @@
-// Knows what the programs in the pods of a simulation really did, and checks the job's status
-// against that.
+// Records what the programs in the pods of a simulation really did, and checks the job's status
+// against this record.
 #pragma once
 
 #include <map>

@@ -8,9 +8,9 @@
 
 namespace tfjob::simulation {
 
-// Checks that no job has more events about its end, exits and suspensions than the oracle knows
-// causes for. If `all` is true, no event can have been lost, and a job that has ended must have an
-// event about its end. Returns "" or a description of the violation.
+// Checks that no job has more events about its end, exits and suspensions than the oracle has
+// recorded causes. If `all` is true, no event can have been lost, and a job that has ended must
+// have an event about its end. Returns "" or a description of the violation.
 std::string CheckReports(Cluster& cluster, const Oracle& oracle, bool all);
 
 }  // namespace tfjob::simulation

@@ -30,7 +30,7 @@ Json ReplicaSpec(int replicas, const std::string& policy) {
           {"template", {{"spec", {{"containers", Json::array({container})}}}}}};
 }
 
-// Returns a patch that gives the tasks of the type this port.
+// Returns a patch that sets the port of the tasks of this type.
 Json PortPatch(const std::string& type, int port) {
   const Json ports = Json::array({{{"name", api::kPortName}, {"containerPort", port}}});
   const Json container = {{"name", "tensorflow"}, {"image", "trainer"}, {"ports", ports}};

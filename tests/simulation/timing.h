@@ -35,8 +35,8 @@ class Delays {
   int starts_ = 0;              // of operators
 };
 
-// Checks that a job that failed because of its deadline did not fail before it. Returns "" or a
-// description of the violation.
+// Checks that a job that failed because of its deadline did not fail before the deadline. Returns
+// "" or a description of the violation.
 std::string CheckFailure(const api::TFJob& job);
 
 // Checks, in a cluster in which nothing happens any more and the operator has noticed every change

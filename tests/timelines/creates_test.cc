@@ -290,8 +290,8 @@ TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   EXPECT_EQ(CountCalls(Kind::kPod), 1);
 }
 
-// A leader that has lost the lease, but does not know that yet, has an outdated spec, because its
-// watch of TFJobs delivers nothing. It must not undo the new leader's change to the pod group.
+// A leader has lost the lease without noticing, and has an outdated spec because its watch of
+// TFJobs delivers nothing. This leader must not undo the new leader's change to the pod group.
 TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   Json job = Job(0, 1);
   job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
@@ -307,8 +307,8 @@ TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   EXPECT_EQ((*kept)["spec"]["minMember"], 3);
 }
 
-// An old leader with an outdated spec must not undo what the new leader has done to the
-// NetworkPolicy: closed another port, or deleted the policy.
+// An old leader with an outdated spec must not undo the new leader's change to the NetworkPolicy,
+// which now closes another port.
 TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -329,7 +329,8 @@ TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
   EXPECT_EQ((*kept)["spec"], rules);
 }
 
-// A webhook opens every NetworkPolicy in the very call that writes it. No pods run under its rules.
+// A webhook opens every NetworkPolicy in the very call that writes it. No pod may be created under
+// the webhook's rules.
 TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -356,8 +357,8 @@ TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
   EXPECT_EQ(Count(Kind::kPod), 1u);
 }
 
-// A new leader whose job no longer wants a policy has deleted it. The old leader must not recreate
-// it.
+// The job no longer asks for a NetworkPolicy, so the new leader has deleted it. The old leader must
+// not recreate it.
 TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());
@@ -379,8 +380,8 @@ TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
   EXPECT_EQ(CountCalls(Kind::kNetworkPolicy), 1);
 }
 
-// A new leader has created a policy, because its job now wants one. The old leader must not delete
-// it.
+// The job now asks for a NetworkPolicy, so the new leader has created one. The old leader must not
+// delete it.
 TEST_F(CreatesTest, AnOldSpecDeletesNoNetworkPolicy) {
   world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
   ASSERT_TRUE(world_.StartOperator().ok());

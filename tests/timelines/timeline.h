@@ -52,8 +52,8 @@
 //                                         get, list and watch
 //   expect time startTime|completionTime TIME|none
 //   expect status FIELD VALUE|none        a member of the status, as one word of JSON
-//   expect key POD NAME|none              the pod has the job's key under the operator's key of
-//                                         this name (as it is now), before TFJOB_UID, and its id
+//   expect key POD NAME|none              the pod has, before TFJOB_UID, the job's key derived from
+//                                         the operator's current key NAME, and the id of that key
 //   expect json pod|service NAME POINTER VALUE|none
 //   expect pod_group SCHEDULER none       there is no pod group
 //   expect pod_group SCHEDULER POINTER VALUE|none

@@ -54,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* Names the Secret with the operator's keys; empty if there is to be none. */}}
+{{- /* Returns the name of the Secret with the operator's keys, or nothing if the operator gets no keys. */}}
 {{- define "tfjob-operator.keySecret" -}}
 {{- if .Values.jobKey.existingSecret }}
 {{- .Values.jobKey.existingSecret }}
@@ -64,8 +64,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- /*
-Is not empty if Helm can look into a cluster, so not in `helm template` and Argo CD. Looks for an object that exists in
-every cluster and that whoever installs this release may read: a ClusterRole, if the release has ClusterRoles.
+Returns text if Helm is connected to a cluster, and nothing in `helm template` and Argo CD. To find out, looks up an
+object that exists in every cluster and that whoever installs this release may read: a ClusterRole if the release
+contains ClusterRoles, and otherwise the release's namespace.
 */}}
 {{- define "tfjob-operator.seesCluster" -}}
 {{- if and .Values.rbac.create (or (not .Values.namespaces) .Values.rbac.nodes .Values.rbac.aggregateRoles) }}

@@ -97,7 +97,7 @@ start_control_plane() {
   await 60 "default service account" kubectl get serviceaccount default
 }
 
-# Only called if the cluster has nodes. To spread the pods of a service, the scheduler reads all
+# Called only if the cluster has nodes. To spread the pods of a service, the scheduler reads all
 # services of the namespace once per pod. With thousands of services, this is most of its work, so
 # spreading is turned off if all nodes are fake.
 start_scheduler() {

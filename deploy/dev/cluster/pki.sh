@@ -49,9 +49,9 @@ make_pki() (
   local name=kubernetes.default.svc.cluster.local
   certificate apiserver /CN=kube-apiserver serverAuth "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,\
 DNS:$name,DNS:localhost,IP:127.0.0.1,IP:$NODE_IP,IP:${SERVICE_CIDR%.0/*}.1"
-  # Whoever may write to etcd is root on the node, so etcd has a separate authority: its clients
-  # are the API server and itself (its gateway and its peers), not everybody with a certificate of
-  # the cluster.
+  # Anyone who can write to etcd can become root on the node. etcd therefore has a separate
+  # authority, which issues certificates only to the API server and to etcd itself (its gateway and
+  # its peers).
   authority etcd-ca /CN=tfjob-cluster-etcd
   CA=etcd-ca certificate etcd /CN=etcd serverAuth,clientAuth IP:127.0.0.1
   CA=etcd-ca certificate apiserver-to-etcd /CN=apiserver-to-etcd clientAuth

@@ -11,8 +11,8 @@ Writes train.npz and eval.npz to FOLDER, which is created. The same kind always 
     sentences    tokens -> y: words of a small formal grammar, and the word that comes next
     judgements   tokens -> y: does the sentence follow that grammar?
 
-The data of all sequences (every kind but ratings) also contain positions, which a model needs if it
-has no other way to know the order.
+The data of every kind except ratings also contain positions, for models that have no other
+information about the order of a sequence.
 """
 
 import array

@@ -29,8 +29,8 @@ struct JobFacts {
   Time now;
 
   const api::TFJob& job() const { return stored.job; }
-  // Returns how the pod's container `tensorflow` last ended; nullopt if it never did or this
-  // is unknown.
+  // Returns how the pod's container `tensorflow` last ended; nullopt if the container never ended
+  // or its end is unknown.
   std::optional<LastExit> ExitOf(const objects::Pod& pod) const;
 };
 

@@ -17,7 +17,7 @@ namespace tfjob::cli {
 namespace {
 
 constexpr Duration kAnswerTime = 500ms;
-constexpr int kTries = 2;  // unanswered calls after which the pod network counts as unreachable
+constexpr int kTries = 2;  // unanswered calls until the pod network is considered unreachable
 constexpr int64_t kLogLines = 200;
 constexpr size_t kLogBytes = 1 << 20;  // lines can be of any length
 

@@ -96,7 +96,7 @@ class Follower {
  private:
   bool Finished();
   bool Started(const Pod& pod) const;
-  // Returns whether the run of the container that began after `restarts` restarts has ended.
+  // Returns whether the container's run after `restarts` restarts has ended.
   bool Ended(const PodPointer& pod, int32_t restarts);
   Status FollowNew();
   std::string Prefix(const Pod& pod) const;
@@ -159,7 +159,7 @@ Status Follower::FollowNew() {
                                " logs are followed at once; choose some with --replica");
     }
     LogRequest request = RequestFor(options_, *pod);
-    if (listed_) {  // the container started while following, so all of its log is new
+    if (listed_) {  // the container started after the initial list, so all of its log is new
       request.tail_lines.reset();
       request.since.reset();
     }

@@ -2,8 +2,8 @@
 //
 // The API has no field for this and does not need one. The operator recreates a deleted pod under
 // every restart policy and does not count this restart towards backoffLimit; with restartScope Job,
-// it starts a new attempt of all replicas (operator/policy). So the verb deletes the pods, each on
-// condition that its UID is unchanged, that is, that it has not been replaced yet.
+// it starts a new attempt of all replicas (operator/policy). So the verb deletes the pods. Each
+// deletion has the pod's UID as a precondition, so a replacement is never deleted.
 #pragma once
 
 #include <string>

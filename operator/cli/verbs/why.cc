@@ -98,7 +98,8 @@ bool HasPodGroup(const JobFacts& facts) {
 }
 
 // The pods that, by the operator's own rules, should exist but do not. The rules for gangs and
-// network policies are not applied, so a pod that is held back by one of these counts as missing.
+// network policies are not applied, so a pod that is only held back by one of those rules counts as
+// missing.
 struct Missing {
   Names names;
   std::string why;  // why the first of them may not be created yet; "" if all may

@@ -2,12 +2,12 @@
 // reported, indexed by job, and the operator's own writes that the watches have not reported yet.
 // The cost of a job's snapshot is proportional to its number of pods.
 //
-// If an object's controller is a TFJob, the object is assigned to this job, otherwise to the job
-// that its label job-name names. A pod or service of another owner that occupies a name the job
-// needs can thus be assigned to the job, so the job is also reconciled when that object changes.
+// An object is assigned to the TFJob that controls it or, if no TFJob does, to the job that its
+// label job-name names. Therefore, a pod or service of another owner that occupies a name the job
+// needs can be assigned to the job, which is then also reconciled when that object changes.
 //
 // Watches are grouped into scopes. A scope is one namespace or all namespaces, and has its own
-// sinks. A new list replaces only what its own scope contained before.
+// sinks. A new list replaces only the objects of its own scope.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ namespace tfjob::control {
 // per job.
 class Cache {
  public:
-  // Called with the key ("namespace/name") of each job that a change concerns. It must not call the
+  // Called with the key ("namespace/name") of each job that a change affects. Must not call the
   // cache.
   using Changed = std::function<void(const std::string&, Urgency)>;
   Cache(Clock& clock, Changed changed);
@@ -52,8 +52,8 @@ class Cache {
   // Synced(key) never waits for that list, because it matters only to jobs that have such an
   // object; for those jobs, call GroupsSynced.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
-  // Removes the sinks of the kind. They must no longer be called. The objects that they reported
-  // stay until a new list replaces them.
+  // Removes the sinks of the kind. They must not be called afterwards. The objects that they have
+  // reported stay until a new list replaces them.
   void DropGroups(objects::Kind kind);
   // True if the groups of the kind are known: there is a sink for them, and every such sink has
   // received its first list.
@@ -104,7 +104,7 @@ class Cache {
   // ago, if the watch has not reported the create or change, and those that the operator deleted
   // but that a later list still contains. The caller must read them and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
-  // Records the result of a read. nullopt means that the object does not exist.
+  // Records the result of a read. `found` is nullopt if the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
                   const std::optional<client::Object>& found);
   // True if the operator has created or changed objects and the watch has not reported that yet.

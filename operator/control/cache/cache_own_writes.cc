@@ -17,7 +17,7 @@ using objects::Service;
 
 namespace {
 
-// Records the result of reading an object. nullopt means that it does not exist.
+// Records the result of reading an object. `found` is nullopt if the object does not exist.
 template <typename T>
 void RecordReadChild(Children<T>& children, const std::string& name,
                      const std::optional<Object>& found, Duration now) {

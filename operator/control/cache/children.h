@@ -60,8 +60,8 @@ class Children {
     if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
   }
   // Replaces all objects with those in a new list, and returns the objects that the list no longer
-  // contains. The list may be older than the operator's own writes, or the store may have been
-  // restored to a state before them, so these writes are kept until they are confirmed.
+  // contains. The list may be older than the operator's own writes, or the server's store may have
+  // been restored to an earlier state, so these writes are kept until they are confirmed.
   std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
     std::vector<Pointer> gone;
     std::set<std::string> listed;
@@ -83,8 +83,9 @@ class Children {
   }
 
   // Records an object that the operator created or read. If the watch has already reported the
-  // object, stores it only if the watch has not reported the operator's own change to it yet. If
-  // the object was recorded as deleted but turns out to exist, View() includes it again.
+  // object, keeps the recorded version only if the watch has yet to report the operator's own
+  // change to it. If the object was recorded as deleted but turns out to exist, View() includes it
+  // again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
@@ -108,7 +109,7 @@ class Children {
     if (VersionOf(*newest) != base || VersionOf(*object) == base) return;
     StoreChange(std::move(object), now);
   }
-  // Records a deletion. nullopt means that the object is already gone.
+  // Records a deletion. `ends` is nullopt if the object is already gone.
   void RecordDelete(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
@@ -207,7 +208,7 @@ class Children {
     const auto deleted = deleted_.find(object->metadata.uid);
     if (deleted == deleted_.end()) return view.push_back(object);
     if (!deleted->second) return;
-    // The server's own deletion time, if it is known, is better than the assumed time.
+    // If the server's own deletion time is known, it is preferred to the assumed time.
     if (object->metadata.terminating()) return view.push_back(object);
     auto terminating = std::make_shared<T>(*object);
     const std::chrono::seconds grace(deleted->second->grace_seconds);

@@ -1,5 +1,5 @@
 // Packs TFJobs into the form in which the cache holds them. The client packs each job as soon as it
-// is decoded, so that even a long list never takes the memory of more than one job's JSON tree.
+// is decoded, so a long list never has more than one job's JSON tree in memory.
 #pragma once
 
 #include <memory>

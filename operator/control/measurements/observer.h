@@ -31,14 +31,14 @@ class Observer {
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 
   // Report what happened in the work queue: a key was added, was taken after waiting, was
-  // processed, or failed and will be retried.
+  // processed, or will be retried after a failure.
   virtual void OnQueueAdd() {}
   virtual void OnQueueGet(Duration /*waited*/) {}
   virtual void OnQueueDone(Duration /*worked*/) {}
   virtual void OnQueueRetry() {}
 };
 
-// Returns an observer that does nothing and lives forever.
+// Returns an observer that does nothing and is never destroyed.
 Observer& NoObserver();
 
 }  // namespace tfjob::control

@@ -23,12 +23,12 @@ class FairQueue {
  public:
   static constexpr int kNewsInARow = 4;
 
-  // Adds a key of the form "namespace/name". If it is already queued, only raises its urgency.
+  // Adds a key of the form "namespace/name". If the key is already queued, only raises its urgency.
   void Push(const std::string& key, Urgency urgency);
   // Returns whether the keys of a namespace may be taken.
   using MayTake = std::function<bool(const std::string& name_space)>;
   // Removes and returns the next key; nullopt if there is none. Passes over the namespaces for
-  // which `may_take` returns false; they keep their turn.
+  // which `may_take` returns false; they keep their turns.
   std::optional<std::string> Pop(const MayTake& may_take = nullptr);
 
   static std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
@@ -40,7 +40,7 @@ class FairQueue {
   using Keys = std::list<std::string>;
   using Turns = std::list<std::string>;  // namespaces with keys; the next one first
 
-  // The keys of one urgency.
+  // The keys with the same urgency.
   struct Lane {
     Turns turns;
     std::unordered_map<std::string, Keys> keys;  // by namespace; never empty

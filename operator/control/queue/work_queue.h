@@ -38,14 +38,14 @@ class WorkQueue {
   void Add(const std::string& key, Urgency urgency = Urgency::kNews);
   // Adds the key after `delay`. If the key is already delayed, the earlier time applies.
   void AddAfter(const std::string& key, Duration delay);
-  // Call this after a failure. Adds the key after a backoff that depends on how often the key has
-  // failed so far.
+  // Call this after a failure. Adds the key after a backoff that depends on the key's number of
+  // failures so far.
   void AddBackedOff(const std::string& key);
   // Call this after a success. Resets the key's number of failures.
   void Forget(const std::string& key);
 
   // Return a key to process, for which the caller must call Done() afterwards. Get waits for a key,
-  // and returns nullopt once the queue is shut down. TryGet returns nullopt if there is no key now.
+  // and returns nullopt once the queue is shut down. TryGet returns nullopt if no key is ready.
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);

@@ -121,7 +121,7 @@ TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
         MutexLock lock(mutex);
         begun.insert(*key);
         changed.NotifyAll();
-        // The worker stays busy until this many keys have begun.
+        // The worker stays busy until this many keys have been taken.
         const size_t all = key->starts_with("warm") ? 2 : 4;
         while (begun.size() < all && changed.WaitUntil(mutex, deadline)) {
         }

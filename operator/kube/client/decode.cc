@@ -160,8 +160,8 @@ StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view
   return odd;
 }
 
-// The items are found before any of them is parsed. This limits memory, because a parser needs
-// several times the size of its text.
+// Splits the text into items first and then parses one item at a time. This saves memory, because a
+// parser needs several times the size of its text.
 StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view api_version,
                               const Packer& pack) {
   if (IsEnvelope(text)) return DecodeProtobufPage(kind, text, pack);

@@ -32,7 +32,7 @@ using Packer = std::function<client::Object(client::Object)>;
 
 struct ListPage {
   std::vector<client::Object> objects;
-  std::vector<Status> skipped;  // the errors of items that cannot be decoded, with their names
+  std::vector<Status> skipped;  // one error for each item that cannot be decoded; names the item
   std::string resource_version;
   std::string continue_token;  // "" if this is the last page
 };

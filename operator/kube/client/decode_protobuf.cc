@@ -52,7 +52,7 @@ StatusOr<Object> DecodeService(std::string_view message) {
   return Object(std::make_shared<const objects::Service>(std::move(service)));
 }
 
-// Decodes the message of an object, without an envelope.
+// Decodes an object's message that is not in an envelope.
 StatusOr<Object> DecodeMessage(Kind kind, std::string_view message) {
   StatusOr<Object> object = kind == Kind::kPod ? DecodePod(message) : DecodeService(message);
   if (object.ok()) return object;

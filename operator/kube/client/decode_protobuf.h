@@ -8,12 +8,12 @@
 
 namespace tfjob::kube {
 
-// Returns whether objects of the kind can be read from protobuf: only pods and services, of which
-// there are many. Custom resources have no protobuf.
+// Returns whether objects of the kind can be read from protobuf. Only pods and services can: there
+// are many of them, and custom resources have no protobuf form.
 bool HasProtobuf(objects::Kind kind);
 
 // Decode an envelope (operator/kube/rest/envelope.h) that contains an object or a page of a list.
-// Return InvalidArgument if it contains anything else, or a kind without protobuf.
+// Return InvalidArgument if it contains anything else, or an object of a kind without protobuf.
 StatusOr<client::Object> DecodeProtobufObject(objects::Kind kind, std::string_view bytes);
 StatusOr<ListPage> DecodeProtobufPage(objects::Kind kind, std::string_view bytes,
                                       const Packer& pack);

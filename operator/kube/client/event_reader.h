@@ -25,8 +25,8 @@ class EventReader {
   virtual bool within_event() const = 0;
 };
 
-// Returns a protobuf reader if `content_type`, the response's Content-Type, says so; otherwise, a
-// JSON reader. An event of more than `max_event_bytes` is an error.
+// Returns a protobuf reader if `content_type`, the response's Content-Type, is that of protobuf;
+// otherwise, a JSON reader. An event of more than `max_event_bytes` is an error.
 std::unique_ptr<EventReader> MakeEventReader(objects::Kind kind, std::string_view api_version,
                                              std::string_view content_type, size_t max_event_bytes);
 

@@ -73,9 +73,10 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<std::set<std::string>> Versions();
   // Sends a GET for an object. `accept` is the value of the Accept header.
   StatusOr<HttpResponse> GetObject(const client::Key& key, const char* accept);
-  // Requests a page of a list. If the page must be requested in another way, changes `step` and
-  // returns nullopt: if the page is too long, `step` then asks for half as many objects; if the
-  // list's continuation has expired, `step` asks for the whole list, and `objects` is emptied.
+  // Requests a page of a list. Returns nullopt if the page must be requested differently, and
+  // changes `step` accordingly. If the page is too long, `step` then asks for half as many objects.
+  // If the list's continuation has expired, `step` then asks for the whole list, and `objects` is
+  // emptied.
   StatusOr<std::optional<HttpResponse>> GetPage(objects::Kind kind, const std::string& path,
                                                 const client::LabelSelector& selector,
                                                 WatchStep& step,

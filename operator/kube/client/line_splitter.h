@@ -17,9 +17,9 @@ class LineSplitter {
 
   using LineHandler = std::function<Status(std::string_view)>;
   // Calls `line` for each line that is now complete, without its terminator ("\n" or "\r\n"). Skips
-  // empty lines. kReadPadding bytes after each line are readable; for this, `piece` must have
-  // kReadPadding bytes of spare capacity, as strings returned by HttpStream::Read do. Stops at the
-  // first error that `line` returns; the splitter must not be used after that.
+  // empty lines. kReadPadding bytes after each line are readable, so `piece` must have kReadPadding
+  // bytes of spare capacity, as strings returned by HttpStream::Read do. Stops at the first error
+  // that `line` returns; the splitter must not be used after that.
   Status Add(const std::string& piece, const LineHandler& line);
 
   // True if the bytes so far end in the middle of a line.

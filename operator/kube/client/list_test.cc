@@ -18,7 +18,7 @@ class Anonymous : public Credentials {
   void Unauthorized(const RequestCredentials&) override {}
 };
 
-// Serves pods in pages. Its continue token is the index of the next pod.
+// Serves pods in pages. The continue token is the index of the next pod.
 class PodServer {
  public:
   explicit PodServer(std::vector<size_t> sizes) : sizes_(std::move(sizes)) {}

@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 const Logger kWatchLog("kube");
 
-// From this many consecutive failures on, each failure is logged as a warning.
+// Failures are logged as warnings once there have been this many in a row.
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {

@@ -26,7 +26,7 @@ class WatchHealth {
  public:
   explicit WatchHealth(Clock& clock = RealClock()) : clock_(clock) {}
 
-  // Registers a watch, which counts as in trouble until it works. Returns its number.
+  // Registers a watch, which is in trouble until Works() is called. Returns the watch's number.
   int64_t Begin(objects::Kind kind, const std::string& name_space);
   void End(int64_t watch);
   // Reports that the watch has received its complete list, or has opened a stream of later changes.

@@ -169,8 +169,8 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kTooLong:
-      // The pages read so far stay valid: a continue token does not depend on the page size. One
-      // object that is too long remains an error, because no request can skip it.
+      // The pages read so far stay valid: a continue token does not depend on the page size. A
+      // single object that is too long remains an error, because no request can skip it.
       if (listed || whole_list_ || page_size_ == 1) Fail(end.retry_after, now);
       if (!whole_list_) page_size_ = std::max(1, page_size_ / 2);
       whole_list_ = false;

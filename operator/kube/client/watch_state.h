@@ -32,7 +32,7 @@ struct WatchPolicy {
   bool streaming_list = true;
   int broken_lists = 3;
   // The server is asked to end a watch after a random time between `watch_time` and twice
-  // `watch_time`. If the watch has not ended `margin` after that, it counts as dead.
+  // `watch_time`. If the watch has not ended `margin` after that, it is considered dead.
   Duration watch_time{300s};
   Duration margin{10s};
   // The longest time to wait for the response to a request, for a page, or for a streaming list to

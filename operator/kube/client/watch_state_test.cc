@@ -21,8 +21,8 @@ class Script {
   }
 
   WatchStep Next() { return state_.Next(now_); }
-  // Waits as long as the state asks for, and returns the step after that. `waited` receives the
-  // time waited.
+  // Waits for as long as the state requests, and returns the step that follows. `waited` receives
+  // the time waited.
   WatchStep AfterWait(Duration* waited = nullptr) {
     const Duration start = now_;
     WatchStep step = Next();
@@ -168,7 +168,7 @@ TEST(WatchState, HalvesAPageThatIsTooLong) {
   script.Ended(End::kTooLong);
   const WatchStep half = script.Next();
   EXPECT_EQ(half.page_size, 125);
-  EXPECT_EQ(half.continue_token, "next");  // the pages read so far stay
+  EXPECT_EQ(half.continue_token, "next");  // the pages read so far stay valid
   EXPECT_EQ(script.Page("5", ""), Action::kReplace);
 }
 

@@ -54,8 +54,8 @@ struct ExecCredential {
 // Parses an ExecCredential. Errors contain JSON paths ("status.token") but never secrets.
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
 
-// Returns thread-safe credentials. The first caller that needs new credentials runs the program and
-// waits for it; meanwhile, other callers wait, too.
+// Returns thread-safe credentials. The first caller that needs new credentials runs the program;
+// all callers wait until it has ended.
 std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
 
 }  // namespace tfjob::kube

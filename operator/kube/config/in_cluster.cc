@@ -40,14 +40,14 @@ Status CheckInCluster(const InClusterOptions& options) {
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
   // The transport does not support IPv6 addresses. The server's certificate is also valid for
-  // this name.
+  // kubernetes.default.svc.
   if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));
   return url;
 }
 
-// Returns the pod's namespace from the mounted file.
+// Returns the pod's namespace from the mounted file; "default" if there is none.
 std::string NamespaceOf(const InClusterOptions& options) {
   const StatusOr<std::string> content = ReadFile(StrCat(options.folder, "/namespace"));
   const std::string name(content.ok() ? absl::StripAsciiWhitespace(*content) : "");

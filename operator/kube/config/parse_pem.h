@@ -25,7 +25,7 @@ struct OpenSslDeleter {
 using X509Certificate = std::unique_ptr<X509, OpenSslDeleter<X509_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, OpenSslDeleter<EVP_PKEY_free>>;
 
-// Returns the reason for OpenSSL's last error in this thread, and empties its error queue.
+// Returns the reason for OpenSSL's last error in this thread, and empties the thread's error queue.
 std::string TakeOpenSslError();
 
 // Returns one or more certificates, in the order in which the text contains them. Returns

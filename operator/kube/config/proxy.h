@@ -18,8 +18,8 @@ namespace tfjob::kube {
 StatusOr<std::string> ParseProxyUrl(std::string_view text);
 
 // Reads HTTPS_PROXY (for https) or HTTP_PROXY (for http) and NO_PROXY. The variables in upper case
-// take precedence over those in lower case. Returns "" if the server should be reached directly,
-// which is always true of loopback addresses and "localhost". Errors name the variable.
+// take precedence over those in lower case. Returns "" if the server should be reached directly, as
+// loopback addresses and "localhost" always are. Errors name the variable.
 StatusOr<std::string> ProxyFromEnvironment(const Url& server, const EnvironmentLookup& environment);
 
 // Returns whether the list `no_proxy` covers host:port. Entries are:

@@ -153,7 +153,7 @@ class Program {
     return FailedPrecondition("it cannot be started: ", reason);
   }
 
-  // Returns true if the program has exited, and stores its exit status.
+  // If the program has exited, stores its exit status and returns true.
   bool Reap() {
     if (pid_ < 0) return true;
     if (waitpid(pid_, &status_, WNOHANG) != pid_) return false;

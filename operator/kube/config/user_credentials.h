@@ -14,7 +14,7 @@ namespace tfjob::kube {
 struct UserCredentialsOptions {
   std::string token;
   std::string token_file;  // takes precedence over token, which is used until the file can be read
-  std::string username;    // with password: basic authentication, if there is no token
+  std::string username;    // used with `password` for basic authentication, if there is no token
   std::string password;
   PemSource client_certificate;
   PemSource client_key;

@@ -1,5 +1,5 @@
-// Provides a candidate for the lease, for tests. Its calls to the server fail when the test wants
-// them to, and the test sets its clock.
+// Provides a candidate for the lease, for tests. The test can make the candidate's calls to the
+// server fail, and sets its clock.
 #pragma once
 
 #include <functional>

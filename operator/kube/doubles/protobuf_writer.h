@@ -13,8 +13,8 @@ namespace tfjob::kube {
 // Return the content of the JSON object without an envelope. The kind is kPod or kService.
 std::string WriteProtobuf(objects::Kind kind, const Json& object);
 
-// Return an envelope with the object, with the list (which has the members "items" and "metadata"),
-// with the metav1.Status, or with a message in protobuf.
+// Return an envelope that contains the object, the list (an object with the members "items" and
+// "metadata"), the metav1.Status, or the protobuf message, respectively.
 std::string WriteEnvelope(objects::Kind kind, const Json& object);
 std::string WriteListEnvelope(objects::Kind kind, const Json& list);
 std::string WriteStatusEnvelope(const Json& status);

@@ -126,7 +126,7 @@ int64_t VersionOf(const Object& object) {
   return version;
 }
 
-// Returns the object as a watch reports it. If the object has changed or been deleted since,
+// Returns the object as a watch reports it. If the stored object has since changed or been deleted,
 // returns only the part that `object` still contains: the metadata and, for a pod, the status.
 Json Print(store::Store& store, Kind kind, const Object& object) {
   const objects::ObjectMeta& metadata = client::MetadataOf(object);
@@ -285,8 +285,8 @@ class StoreServer::Impl {
     return Json{{"kind", "Status"}, {"status", "Success"}};
   }
 
-  // The continue token is a position in the list, which is sufficient as long as nothing changes
-  // between pages.
+  // The continue token is a position in the list, which is sufficient if nothing changes between
+  // pages.
   StatusOr<Json> List(const Route& route) {
     ASSIGN_OR_RETURN(const auto objects,
                      store_.List(route.key.kind, route.key.name_space, route.selector()));

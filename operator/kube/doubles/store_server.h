@@ -15,7 +15,7 @@ class StoreServer {
  public:
   struct Options {
     bool streaming_list = true;  // if false, watches with sendInitialEvents are refused
-    bool protobuf = true;        // if false, pods and services are JSON whatever the client accepts
+    bool protobuf = true;        // if false, pods and services are always sent as JSON
   };
   explicit StoreServer(Options options);
   ~StoreServer();

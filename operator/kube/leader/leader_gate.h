@@ -10,8 +10,8 @@
 namespace tfjob::kube {
 
 // Thread-safe. Unless this process leads, every write fails immediately with FailedPrecondition,
-// without a call. When the lease is lost, LeaseCallbacks::on_lost must cancel writes that have
-// already been passed to `inner`.
+// without a call to the server. When the lease is lost, LeaseCallbacks::on_lost must cancel writes
+// that have already been passed to `inner`.
 class LeaderGate : public client::ForwardingClient {
  public:
   // Both arguments must outlive the gate.

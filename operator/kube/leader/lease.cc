@@ -172,7 +172,7 @@ StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
     if (options_.clock->Monotonic() < observed_at_ + Validity(held)) return Try::kNotHeld;
   }
   const StatusOr<Try> taken = Write(held);
-  // Another process was faster. The next attempt will see which one.
+  // Another process was faster. The next attempt will find out which one.
   if (IsLostTry(taken.status())) return Try::kNotHeld;
   return taken;
 }

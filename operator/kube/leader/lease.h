@@ -65,8 +65,8 @@ struct LeaseCallbacks {
   // Called when the leader has changed (perhaps to this process); `identity` is "" if the lease
   // was released.
   std::function<void(const std::string& identity)> on_new_leader;
-  // Called if this process leads, but the lease has changed since its last write, so the lease must
-  // be read before it can be renewed.
+  // Called if this process leads, but the lease has changed since this process last wrote it, so it
+  // must be read before it can be renewed.
   std::function<void()> on_slow_renewal;
 };
 
@@ -88,13 +88,13 @@ class LeaderElection {
   // deadline passes while a call hangs.
   void Start();
   // Ends the election and, if this process holds the lease and release_on_stop is set, releases the
-  // lease. Call it once all workers have stopped and nothing writes any more. Waits for a call in
+  // lease. Call this after all workers have stopped and all writes have ended. Waits for a call in
   // progress. Idempotent.
   void Stop();
 
   // For tests that do not call Start(). Makes one attempt to acquire or renew the lease, and
-  // handles the result. Returns the delay until the next attempt; nullopt once leadership was lost
-  // or the election was stopped.
+  // handles the result. Returns the delay until the next attempt; nullopt once leadership has been
+  // lost or the election has been stopped.
   std::optional<Duration> Step();
   // For tests that do not call Start(). Performs one check as the `lease-watch` thread does, which
   // ends leadership if the renewal deadline has passed.

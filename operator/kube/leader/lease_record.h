@@ -16,7 +16,7 @@ struct LeaseRecord {
   Duration duration{0};                // whole seconds
   Time acquire_time;                   // when the holder acquired the lease
   Time renew_time;                     // for users; never compared with a clock
-  int64_t transitions = 0;             // how often the holder changed
+  int64_t transitions = 0;             // how many times the holder has changed
   std::string resource_version;        // that of `object`; "" if the lease is not stored yet
   std::shared_ptr<const Json> object;  // what was read, kept for its unknown members; may be null
 

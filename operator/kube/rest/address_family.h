@@ -1,5 +1,5 @@
-// Finds the address family of a host. To open a socket that other code will connect to the host,
-// one must know this family.
+// Finds the address family of a host. A socket that other code will connect to the host must be
+// opened with this family.
 #pragma once
 
 #include <atomic>

@@ -35,8 +35,8 @@ StatusCode CodeOf(const ApiError& error) {
       return error.HasCause("NamespaceTerminating") ? StatusCode::kFailedPrecondition
                                                     : StatusCode::kPermissionDenied;
     case 404:
-      // A 404 without the name of an object means that the server does not know the path, that is,
-      // the resource.
+      // A 404 without the name of an object means that the server has no such path, that is, no
+      // such resource.
       return error.name.empty() ? StatusCode::kUnavailable : StatusCode::kNotFound;
     case 409:
       return error.reason == "AlreadyExists" ? StatusCode::kAlreadyExists : StatusCode::kAborted;

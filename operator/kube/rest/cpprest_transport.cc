@@ -51,8 +51,8 @@ std::string HostOf(const std::string& server) {
   }
 }
 
-// Opens the socket and sets its options before cpprestsdk opens it. This is the only way to set
-// options; if a socket is already open, cpprestsdk uses it unchanged.
+// Opens the socket before cpprestsdk does, and sets its options. cpprestsdk has no interface for
+// these options, but if a socket is already open, cpprestsdk uses it unchanged.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;
@@ -154,9 +154,9 @@ class Stream : public HttpStream {
 };
 
 // Adds the headers, several of which may have the same name. cpprestsdk would join their values
-// into one, which has another meaning: an API server would read two groups as one group "a, b". But
-// cpprestsdk writes a value as it is, so the first header's value can contain the further headers
-// of that name, each after a line break.
+// into one, which would change their meaning: an API server would read two groups as one group "a,
+// b". But cpprestsdk writes a value as it is, so the first header's value can contain the further
+// headers of that name, each after a line break.
 void AddHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
                 web::http::http_headers& message) {
   std::map<std::string, std::string> lines;

@@ -28,8 +28,9 @@ StatusOr<Store> MakeStore(const std::string& pem) {
 // Returns the file with the system's certificates. The first call hides the file from OpenSSL by
 // pointing OpenSSL's environment variable at /dev/null. Otherwise, cpprestsdk would read the file
 // for every connection, which takes 20 ms of CPU time, and Apply would then replace the result.
-// Exec plugins get the environment that was copied when the kubeconfig was resolved (ExecOptions).
-// Setting a single variable once does not disturb other threads that read the environment.
+// Exec plugins are not affected: they get the environment that was copied when the kubeconfig was
+// resolved (ExecOptions). Setting a single variable once does not disturb other threads that read
+// the environment.
 const std::string& HiddenSystemFile() {
   static const std::string file = [] {
     const char* name = X509_get_default_cert_file_env();

@@ -25,8 +25,8 @@ class TlsSettings {
   ~TlsSettings();
 
   // Prepares a new SSL_CTX: requires at least TLS 1.2, trusts only the authority, and presents the
-  // certificate. If the authority is a file, reads it again and uses the new content. If it cannot
-  // be read, the last content remains in use.
+  // certificate. If the authority is a file, reads it again and uses the new content. If the file
+  // cannot be read, the last content remains in use.
   Status Apply(ssl_ctx_st* context);
 
   // Returns why a server's certificate was last rejected, such as "unable to get local issuer

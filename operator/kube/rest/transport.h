@@ -89,7 +89,7 @@ struct TransportOptions {
   // IsTooLong() returns true.
   size_t max_response_bytes = size_t{256} << 20;
   // On the connections of streams, TCP keepalive probes the peer after this idle time. A peer that
-  // does not answer counts as dead after twice this time.
+  // does not answer is considered dead after twice this time.
   Duration keepalive_idle{30s};
 };
 

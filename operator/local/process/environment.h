@@ -28,11 +28,10 @@ using ConfigMapReader =
 // ConfigMap does not contain the key.
 StatusOr<std::string> ConfigMapValue(const Json& config_map, const std::string& key);
 
-// Returns the variables of the container, taken in this order from `base` and HOSTNAME,
-// envFrom, and env. Later variables replace earlier ones, and values in env may refer to all
-// variables before them. Returns NotFound if a ConfigMap or key is missing and not optional,
-// or Unimplemented, naming the entry, for sources that do not exist on this machine
-// (secrets, resources).
+// Returns the container's variables: `base` and HOSTNAME, then those of envFrom, then those of env.
+// Later variables replace earlier ones, and values in env may refer to all variables before them.
+// Returns NotFound if a ConfigMap or key is missing and not optional, or Unimplemented, naming the
+// entry, for sources that do not exist on this machine (secrets, resources).
 StatusOr<Variables> ResolveEnvironment(const PodSpec& pod, const Container& container,
                                        const std::string& pod_ip,
                                        const ConfigMapReader& config_maps, const Variables& base);

@@ -40,7 +40,7 @@ constexpr size_t kMaximumGroups = 8192;
 }
 
 // Closes every file except the socket. Otherwise the guardian might keep open, for example, the
-// write end of a pipe, whose reader would never see its end.
+// write end of a pipe, and the reader would never see end-of-file.
 int KeepOnly(int fd) {
   dup2(fd, 0);
   close_range(1, ~0U, 0);

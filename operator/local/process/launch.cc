@@ -184,7 +184,7 @@ void SetUp(const Prepared& prepared) {
     Fail(prepared, Failure::Stage::kSetup, 0);
   }
   // Sets close-on-exec on the files that were opened without it. Kernels before 5.11 cannot do
-  // this; that makes little difference, since few files are opened without it.
+  // this, which makes little difference, since few files are opened without close-on-exec.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 

@@ -45,21 +45,22 @@ class PodLifecycle {
   // `spec` must outlive this object.
   PodLifecycle(const PodSpec& spec, objects::Pod observed, Options options, Moment now);
 
-  // Returns the actions to take now, each of them only once. Call it after every input and at
-  // wake_at(). Respond to a launch with Launched, LaunchFailed or LaunchHeld before the next call.
+  // Returns the actions to take now. Returns each action only once. Call Advance after every input
+  // and at wake_at(). Respond to a launch with Launched, LaunchFailed or LaunchHeld before the next
+  // call.
   std::vector<Action> Advance(Moment now);
   std::optional<Duration> wake_at() const;  // steady time
 
   void Launched(size_t container, Moment now);
   // Reports that the container cannot run. This counts as an exit with code 128 ("StartError").
   void LaunchFailed(size_t container, const std::string& message, Moment now);
-  // Reports that the container cannot run yet, for `reason`. It waits and is launched again later,
-  // without counting as a restart.
+  // Reports that the container cannot run yet, for `reason`. The container waits and is launched
+  // again later. This does not count as a restart.
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);
-  // Starts graceful deletion. If Delete is called several times, the earliest deadline counts. Once
-  // all containers have ended, Advance returns kDeleteObject.
+  // Starts graceful deletion. If Delete is called several times, the earliest deadline applies.
+  // Once all containers have ended, Advance returns kDeleteObject.
   void Delete(Duration grace, Moment now);
 
   // The pod, with its status as of the last input.

@@ -12,7 +12,7 @@
 namespace tfjob::process {
 
 struct RunnerOptions {
-  // Absolute path of the folder for the logs (see LogPath) and, while a pod exists, its files
+  // Absolute path of the folder for the logs (see LogPath) and, while a pod exists, the pod's files
   // (pods/<uid>/).
   std::string state_dir;
   // Absolute path of the folder for the volumes of claims (LocalClaim).

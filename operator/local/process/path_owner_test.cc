@@ -12,8 +12,9 @@ namespace tfjob::process {
 namespace {
 
 // A shared folder, like /var/tmp, that contains files of a stranger. Only root can give files to
-// another user. Without root, the test keeps the files, and checks them for a user who does not own
-// them. That check trusts only this user, not even root.
+// another user. If the test does not run as root, the files stay with its own user, and the paths
+// are checked on behalf of a user who does not own the files and who trusts nobody else, not even
+// root.
 class PathOwnerTest : public ::testing::Test {
  protected:
   PathOwnerTest() : shared_(testing::TempDir() + "/shared-XXXXXX") {
@@ -34,7 +35,7 @@ class PathOwnerTest : public ::testing::Test {
   void GiveAway(const std::string& name) {
     given_ = lchown(Path(name).c_str(), kStranger, kStranger) == 0;
   }
-  // Checks the path as a user who does not own the files that were given away.
+  // Checks the path on behalf of a user who does not own the stranger's files.
   std::string Foreign(const std::string& path) {
     const uid_t user = given_ ? geteuid() : geteuid() + 1;
     return std::string(Message(CheckPathOwners(path, {user})));

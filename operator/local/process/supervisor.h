@@ -43,10 +43,10 @@ class Supervisor {
   std::optional<Duration> wake_at() const;
 
   void Delete(Duration grace);
-  // Call it when the object is gone from the store. Kills all processes at once; nothing more
-  // is written.
+  // Call this when the object is gone from the store. Kills all processes at once; nothing more is
+  // written.
   void Abandon();
-  // Call it when the process of a container (given by its index) has exited.
+  // Call this when the process of a container (given by its index) has exited.
   void OnEnded(size_t container);
   // Returns whether no process is left and the object has been deleted.
   bool finished() const { return object_gone_ && !lifecycle_.running(); }

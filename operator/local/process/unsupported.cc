@@ -38,7 +38,7 @@ constexpr std::array kContainerFields = {
     Unsupported{"volumeDevices", "no device is mapped"},
 };
 
-// The members of a security context that take rights away or concern only volumes of a cluster.
+// The members of a security context that only remove rights or only concern a cluster's volumes.
 constexpr std::array<std::string_view, 9> kRestrictions = {
     "allowPrivilegeEscalation", "appArmorProfile",        "fsGroup",
     "fsGroupChangePolicy",      "readOnlyRootFilesystem", "runAsNonRoot",

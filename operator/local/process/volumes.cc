@@ -84,7 +84,7 @@ Status PrepareHostPath(const Volume& volume) {
   const std::set<uid_t> trusted = {geteuid(), 0};
   RETURN_IF_ERROR(CheckPathOwners(path, trusted));
   RETURN_IF_ERROR(MakeHostPath(volume));
-  // Check again: another user may have created it in the meantime.
+  // Check again: another user may have created the path in the meantime.
   return CheckPathOwners(path, trusted);
 }
 

@@ -17,7 +17,8 @@ std::string PathOf(std::string_view warning);
 class FieldWarnings {
  public:
   // Adds a warning, which must start with the path of a field. `where` identifies the object.
-  // Warnings of the same object that differ only in what precedes the field's name form a group.
+  // Warnings about the same object are grouped if they differ only in the part of the path before
+  // the field's name.
   void Add(const std::string& where, const std::string& warning);
   // Returns one line per group, in the order in which the groups began: `where: warning (and in 2
   // other places)`.

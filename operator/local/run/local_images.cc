@@ -25,8 +25,8 @@ bool IsProgram(const std::string& path) {
   return !path.empty() && access(path.c_str(), X_OK) == 0;
 }
 
-// Returns the trainer program beside this one, in Bazel's output tree, or in PATH; "" if there
-// is none.
+// Returns the trainer program next to this one, in Bazel's output tree, or in PATH; "" if there is
+// none.
 std::string FindTrainer() {
   const std::string self = RealPath("/proc/self/exe");
   const std::string folder = self.substr(0, self.rfind('/'));

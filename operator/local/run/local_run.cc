@@ -60,7 +60,7 @@ class LocalRun {
   void ReportChanges();
   void RememberFailedLogs(const objects::Pod& pod);
   void ReportProgress();
-  // Reports each problem of a running job once, and reports when all problems are solved.
+  // Reports each problem of a running job once, and "problem solved" once none is left.
   void ReportProblems(const std::string& key, const view::JobView& view);
   void ReportLine(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);

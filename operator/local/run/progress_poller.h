@@ -36,7 +36,7 @@ class ProgressPoller {
   // `client` is null until the task's key is known.
   StatusOr<progress::Progress> Fetch(const std::string& address,
                                      std::unique_ptr<progress::ProgressClient>& client);
-  // Both return whether to continue.
+  // Record and Pause return whether to continue.
   bool Record(const std::string& address, StatusOr<progress::Progress> progress);
   bool Pause();
 

@@ -39,8 +39,8 @@ StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
                                 const process::RunnerOptions& options, const std::string& what);
 
 // Returns the folder that `model_dir` in the training file names, as a path on this machine. Looks
-// for the training file in the ConfigMap volumes of the job's chief (or master, or worker, if there
-// is none), and maps the path through the hostPath volumes and claims of the same pod. Returns ""
+// for the training file in the ConfigMap volumes of the job's chief, or else its master, or else
+// its worker, and maps the path through the hostPath volumes and claims of the same pod. Returns ""
 // if the folder cannot be determined.
 std::string FindModelDir(const api::TFJob& job,
                          const std::vector<std::shared_ptr<const Json>>& config_maps,

@@ -184,8 +184,8 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   Unindex(found->first, held);
   Index(found->first, metadata);
   Object stored = Commit(found, std::move(next));
-  // If the object was being deleted and only its finalizers kept it, it is removed with the last
-  // of them.
+  // An object that was being deleted, and that only its finalizers kept, is removed with the last
+  // finalizer.
   const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
   if (metadata.terminating() && metadata.finalizers.empty() &&
       !(kept_by_grace && EndsGracefully(found->second))) {
@@ -238,7 +238,7 @@ void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_pe
 
 void Store::Terminate(Records::iterator found, int64_t grace_period_seconds) {
   ObjectMeta metadata = MetadataOf(found->second);
-  // A shorter grace period also counts from the first request.
+  // A shorter grace period is also counted from the first request.
   const Time requested =
       metadata.terminating()
           ? *metadata.deletion_timestamp -

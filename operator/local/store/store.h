@@ -39,8 +39,8 @@ struct StoreOptions {
   bool deliver_by_hand = false;
   // Keep changes until Compact(), so that watches can be cut and mended.
   bool keep_changes = false;
-  // New pods without spec.nodeName are bound to this node at once. If it is "", they wait until a
-  // patch sets spec.nodeName.
+  // New pods without spec.nodeName are bound to this node at once. If the name is "", such pods
+  // wait until a patch sets spec.nodeName.
   std::string node_name;
   // The first part of every UID. It is followed by the counter as twelve hexadecimal digits.
   // Stores whose objects leave traces outside (folders, checkpoints) need different prefixes:

@@ -11,7 +11,7 @@ namespace {
 
 using objects::Kind;
 
-// The rows, in the order of the enum.
+// The rows of the table, in the order of GangScheduler.
 constexpr std::array<GangTraits, 4> kTraits = {{
     {.scheduler = GangScheduler::kNone, .name = "none"},
     {.scheduler = GangScheduler::kVolcano,

@@ -59,7 +59,7 @@ struct GangTraits {
   std::string_view group_annotation;
   std::string_view type_annotation;
   // The job's annotations whose keys belong to this DNS domain, or to a subdomain of it, are copied
-  // onto the group, because the scheduler reads them there; "" for none.
+  // onto the group, because the scheduler reads them there. If "", no annotations are copied.
   std::string_view annotation_domain;
 };
 

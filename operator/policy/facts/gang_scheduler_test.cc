@@ -19,8 +19,8 @@ TEST(GangTraits, AnswersAllQuestions) {
     const char* name;
     const char* scheduler_name;
     std::vector<Kind> kinds;
-    // The bool members in the order of the struct: any name, workload, admission, resources, queue,
-    // priority class, timeout.
+    // The values of the bool members, in the order of the struct: any name, workload, admission,
+    // resources, queue, priority class, timeout.
     std::vector<bool> flags;
     std::vector<std::string> marks;  // group label, group annotation, type annotation
   } kCases[] = {

@@ -1,8 +1,8 @@
-// Holds what the control loop remembers about a job between two reconciles. It is kept only in
-// memory, and losing it when the operator restarts does no harm. Decide uses it to delay the
-// recreation of a replica that fails repeatedly, to space out retries of names that other owners
-// hold, and to avoid sending an event about a standing condition (such as an image that cannot be
-// pulled) at every reconcile.
+// Holds what the control loop remembers about a job between two reconciles. If the operator
+// restarts, this memory is lost, which does no harm. Decide uses it to delay the recreation of a
+// replica that fails repeatedly, to space out retries of names that other owners hold, and to avoid
+// sending an event about a standing condition (such as an image that cannot be pulled) at every
+// reconcile.
 //
 // The loop owns one History per job, discards it together with the job, and passes it to each
 // reconcile through Snapshot::history:
@@ -11,7 +11,7 @@
 //   Remember(job, snapshot, options, history);
 //   Verdict verdict = Decide(job, snapshot, now, options);
 //
-// Unless stated otherwise, its times are times of the steady clock, like Snapshot::steady_now.
+// Unless stated otherwise, all times are times of the steady clock, like Snapshot::steady_now.
 #pragma once
 
 #include <functional>
@@ -53,7 +53,7 @@ struct IndexHistory {
 struct BlockedName {
   std::string holder;      // the object's controller ("ReplicaSet web-5d9"), or "nobody"
   std::string holder_uid;  // UID of the object itself
-  Duration tried_at{0};    // when a create last failed because of it
+  Duration tried_at{0};    // when a create last failed because of the object
 };
 
 struct History {

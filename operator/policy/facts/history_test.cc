@@ -134,7 +134,8 @@ TEST_F(HistoryTest, SeesPodsVanish) {
   EXPECT_FALSE(See(5).vanished);
 }
 
-// Indexes that the spec no longer has are dropped, and all indexes if the job is suspended.
+// Indexes that the spec no longer has are dropped. If the job is suspended, all indexes are
+// dropped.
 TEST_F(HistoryTest, ForgetsWhatIsNotWanted) {
   scene_.job.spec.replicas[kWorker].replicas = 2;
   scene_.Put(MakePod("mnist-worker-1", PodPhase::kRunning));

@@ -42,7 +42,7 @@ Json OpenPorts(const std::vector<int32_t>& closed) {
   return ports;
 }
 
-// Returns whether a field that the rules do not have leaves the meaning of its parent unchanged.
+// Returns whether a field that the rules lack leaves the meaning of its parent unchanged.
 bool IsHarmless(std::string_view parent, std::string_view name, const Json& value) {
   static constexpr std::array<std::string_view, 6> kSelecting = {
       "matchExpressions", "namespaceSelector", "podSelector", "ipBlock", "from", "ports"};

@@ -45,7 +45,7 @@ struct NetworkPolicySpec {
 NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 
 // Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. These
-// may reach each other at all ports, and everyone else may reach them at all ports except
+// may reach each other on all ports, and everyone else may reach them on all ports except
 // NetworkPolicySpec::ports. Network policies cannot exclude a port, so the policy allows the ranges
 // between the excluded ports, for each protocol. All fields that have a default are set, so that
 // the server stores exactly this spec.

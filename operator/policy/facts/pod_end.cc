@@ -45,7 +45,7 @@ bool ExitedBefore(const objects::Pod& pod, Time began) {
          container->finished_at != Time() && container->finished_at < began - kClockSkew;
 }
 
-// Returns the time at which the deletion of the pod was requested, if it was.
+// Returns the time at which the deletion of the pod was requested; meaningless if it was not.
 Time DeletionBegan(const objects::Pod& pod) {
   const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(0);
   return pod.metadata.deletion_timestamp.value_or(Time()) - std::chrono::seconds(grace);

@@ -55,8 +55,8 @@ std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
 // Returns why the cluster stopped the pod although its program did nothing wrong ("Evicted: the
 // node was low on memory"): the pod was evicted or preempted, or its node shut down, was lost, or
-// could not admit the pod. Returns nullopt if the pod was not disrupted, or had already ended by
-// then.
+// could not admit the pod. Returns nullopt if the pod was not disrupted, or had ended before the
+// disruption.
 std::optional<std::string> Disruption(const objects::Pod& pod);
 
 // Returns the attempt for which the pod was created, read from its label; 0 if the label is missing

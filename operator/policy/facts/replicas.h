@@ -35,9 +35,9 @@ enum class ReplicaState {
 struct Replica {
   const objects::Pod* pod = nullptr;  // points into the snapshot
   ReplicaState state = ReplicaState::kMissing;
-  // True if the pod no longer exists; `pod` is then its last known state. The replica is then
-  // kMissing if the status already records that the pod is being replaced; otherwise, it is
-  // kCompleted, kFailed, kRetryable or kDisrupted.
+  // True if the pod no longer exists. In this case, `pod` is its last known state, and the replica
+  // is kMissing if the status already records that the pod is being replaced, and kCompleted,
+  // kFailed, kRetryable or kDisrupted otherwise.
   bool departed = false;
 
   // True if the slot has a pod that is pending or active and should stay.

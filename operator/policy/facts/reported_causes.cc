@@ -49,7 +49,8 @@ std::string_view UidIn(const Parts& cause) {
   return about_object ? std::string_view(cause[1]) : "";
 }
 
-// Returns whether the cause is the exit of a container of `pod` that has been restarted since.
+// Returns whether the cause is an exit of one of `pod`'s containers, and that container has been
+// restarted since then.
 bool IsOfEarlierRun(const Parts& cause, const objects::Pod& pod) {
   const bool has_count = cause.size() >= 5 && !cause.back().empty() &&
                          cause.back().find_first_not_of("0123456789") == std::string::npos;

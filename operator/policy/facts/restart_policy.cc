@@ -7,7 +7,7 @@ namespace {
 
 using enum api::RestartPolicy;
 
-// The rows, in the order of the enum.
+// The rows of the table, in the order of api::RestartPolicy.
 constexpr auto kBehaviors = std::to_array<RestartBehavior>({
     {.policy = kNever,
      .restarts_replicas = false,

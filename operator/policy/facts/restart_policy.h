@@ -12,8 +12,8 @@ struct RestartBehavior {
   // and, after a failure, counted. If false, every failure is permanent, and a deleted pod is
   // recreated without counting as a restart.
   bool restarts_replicas = false;
-  // If true, the exit code decides whether a failure is permanent (pod_end.h). The job then fails
-  // with api::PermanentFailureMessage and a Warning event.
+  // If true, the exit code decides whether a failure is permanent (pod_end.h). A permanent failure
+  // then fails the job with api::PermanentFailureMessage and a Warning event.
   bool exit_code_decides = false;
   // If true, restarts of containers within a pod count towards the job's restarts.
   bool counts_container_restarts = false;

@@ -12,7 +12,7 @@ namespace tfjob::policy {
 //   reached the limit (or, if the limit is 0, exceeds it).
 // Types with policy Never do not count. With restartScope Job, all failures of a reconcile count as
 // one recreation. Disruptions do not count as recreations.
-// A number in the status that is above the limit is not enough to end the job: the limit may have
+// A job does not end merely because the number in its status is above the limit: the limit may have
 // been lowered, or a suspension may have counted restarts of containers that no earlier reconcile
 // saw. The replicas that are running now have not failed, so the job keeps running until the next
 // restart.

@@ -17,8 +17,7 @@ namespace tfjob::policy {
 
 // Returns the sum of the restarts of all types in the status.
 int64_t RestartsInStatus(const api::TFJobStatus& status);
-// Returns how often the containers of running pods have restarted. The status does not include
-// these restarts yet.
+// Returns the number of container restarts in running pods, which the status does not include yet.
 int64_t RestartsOfLivingPods(const Replicas& replicas);
 
 // Adds `recreations` and the pod's container restarts to the count of its type. Also records the
@@ -30,9 +29,9 @@ bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobS
 
 // Removes the recorded UIDs of pods that have been gone for DecisionOptions::keep_counted. Until
 // then, another operator, or this operator after a restart, may still see the pod and would count
-// it again. If more than kMaxGonePods pods are gone, removes the UIDs of those that have been gone
-// the longest. Without a history, removes all UIDs of pods that are gone. Pods in
-// Snapshot::departed do not count as gone.
+// it again. If more than kMaxGonePods pods are gone, keeps only the UIDs of those that disappeared
+// last. Without a history, removes all UIDs of pods that are gone. Pods in Snapshot::departed do
+// not count as gone.
 inline constexpr size_t kMaxGonePods = 256;
 void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
                     api::TFJobStatus& status);

@@ -15,7 +15,7 @@ bool IsWorthKeeping(const api::ReplicaStatus& replica) {
   return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
 }
 
-// Returns whether the replica's pod has failed, exists and is to stay.
+// Returns whether the replica has a failed pod that still exists and is to stay.
 bool HasFailedPod(const Replica& replica) {
   return replica.state == ReplicaState::kFailed && !replica.departed &&
          !replica.pod->metadata.terminating();

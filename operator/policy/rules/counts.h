@@ -15,8 +15,8 @@ namespace tfjob::policy {
 void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
 // Computes the counts of a suspended job. A pod in phase Running counts as active until it is gone,
-// even if it is terminating, so that a queue such as Kueue does not give away its resources while
-// it still uses them.
+// even if it is terminating, so that a queue such as Kueue does not give away the pod's resources
+// while the pod still uses them.
 void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
                             const Snapshot& snapshot, api::TFJobStatus& status);
 

@@ -1,4 +1,4 @@
-// Decides from which of the operator's keys the job key for a job's new pods is derived.
+// Chooses the operator's key from which the job key of a job's new pods is derived.
 #pragma once
 
 #include <string>

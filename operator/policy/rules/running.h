@@ -8,8 +8,9 @@ namespace tfjob::policy {
 
 struct History;
 
-// True if a replica that drives the job is running. Chiefs drive the job if it has any, or else
-// Masters, or else Workers; if it has none of these, all replicas do.
+// True if a replica that drives the job is running. The job is driven by its Chiefs; if it has
+// none, by its Masters; if it has none of these either, by its Workers; and otherwise, by all
+// replicas.
 bool DriverRuns(const Replicas& replicas);
 
 // True if every slot that should have a live pod has one, that is, if no replacement is missing.

@@ -1,4 +1,4 @@
-// Longer than the rule: one test exceeds the limit for functions, because it is a table of cases.
+// Longer than the rule: one test is a table of cases, and exceeds the limit for functions.
 #include "operator/policy/rules/success.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,8 @@ namespace {
 using namespace testing;
 using enum ReplicaType;
 
-// The deadline counts from startTime. Without startTime or activeDeadlineSeconds, there is none.
+// The deadline counts from startTime. A job without startTime or activeDeadlineSeconds has no
+// deadline.
 TEST(Deadline, RunsFromTheStart) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   EXPECT_EQ(TimeToDeadline(job, job.status, At(0)), std::nullopt);

@@ -1,5 +1,5 @@
-// Opens the data connections that a task dials for its generations: those to members of higher
-// rank. Private to this package.
+// Opens the data connections that a task must dial in each generation: those to the members of
+// higher rank. Private to this package.
 #pragma once
 
 #include <chrono>

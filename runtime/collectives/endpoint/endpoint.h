@@ -52,9 +52,9 @@ struct EndpointOptions {
   // A peer that is silent for liveness.suspect_after is named in an event. A peer that is silent
   // for the length of the lease is lost.
   rpc::LivenessRules liveness;
-  // An operation that takes longer is ended on all tasks of the generation with DeadlineExceeded,
-  // and the message names the task that the others waited for. 0: no limit. Applies only to
-  // operations that begin after Group::StateIsShared.
+  // An operation that takes longer than this is ended on all tasks of the generation with
+  // DeadlineExceeded, and the message names the task that the others waited for. 0: no limit.
+  // Applies only to operations that begin after Group::StateIsShared.
   Duration exchange_timeout{0};
   // Allows the group to continue without members that were lost or that depart (leader.h). If
   // false, the group waits for their replacements. Only the leader's value counts.

@@ -7,7 +7,7 @@
 namespace tfjob::collectives {
 namespace {
 
-// How often a wait that continues is reported.
+// The interval at which a wait that continues is reported again.
 constexpr Duration kRepeatReport{2s};
 // How long a task whose operation has failed waits for the leader's reason.
 constexpr Duration kReasonPatience{1s};
@@ -201,7 +201,7 @@ void Endpoint::State::Tick() {
 }
 
 void Endpoint::State::ReportWait(const Waiting& wait, Duration now) {
-  // Waits must be reported early enough that the culprit is known when the exchange is ended.
+  // A wait must be reported early enough for the culprit to be known when the exchange is ended.
   const Duration limit =
       options.exchange_timeout > Duration(0)
           ? std::min(options.liveness.suspect_after, options.exchange_timeout / 2)
@@ -267,7 +267,7 @@ Status Endpoint::State::Failed(int64_t generation, const std::vector<Member>& me
   const auto deadline = SteadyNow() + kReasonPatience;
   MutexLock lock(mutex);
   // A closed socket may belong to a member that has left because another member was lost, so the
-  // leader's reason counts.
+  // leader's reason takes precedence.
   member.ReportFailure(generation, named);
   Pump();
   while (left < generation && changed.WaitUntil(mutex, deadline)) {

@@ -35,7 +35,7 @@ struct Endpoint::State {
   static constexpr SessionId kOwnSession = 1;
 
   bool leads() const { return task == 0; }
-  // Returns the number of the task in options.tasks; -1: it does not train.
+  // Returns the task's index in options.tasks, or -1 if the task does not train.
   int TaskOf(const rpc::Identity& identity) const;
   const std::string& AddressOf(int number) const {
     return options.tasks[static_cast<size_t>(number)].address;
@@ -46,7 +46,7 @@ struct Endpoint::State {
 
   // Null unless this task leads.
   std::unique_ptr<Leader> machine ABSL_GUARDED_BY(mutex);
-  // The streams of the members. A connection stays valid while it is listed.
+  // The streams of the members. A connection is valid while it is listed here.
   struct Session {
     rpc::Connection* connection = nullptr;
     int task = 0;
@@ -56,7 +56,7 @@ struct Endpoint::State {
   SessionId next_session ABSL_GUARDED_BY(mutex) = kOwnSession + 1;
 
   GroupMember member ABSL_GUARDED_BY(mutex);
-  // The stream to the leader; null: none, or this task leads. Valid while it is set.
+  // The stream to the leader, valid while it is set. Null if there is no stream or this task leads.
   rpc::Connection* to_leader ABSL_GUARDED_BY(mutex) = nullptr;
   bool leader_suspected ABSL_GUARDED_BY(mutex) = false;
   int64_t leader_incarnation ABSL_GUARDED_BY(mutex) = 0;
@@ -71,7 +71,7 @@ struct Endpoint::State {
   int64_t left ABSL_GUARDED_BY(mutex) = 0;  // its number
   // The time at which the watcher last reported a wait.
   std::optional<Duration> reported ABSL_GUARDED_BY(mutex);
-  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the notice that was last reported
+  StuckNotice stuck ABSL_GUARDED_BY(mutex);  // the last notice that was reported
   // The number of the operation in which the communicator waits (0: it does not wait), and the time
   // at which that wait began.
   int64_t timed_operation ABSL_GUARDED_BY(mutex) = 0;
@@ -86,17 +86,17 @@ struct Endpoint::State {
   // Carries out the outputs of the state machines, including the messages that they send each
   // other, until there are none left. Called after every event.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Passes an event to the sink of the group. The caller must not hold the lock.
+  // Passes an event to the group's sink.
   void Say(state::PeerEvent::Kind kind, const std::string& peer, const std::string& address,
            const std::string& message) ABSL_LOCKS_EXCLUDED(mutex, sink_mutex);
-  // Sets the sink; null if there is no group.
+  // Sets the sink, which is null if there is no group.
   void SetSink(state::PeerEventSink sink) ABSL_LOCKS_EXCLUDED(sink_mutex);
   // Ends the generation, whose communicator has failed with `why`. Returns the error for the
   // communicator's user: `why` with the names of the ranks or, if `why` is Unavailable, the
   // leader's reason.
   Status Failed(int64_t generation, const std::vector<Member>& members, const Status& why)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Returns the on_change function for the watch of a peer. That function calls `suspected` with
+  // Returns the on_change function with which to watch a peer. The function calls `suspected` with
   // `mutex` held.
   std::function<void(rpc::Health, Duration)> OnHealth(int number,
                                                       std::function<void(bool)> suspected);
@@ -106,7 +106,7 @@ struct Endpoint::State {
   void ReportWait(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Ends an operation that takes longer than options.exchange_timeout.
   void EndLateExchange(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Ends an operation that waits although this process was asked to end.
+  // Ends an operation that is still waiting some time after this process was asked to end.
   void EndBeforeStop(const Waiting& wait, Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void SayStuck() ABSL_LOCKS_EXCLUDED(mutex);
   void LeaveGeneration(const GroupMember::Left& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -203,7 +203,7 @@ TEST_F(EndpointTest, TakesOneDataSocketPerMemberAndNoneOfStrangers) {
   stranger.task_index = 5;
   EXPECT_EQ(dial(stranger, channel).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(dial(At(1).identity(), "other").code(), StatusCode::kInvalidArgument);
-  ExpectBarrier();  // the generation goes on
+  ExpectBarrier();  // the generation continues
 }
 
 class StuckTest : public EndpointTest {
@@ -235,7 +235,7 @@ TEST_F(StuckTest, NamesTheRankThatTheOthersWaitFor) {
 // Uses the same communicator as real training tasks.
 class SocketGroupTest : public EndpointTest {
  protected:
-  static constexpr int64_t kValues = 300'000;  // more than sockets buffer
+  static constexpr int64_t kValues = 300'000;  // more than socket buffers hold
 
   void SetUp() override {
     make_communicator_ = MakeSockets;
@@ -404,7 +404,8 @@ TEST_F(ExchangeTimeoutTest, EndsAnExchangeAndNamesTheTaskThatIsWaitedFor) {
   }
 }
 
-// The chief may take long to read the state, so the time before it shares the state does not count.
+// The chief may take a long time to read the state, so the time before it shares the state does not
+// count.
 TEST_F(ExchangeTimeoutTest, DoesNotCountBeforeTheStateIsShared) {
   EXPECT_EQ(All([](TestTask& task) { return task.Join(7, "model: a\n", /*shares=*/false); }),
             std::vector<Status>(3));

@@ -86,7 +86,8 @@ void LeaderLink::RunOnce(rpc::Transport& transport, int64_t incarnation) {
   rpc::Connection connection(transport, *this);
   {
     MutexLock lock(state_->mutex);
-    // The destructor cancels to_leader, so it must not be set once stopping_ is true.
+    // The destructor cancels the stream in to_leader, so to_leader must not be set once stopping_
+    // is true.
     if (stopping_) return;
     state_->to_leader = &connection;
     state_->leader_incarnation = incarnation;

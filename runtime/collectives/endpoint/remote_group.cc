@@ -9,9 +9,9 @@ namespace tfjob::collectives {
 namespace {
 
 constexpr Duration kReportInterval{10s};
-// How often a wait checks whether the task was asked to stop.
+// The interval at which a wait checks whether the task was asked to stop.
 constexpr Duration kPoll{100ms};
-// How long Leave, Depart, Finish and Fail wait until the others know.
+// How long Leave, Depart, Finish and Fail wait for their announcement to be received.
 constexpr Duration kFarewell{5s};
 
 class RemoteGroup : public Group {
@@ -65,8 +65,8 @@ class RemoteGroup : public Group {
     return state_->member.phase() == GroupMember::Phase::kGoing &&
            state_->channel.generation == generation;
   }
-  // Returns OK if it is still useful to connect the ranks of this generation; otherwise, the reason
-  // why it is not.
+  // Returns OK if it is still useful to connect the ranks of this generation. Otherwise, returns an
+  // error with the reason.
   Status WhyNotBegin(int64_t generation) ABSL_LOCKS_EXCLUDED(state_->mutex);
   // Tells the leader that this task ends. Returns Cancelled.
   Status DepartInWait() ABSL_LOCKS_EXCLUDED(state_->mutex);
@@ -211,7 +211,8 @@ Status RemoteGroup::Leave() {
   return OkStatus();
 }
 
-// Returns OK even if the leader does not answer, because the end of the session tells it the same.
+// Returns OK even if the leader does not answer, because the end of the session tells the leader
+// the same.
 Status RemoteGroup::Depart() {
   const auto deadline = SteadyNow() + kFarewell;
   MutexLock lock(state_->mutex);
@@ -276,8 +277,8 @@ std::vector<state::PeerState> RemoteGroup::Peers() {
     }
     peer.health = health(connection, suspected);
     if (connection != nullptr) peer.silence = connection->Silence();
-    // Members have no streams to each other: they have only sockets, and only while they are in a
-    // generation.
+    // Members have no streams to each other: they are connected only by sockets, and only while
+    // they are in a generation.
     const bool others = !state_->leads() && i != 0;
     if (others && state_->communicator != nullptr) peer.health = PeerHealth::kConnected;
     if (state_->stuck.peer == StrCat(task.type, " ", task.index)) peer.health = PeerHealth::kStuck;

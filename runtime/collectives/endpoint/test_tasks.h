@@ -21,7 +21,7 @@ namespace tfjob::collectives {
 
 using Kind = state::PeerEvent::Kind;
 
-// Exchanges one byte with each other rank. Has no other operation.
+// Implements only Barrier, which exchanges one byte with every other rank.
 class BarrierCommunicator : public Communicator {
  public:
   BarrierCommunicator(int rank, std::vector<wire::UniqueFd> sockets)
@@ -160,7 +160,7 @@ class TestTask {
   Generation& generation() { return generation_; }
   void Stop() { stop_ = true; }
 
-  // If `shares` is true, the task then reports that it has the generation's state (StateIsShared).
+  // If `shares` is true, calls StateIsShared after joining.
   Status Join(int64_t step = -1, const std::string& agreement = "model: a\n", bool shares = true) {
     StatusOr<Generation> generation = group_->Join({.step = step, .agreement = agreement});
     if (!generation.ok()) return generation.status();

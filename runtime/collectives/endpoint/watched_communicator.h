@@ -1,5 +1,5 @@
 // Wraps the communicator of a generation, so that the group learns when an operation fails, and can
-// abort it although the strategy owns it. Private to this package.
+// abort the communicator although the strategy owns it. Private to this package.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ namespace tfjob::collectives {
 
 class WatchedCommunicator : public Communicator {
  public:
-  // Called when an operation fails, on the operation's thread, with its error. The operation then
+  // Called with the error of a failed operation, on that operation's thread. The operation then
   // returns the result of this function instead.
   using OnFailure = std::function<Status(const Status&)>;
 
   // `on_drop` is called in the destructor. It must release all other references to `inner`, so that
-  // `inner` is destroyed, not aborted: only ranks that still need this rank notice.
+  // `inner` is destroyed rather than aborted. Only the ranks that still need this rank then notice.
   WatchedCommunicator(std::shared_ptr<Communicator> inner, OnFailure on_failure,
                       std::function<void()> on_drop)
       : inner_(std::move(inner)),

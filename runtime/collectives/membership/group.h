@@ -1,6 +1,6 @@
 // Forms groups of tasks that train together without parameter servers. Membership changes only from
-// one generation to the next: when a task of a generation is lost, its communicator aborts on every
-// other task, and the tasks join again.
+// one generation to the next: when a task of a generation is lost, the generation's communicator
+// aborts on every other task, and the tasks join again.
 //
 // The leader (the chief, or worker 0 if the cluster has no chief) decides who belongs to a
 // generation. There is only one leader, named by TF_CONFIG, and every generation contains it, so
@@ -37,8 +37,8 @@ struct Generation {
   std::vector<Member> members;
   int rank = 0;  // this task's rank
   std::unique_ptr<Communicator> communicator;
-  // The lowest rank among those with the newest state. If its step is -1, no task has a state. All
-  // tasks with a different state (HasStateOf) take over the state of this rank.
+  // The lowest rank among those with the newest state. If that rank's step is -1, no task has a
+  // state. All tasks with a different state (HasStateOf) take over the state of this rank.
   int source = 0;
 };
 
@@ -84,7 +84,7 @@ class Group {
   // Until this call, the time limit for operations does not apply: the task that provides the state
   // may first have to read it.
   virtual void StateIsShared() = 0;
-  // Announces that this task takes no further steps. The other tasks then do not wait for it.
+  // Announces that this task takes no further steps. The other tasks no longer wait for it.
   virtual Status Leave() = 0;
   // Announces that this process ends although the run continues. The group waits for its
   // replacement, or continues without it until the replacement joins. Aborts the communicator, if

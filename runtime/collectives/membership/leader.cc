@@ -209,7 +209,7 @@ void Leader::OnJoin(Duration now, Seat& seat, const JoinRequest& join) {
   } else if (!rules_.shrinks) {
     Withdraw(StrCat(Describe(seat.member), " joins"));
   }
-  // This affects only the next generation. A generation that is forming or running keeps its
+  // The number affects only the next generation. A generation that is forming or running keeps its
   // number.
   heard_ = std::max(heard_, join.last_generation);
   seat.left = seat.departed = false;
@@ -241,7 +241,7 @@ void Leader::OnLeave(Seat& seat) {
   seat.join.reset();
   Send(seat, FarewellReceipt());
   // If the generation is running, the others may still finish the operation that this task has
-  // finished. Those that need it in a later operation notice that its sockets are closed.
+  // finished. Those that need this task in a later operation notice that its sockets are closed.
   if (phase_ == Phase::kConnecting && seat.rank >= 0) {
     Withdraw(StrCat(Describe(seat.member), " has left"));
   }
@@ -362,9 +362,9 @@ void Leader::Tick(Duration now) {
   Proceed(now);
 }
 
-// Those members that also belonged to the last generation were connected to each other. The likely
-// cause is therefore one of the other members, unless it is connected to all. The group does
-// without such a member for a pause.
+// The members that also belonged to the last generation were connected to each other. The likely
+// causes are therefore those new members that are not connected to all others. The group does
+// without these new members for a pause.
 void Leader::GiveUpConnecting(Duration now) {
   for (const size_t index : ranks_) {
     Seat& seat = seats_[index];
@@ -399,7 +399,7 @@ bool Leader::IsAwaited(Duration now, const Seat& seat, bool may_shrink) const {
   if (&seat == &seats_[0]) return true;
   if (seat.left) return false;
   if (!may_shrink) return true;
-  // If the task was lost, another process of the task takes part once it has joined.
+  // If the task's process was lost, another process of the task takes part once it has joined.
   if (!seat.survives) return false;
   return seat.session != 0 || now - seat.lost < rules_.lost_patience;
 }

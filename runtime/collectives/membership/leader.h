@@ -1,7 +1,7 @@
 // Decides who belongs to a group's generation. Collects the tasks that join, and forms a generation
 // when all expected tasks have joined. Orders the generation to begin when all of its members are
-// connected to each other, and withdraws it when a member is lost. A task that was withdrawn from a
-// generation must join again, so no task is in two generations.
+// connected to each other, and withdraws it when a member is lost. A task whose generation was
+// withdrawn must join again, so no task is in two generations.
 //
 // The first generation of a leader's process contains all tasks that have not left. If the rules
 // allow the group to shrink, it later continues with the remaining tasks, provided that they are at
@@ -39,7 +39,7 @@ struct LeaderRules {
   // How long a group that shrinks waits for a member to connect again after its session was lost.
   Duration lost_patience{1s};
   // How long a group that shrinks does without a returning task to which the other members could
-  // not connect. Doubled after each further attempt, up to longest_pause.
+  // not connect. Doubled after each further failure, up to longest_pause.
   Duration pause_after_failure{20s};
   Duration longest_pause{5min};
 };
@@ -55,18 +55,20 @@ struct LeaderOutput {
 
 class Leader {
  public:
-  // `tasks` has the names and addresses of all tasks that train; the first one is the leader's.
+  // `tasks` contains the names and addresses of all tasks that train; the first one is the
+  // leader's.
   explicit Leader(std::vector<Member> tasks, LeaderRules rules = {});
 
-  // Decides whether this process may open a session. Returns PermissionDenied if another process of
-  // its task has taken its place. Returns Unavailable if another process of its task has a session
-  // and no generation has begun: a new leader does not know which of them has replaced the other.
+  // Decides whether this process may open a session. Returns PermissionDenied if the process has
+  // been replaced by another process of its task. Returns Unavailable if another process of its
+  // task has a session and no generation has begun: a new leader does not know which of the two has
+  // replaced the other.
   Status Admit(int task, int64_t incarnation) const;
   // Records that a task has opened a session, which replaces its earlier session. Returns the
   // errors of Admit.
   Status Connect(Duration now, int task, int64_t incarnation, SessionId session);
-  // Records that a session has ended. This and OnMessage have no effect for sessions that were
-  // replaced or closed.
+  // Records that a session has ended. Disconnect and OnMessage have no effect for sessions that
+  // were replaced or closed.
   void Disconnect(Duration now, SessionId session, const std::string& why);
   void OnMessage(Duration now, SessionId session, const ToLeader& message);
   // Call several times per second.
@@ -77,15 +79,14 @@ class Leader {
 
   LeaderOutput Take() { return std::exchange(output_, {}); }
 
-  // Returns whether every task that must learn of the job's end has done so. These are all tasks,
-  // except the leader's, that are connected, or that were members of the latest generation and will
-  // connect again.
+  // Returns whether every task that must learn of the job's end has done so. These are the tasks,
+  // other than the leader's, that are connected, or that were members of the latest generation and
+  // will connect again.
   bool EndIsKnown() const;
   // Returns whether a generation is running and another task is waiting to join the next one. A
   // task that is in a pause (LeaderRules) does not count.
   bool TaskWaits(Duration now) const;
-  // Names the tasks that the group waits for. This is the latest notice that was sent to the
-  // members.
+  // Returns the latest notice sent to the members, which names the tasks that the group waits for.
   const AwaitedNotice& awaited() const { return awaited_; }
   const StuckNotice& stuck() const { return stuck_; }
   int64_t generation() const { return number_; }
@@ -100,7 +101,7 @@ class Leader {
     SessionId session = 0;       // 0: none
     std::set<int64_t> replaced;  // earlier incarnations
     // Processes of the task that are known so far. Once a generation begins, all but the one that
-    // takes part count as replaced.
+    // takes part are considered replaced.
     std::set<int64_t> rivals;
     std::optional<JoinRequest> join;
     bool left = false;
@@ -124,7 +125,7 @@ class Leader {
   static void NoteReplaced(Seat& seat, int64_t incarnation);
   static void NoteRivals(Seat& seat);
   std::vector<KnownProcess> Replaced() const;
-  // Takes over a member's knowledge about a process from the time before this leader started.
+  // Records what a member knows about a process from the time before this leader started.
   void Hear(Duration now, const KnownProcess& process);
   void OnJoin(Duration now, Seat& seat, const JoinRequest& join);
   void OnReady(Seat& seat, int64_t generation);
@@ -142,7 +143,7 @@ class Leader {
   void GiveUpConnecting(Duration now);
   // Returns whether the tasks that have joined, or will soon join, may continue without the others.
   bool MayShrink() const;
-  // Returns whether the task takes part in the generation that forms next.
+  // Returns whether the task will belong to the generation that forms next.
   bool TakesPart(Duration now, const Seat& seat, bool may_shrink) const {
     return seat.join && !(may_shrink && now < seat.paused_until);
   }

@@ -33,7 +33,7 @@ class LeaderTest : public testing::Test {
   void Send(SessionId session, const ToLeader& message) {
     leader_.OnMessage(now_, session, message);
   }
-  // Returns the last message of this kind to the session.
+  // Returns the last message of this kind that was sent to the session.
   template <typename Kind>
   std::optional<Kind> Last(SessionId session) {
     std::optional<Kind> last;

@@ -104,7 +104,8 @@ void GroupMember::End(const Status& why) {
 void GroupMember::LeaveGeneration(const Status& why) {
   if (!InGeneration()) return;
   left_ = Left{.generation = formation_.generation, .why = why};
-  // A task that has not begun is still in its caller's Join, and joins the next generation.
+  // If the generation has not begun, the caller is still waiting in Join, so the task joins the
+  // next generation.
   phase_ = phase_ == Phase::kGoing ? Phase::kIdle : Phase::kJoining;
   stuck_ = {};
   rank_ = -1;
@@ -248,8 +249,8 @@ AwaitedNotice GroupMember::Awaited() const {
   AwaitedNotice notice = awaited_;
   const bool all = phase_ == Phase::kReady;
   if (notice.text.empty() && !all) {
-    // All tasks that the leader needs have joined; this task waits until they have finished their
-    // step.
+    // The leader is not waiting for any task. It forms the next generation once the members of the
+    // running generation have finished their step.
     return {.peers = leader_.task,
             .address = leader_.address,
             .text = StrCat("waits for the group, which trains without this task: ",

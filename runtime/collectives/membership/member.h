@@ -1,4 +1,4 @@
-// Decides what a task does to take part in a group: it joins, connects to the other members of the
+// Decides what a task does to train in a group: it joins, connects to the other members of the
 // generation that the leader forms, and begins when the leader sends the order. When the generation
 // is withdrawn, or the leader is lost, the task leaves the generation and must join again.
 //
@@ -22,7 +22,7 @@ namespace tfjob::collectives {
 class GroupMember {
  public:
   enum class Phase {
-    kIdle,        // takes part in no generation, and does not ask to
+    kIdle,        // is in no generation, and has not asked to join one
     kJoining,     // has asked the leader to join, or will ask once it is connected
     kConnecting,  // connects to the other members of formation()
     kReady,       // is connected to all of them; the leader waits for other members
@@ -41,8 +41,8 @@ class GroupMember {
   void Join(const Joining& joining);
   // Announces that the task takes no further steps.
   void Leave();
-  // Announces that the process ends, and that another one will continue in its place. The task
-  // takes part in no generation until the next Join.
+  // Announces that the process ends, and that another one will continue in its place. The task is
+  // in no generation until the next Join.
   void Depart();
   // Asks the leader to end the job with this error (state::RunFailure). The phase becomes kEnded
   // when the leader has done so.
@@ -59,10 +59,10 @@ class GroupMember {
   void OnMessage(const ToMember& message);
   // There is now a socket to this rank of the generation.
   void SocketConnected(int64_t generation, int rank);
-  // An attempt to connect to this rank has failed. It will be repeated.
+  // An attempt to connect to this rank has failed, and will be repeated.
   void SocketFailed(int64_t generation, int rank, const Status& why);
-  // Tells the leader why the generation cannot continue. The leader withdraws the generation, and
-  // gives the first reason that any member has reported.
+  // Tells the leader why the generation cannot continue. The leader withdraws the generation, with
+  // the first reason that any member has reported.
   void ReportFailure(int64_t generation, const Status& why);
   // Calls ReportFailure, and leaves the generation at once.
   void Failed(int64_t generation, const Status& why);
@@ -81,12 +81,13 @@ class GroupMember {
   int rank() const { return rank_; }
   // The ranks to which there is no socket yet.
   std::vector<int> MissingSockets() const;
-  // Why the task ends; Cancelled if the job has ended.
+  // The error with which the task ends; Cancelled if the job has ended.
   const Status& end() const { return end_; }
   bool connected() const { return connected_; }
   // Returns whether the leader has received the last Leave or Depart.
   bool farewell_heard() const { return farewell_heard_; }
-  // Returns whether this task knows that another process has taken the place of this process.
+  // Returns whether this task knows that another process of `task` has replaced the process
+  // `incarnation`.
   bool WasReplaced(const std::string& task, int64_t incarnation) const {
     const KnownProcess process{.task = task, .incarnation = incarnation, .replaced = true};
     return std::ranges::find(replaced_, process) != replaced_.end();
@@ -99,10 +100,10 @@ class GroupMember {
 
   // ---- output
 
-  // Returns the messages to the leader. They are lost unless there is a session.
+  // Returns the messages to the leader. Without a session, they are lost.
   std::vector<ToLeader> TakeMessages() { return std::exchange(messages_, {}); }
   // Returns the generation that this task has left since the last call, and the reason, or nullopt
-  // if there is none. The caller must abort its communicator and close its sockets.
+  // if there is none. The caller must abort the generation's communicator and close its sockets.
   struct Left {
     int64_t generation = 0;
     Status why;
@@ -141,7 +142,7 @@ class GroupMember {
   int rank_ = -1;
   std::map<std::string, int64_t> incarnations_;  // each task's latest process
   std::vector<KnownProcess> replaced_;           // the most recent ones, oldest first
-  bool told_known_ = false;                      // the leader has been told of the known processes
+  bool told_known_ = false;                      // the known processes were sent to the leader
   std::vector<bool> sockets_;                    // by rank
   Status socket_failure_;                        // the error of the last attempt to connect
   AwaitedNotice awaited_;                        // the leader's latest notice

@@ -78,7 +78,7 @@ struct FormOrder {      // orders the members to connect to each other
   int64_t generation = 0;
   int source = 0;
   std::vector<Member> members;         // by rank
-  std::vector<KnownProcess> replaced;  // all that the leader knows
+  std::vector<KnownProcess> replaced;  // all replaced processes that the leader knows of
   bool operator==(const FormOrder&) const;
 };
 struct GoOrder {  // all members are connected
@@ -117,9 +117,9 @@ struct EndOrder {  // the job has ended
 using ToMember = std::variant<FormOrder, GoOrder, WithdrawOrder, RefusalOrder, AwaitedNotice,
                               StuckNotice, FarewellReceipt, EndOrder>;
 
-// These convert a message to JSON, and back. Decoding returns DataLoss if the text is not a message
-// within the limits above. Texts that are shown to users pass through state::PlainWords, which
-// shortens them to one line of printable characters.
+// Convert a message to JSON and back. Decoding returns DataLoss if the text is not a message within
+// the limits above. Texts that are shown to users pass through state::PlainWords, which shortens
+// them to one line of printable characters.
 std::string Encode(const ToLeader& message);
 std::string Encode(const ToMember& message);
 StatusOr<ToLeader> DecodeToLeader(std::string_view text);

@@ -37,7 +37,7 @@ class GroupSimulation : private SimulatedGroup {
     Repeat(kStep, [this] { Train(); });
   }
 
-  // Returns "" if all went well.
+  // Returns "" if all went well; otherwise, what went wrong.
   std::string Run() {
     RunUntil(kEnd - 30s, [this] { return !wrong_.empty(); });
     if (wrong_.empty()) CheckAllTrain();
@@ -56,7 +56,8 @@ class GroupSimulation : private SimulatedGroup {
   }
 
  private:
-  // Takes the process out of the group, and lets the leader know. It joins again after `back`.
+  // Takes the process out of the group, and informs the leader. The process joins again after
+  // `back`.
   void Retire(Process& process, bool departs, Duration back) {
     const int64_t incarnation = process.incarnation;
     In(incarnation, [this, departs, back](Process& p) {
@@ -69,9 +70,9 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // Returns whether the process may stay alive while its task gets another process. A leader must
-  // not stay alive if it would continue alone: because no other task is left, or because the group
-  // shrinks and the leader has lost its only peer. Then only the platform could prevent both
-  // processes from training, as for a job with a single task.
+  // not stay alive if it would continue alone, because no other task is left, or because the group
+  // shrinks and the leader has lost its only peer. Only the platform could then prevent the old and
+  // the new process from both training, as in a job with a single task.
   bool MayWake(const Process& process) const {
     const size_t alone = rules_.shrinks ? 2 : 1;
     return process.task != 0 ||
@@ -167,8 +168,8 @@ class GroupSimulation : private SimulatedGroup {
     TakeStep(group);
   }
 
-  // All processes take over the newest state. Sometimes, only some of them do, and others lose
-  // their states.
+  // Makes all processes take over the newest state. Sometimes, only some of them do so, and others
+  // lose their states.
   void ShareState(const std::vector<Process*>& group) {
     const FormOrder& order = group[0]->member->formation();
     const Member& newest = order.members[static_cast<size_t>(order.source)];
@@ -192,7 +193,7 @@ class GroupSimulation : private SimulatedGroup {
   }
 
   // A process that was replaced can come back only if no task in the group knows that it was
-  // replaced. This is possible after the leader has been replaced, too. The steps of the
+  // replaced. This is possible if the leader has been replaced as well. The steps of the
   // replacement are then lost until the replacement comes back.
   void CheckNoneWasReplaced(const std::vector<Process*>& group) {
     for (const Process* process : group) {
@@ -205,8 +206,8 @@ class GroupSimulation : private SimulatedGroup {
     }
   }
 
-  // Expects that no later generation begins with another state as long as some process has the
-  // state of the last step.
+  // Expects that no later generation begins with another state while some process has the state of
+  // the last step.
   void CheckNothingIsLost(const Variables& source) {
     bool known = false;
     for (const auto& process : processes_) {

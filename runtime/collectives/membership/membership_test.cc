@@ -26,7 +26,7 @@ TEST(Culprit, IsTheRankThatTheOthersWaitFor) {
       {{On(2), On(2), std::nullopt}, 2, 2},
       {{On(1), On(2), On(3), std::nullopt}, 3, 3},                // indirectly
       {{On(1), On(0, 4), On(0)}, 1, 2},                           // a cycle: the earliest operation
-      {{On(3), std::nullopt, On(3), std::nullopt, On(1)}, 3, 2},  // most wait for it
+      {{On(3), std::nullopt, On(3), std::nullopt, On(1)}, 3, 2},  // most ranks wait for rank 3
       {{On(7), On(0)}, 0, 1},                                     // no such rank
       {{On(0), std::nullopt}, -1, 0},                             // waits for itself
   };
@@ -260,7 +260,7 @@ TEST(GroupMember, DoesNotJoinAgainByItselfAfterItHasDeparted) {
   EXPECT_EQ(member.phase(), GroupMember::Phase::kIdle);
   member.OnMessage(FarewellReceipt{.departs = true});
   EXPECT_TRUE(member.farewell_heard());
-  // The task has now also taken its last step, and must tell the leader that, too.
+  // The task has now taken its last step, and must announce this as well.
   member.Leave();
   EXPECT_FALSE(member.farewell_heard());
   EXPECT_EQ(member.TakeMessages(), std::vector<ToLeader>{LeaveNotice()});

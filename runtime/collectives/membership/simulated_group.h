@@ -23,9 +23,9 @@ struct Stream {
   int task = 0;
   int64_t member_process = 0, leader_process = 0;
   SessionId session = 0;
-  bool cut = false;                // nothing arrives any more
+  bool cut = false;                // no more frames arrive
   bool ended[2] = {false, false};  // whether the member [0] and the leader [1] have noticed the cut
-  Duration last[2] = {};           // when the latest frame arrives at the member [0], leader [1]
+  Duration last[2] = {};           // arrival of the latest frame at the member [0], leader [1]
 };
 
 // The variables of a process. Variables with the same id are equal bit for bit.
@@ -158,7 +158,7 @@ class SimulatedGroup : protected SimulatedTime {
     In(process.incarnation, [why](Process& p) { p.member->Failed(p.channel.generation, why); });
   }
 
-  // The other members notice that a process has closed its sockets, but only after `later`.
+  // Closes the sockets of a process. The other members notice this only after `later`.
   void CloseSockets(const Process& process, Duration later) {
     const DataChannel channel = process.channel;
     if (channel.generation == 0) return;
@@ -286,7 +286,7 @@ class SimulatedGroup : protected SimulatedTime {
     });
   }
 
-  // Runs `event` in the process at the end `to` of the stream: 0 is the member, 1 the leader.
+  // Runs `event` in the process at end `to` of the stream (0: the member, 1: the leader).
   void Deliver(const std::shared_ptr<Stream>& stream, int to, std::function<void(Process&)> event) {
     stream->last[to] = std::max(stream->last[to], now_ + Delay());
     After(stream->last[to] - now_, [this, stream, to, event = std::move(event)] {

@@ -16,7 +16,7 @@ constexpr int kMostExchangeRanks = 8;
 constexpr int64_t kMostExchangeBytes = 1 << 20;  // sent by one rank
 constexpr int64_t kMostDoublingBytes = 256 << 10;
 
-// Counts the work of the busiest rank in an operation.
+// The work of the busiest rank in an operation.
 struct Work {
   double rounds = 0;
   double frames = 0;  // sent and received

@@ -9,8 +9,8 @@
 //     2: values[0, 1000) = sum(values[0, 1000), scratch[0, 1000)), after 0 1
 //
 // Algorithms of AllReduce, for n ranks and M bytes:
-//   exchange  every rank sends all of its values to all others, and adds them in the order of the
-//             tree: one round, (n − 1)·M bytes sent per rank.
+//   exchange  every rank sends all of its values to all others, and adds the values of all ranks in
+//             the order of the tree: one round, (n − 1)·M bytes sent per rank.
 //   doubling  every rank climbs the tree from its leaf. At each node, the ranks of the left half
 //             exchange their values with those of the right half, so both sides know the value of
 //             the node. If the right half is smaller, its ranks send to several ranks of the left
@@ -86,7 +86,8 @@ struct PlanRange {
 
 enum class StepKind : uint8_t { kSend, kReceive, kReduce };
 // Sends to the same rank take place in the order of the steps, and so do receives from the same
-// rank. Otherwise, a step may begin as soon as the steps that it waits for are complete.
+// rank. Apart from this order, a step may begin as soon as the steps that it waits for are
+// complete.
 struct Step {
   StepKind kind = StepKind::kSend;
   int peer = -1;       // the other rank of a send or a receive
@@ -106,8 +107,8 @@ struct Plan {
   std::vector<int> after;  // for each step, the indices of the earlier steps that it waits for
   int64_t scratch_bytes = 0;
   double predicted_s = 0;
-  // Equal for two plans of different ranks that work together. Covers the call, the number of
-  // ranks, the algorithm and the size of pieces.
+  // Plans of different ranks can be executed together only if their fingerprints are equal. The
+  // fingerprint covers the call, the number of ranks, the algorithm and the size of pieces.
   uint64_t fingerprint = 0;
 
   std::span<const PlanRange> OperandsOf(const Step& step) const;

@@ -14,7 +14,7 @@ class PlanBuilder {
   PlanBuilder(Plan& plan, const Costs& costs) : plan_(plan), costs_(costs) {}
 
   // Send, Receive, ReceiveAside and Reduce add a step that waits for the steps `after`, and return
-  // its index. An index of −1 in `after` stands for no step.
+  // the new step's index. An index of −1 in `after` stands for no step.
   int Send(int peer, Slice slice, std::span<const int> after = {});
   int Send(int peer, Slice slice, std::initializer_list<int> after) {
     return Send(peer, slice, std::span(after.begin(), after.size()));

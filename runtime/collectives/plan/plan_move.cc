@@ -15,7 +15,8 @@ void AddGather(PlanBuilder& plan) {
   }
 }
 
-// A binomial tree: numbered from the root, the parent of a rank is the rank without its lowest bit.
+// A binomial tree. If the ranks are numbered from the root, the number of a rank's parent is the
+// rank's number without its lowest set bit.
 void AddBroadcastTree(PlanBuilder& plan) {
   const Slice all{0, plan.count()};
   const auto number =
@@ -60,8 +61,7 @@ void AddBroadcastSlices(PlanBuilder& plan) {
   }
 }
 
-// A piece that arrives waits in the scratch memory until the piece whose place it takes has been
-// sent.
+// An arriving piece waits in the scratch memory until the piece that it replaces has been sent.
 void AddAllToAll(PlanBuilder& plan) {
   constexpr int kSlots = 2;
   const int others = plan.ranks() - 1;
@@ -88,7 +88,8 @@ void AddAllToAll(PlanBuilder& plan) {
 }
 
 // Dissemination (Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988):
-// after round k, a rank knows that the 2^(k + 1) ranks up to itself have arrived.
+// after round k, counted from 0, a rank knows that it and the 2^(k + 1) − 1 ranks before it have
+// arrived.
 void AddBarrier(PlanBuilder& plan) {
   std::vector<int> received;
   for (int distance = 1; distance < plan.ranks(); distance *= 2) {

@@ -12,7 +12,7 @@ namespace {
 constexpr int kWindow = 2;
 
 // Climbs the tree over [begin, end), and returns the step after which the rank's span contains the
-// value of that node.
+// value of the node [begin, end).
 int Climb(PlanBuilder& plan, int begin, int end) {
   if (end - begin == 1) return -1;
   const int middle = TreeMiddle(begin, end), rank = plan.rank(), right = end - middle;
@@ -62,7 +62,7 @@ class Direct {
   Slice Piece(int rank, int piece) const {
     return PieceOf(SliceOf(plan_.count(), rank, plan_.ranks()), piece, pieces_);
   }
-  // The place of a piece from `peer` in the scratch memory.
+  // Returns the offset in the scratch memory of a piece from `peer`.
   int64_t Slot(int peer, int piece) const {
     const int others = plan_.ranks() - 1;
     const int index = peer < plan_.rank() ? peer : peer - 1;

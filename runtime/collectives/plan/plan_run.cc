@@ -66,7 +66,7 @@ void PlanRun::CollectDependents() {
 }
 
 void PlanRun::Start(std::span<std::byte> values, std::span<std::byte> scratch) {
-  const bool moves = plan_.call.operation != Operation::kAllocate;  // which moves no bytes
+  const bool moves = plan_.call.operation != Operation::kAllocate;  // an Allocate moves no bytes
   ENFORCE(!moves || values.size() == static_cast<size_t>(plan_.call.bytes),
           "the bytes of the plan");
   ENFORCE(scratch.size() >= static_cast<size_t>(plan_.scratch_bytes), "the plan's scratch memory");

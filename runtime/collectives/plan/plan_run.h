@@ -1,6 +1,6 @@
 // Executes a plan on behalf of one rank. Decides which sends and receives may begin, and reduces as
-// soon as all operands have arrived. A transport, or the simulation, moves the bytes. From Start
-// on, nothing is allocated. Used by one thread.
+// soon as all operands have arrived. A transport, or the simulation, moves the bytes. An execution
+// allocates no memory. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class PlanRun {
   };
   Transfer NextSend(int peer) const { return Next(links_[static_cast<size_t>(peer)].sends); }
   Transfer NextReceive(int peer) const { return Next(links_[static_cast<size_t>(peer)].receives); }
-  // Return whether any send to, or receive from, the rank is left.
+  // Return whether any sends to the rank, or receives from it, are left.
   bool sends_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].sends); }
   bool receives_left(int peer) const { return Left(links_[static_cast<size_t>(peer)].receives); }
 
@@ -67,7 +67,7 @@ class PlanRun {
   std::vector<int> waits_for_;  // by step: the number of steps that it waits for at the start
   std::vector<int> first_dependent_, dependents_;  // by step: the steps that wait for it
   std::vector<int> pending_;                       // by step: for how many steps it still waits
-  std::vector<int> finished_;                      // complete steps that dependents still wait for
+  std::vector<int> finished_;                      // complete steps not yet counted in pending_
   std::vector<std::span<const std::byte>> operands_;
   std::span<std::byte> values_, scratch_;
   size_t left_ = 0;

@@ -57,7 +57,7 @@ class Simulation {
     capacity_ = random_.Next() % 3;
   }
 
-  // Returns after every rank is done, has died, or has failed. Returns false if ranks wait for each
+  // Runs until every rank is done, has died or has failed. Returns false if ranks wait for each
   // other, or if a frame is left although no rank has died.
   bool Run() {
     while (true) {
@@ -78,8 +78,8 @@ class Simulation {
   int64_t frames() const { return frames_; }  // that have been sent
 
  private:
-  // Makes a rank die when it is time, and makes every rank fail that needs a rank that has ended,
-  // as SocketOperations does. Returns whether any rank has ended.
+  // Makes the rank die once its time has come. Makes every rank that needs an ended rank fail, as
+  // SocketOperations does. Returns whether any rank has ended.
   bool Fail() {
     if (!death_) return false;
     bool some = false;

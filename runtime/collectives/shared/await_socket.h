@@ -1,4 +1,4 @@
-// Waits for a socket. The caller can end the wait.
+// Waits until a socket is ready. An interrupt can end the wait (interrupt.h).
 #pragma once
 
 #include <algorithm>

@@ -16,13 +16,13 @@
 namespace tfjob::collectives {
 namespace {
 
-// If a rank is late by less than this time, the others wait for it without a system call. It would
-// take longer to wake a thread.
+// If a rank is late by less than this time, the others wait for it without a system call. Waking a
+// thread would take longer.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr int kLoadsPerLookAtTheClock = 32;
 // If other programs use the processors, a spinning rank keeps its processor from the rank that is
 // late. A rank that has spun without success therefore does not spin in its next wait. If spinning
-// keeps failing, it skips 3, 7, … waits, up to this many.
+// keeps failing, the rank skips 3, 7, … waits, up to this many.
 constexpr int32_t kMostSkipped = 127;
 
 void PauseProcessor() {
@@ -141,7 +141,7 @@ bool Board::Sleep(Notice& notice, std::optional<Duration> deadline) {
       rounds |= Notice::kSleepers;
     }
     const timespec left = TimeUntil(deadline.value_or(Duration(0)));
-    // Returns at once if the word has changed in the meantime.
+    // The call returns at once if the word has changed in the meantime.
     syscall(SYS_futex, &notice.rounds,
             sharing_ == Sharing::kThreads ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, rounds,
             deadline ? &left : nullptr, nullptr, 0);
@@ -179,8 +179,7 @@ void Board::Abort(const Status& why) {
     std::memcpy(record.text.data(), text.data(), text.size());
     record.length = static_cast<uint32_t>(text.size());
     record.code = static_cast<uint32_t>(why.code());
-    // Holds the lock, so that if another thread also aborts, the reason is set when its call
-    // returns.
+    // The lock is held, so that when another thread's call of Abort returns, the reason is set.
     uint32_t none = 0;
     head().aborted.compare_exchange_strong(none, static_cast<uint32_t>(rank_) + 1);
   }

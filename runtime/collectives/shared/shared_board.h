@@ -5,7 +5,7 @@
 //
 // There are two sets of notices and of slots (shared_operations.h), which alternate from round to
 // round. When a rank has seen the notices of all ranks for a round, all ranks have finished what
-// they did after the previous round, so the memory of that round may be overwritten.
+// they did after the previous round, so the memory of the previous round may be overwritten.
 //
 // Between processes, no word that another rank writes is trusted: it may have any value and may
 // change at any time. Such a word is read only once, into a copy, which is then checked.
@@ -60,8 +60,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 class Board {
  public:
   static constexpr int kMostRanks = 128;
-  // Returns the number of bytes that a board needs. The bytes must be zero at first, and aligned to
-  // 128.
+  // Returns the number of bytes that a board needs. The bytes must initially be zero, and must be
+  // aligned to 128.
   static size_t Bytes(int ranks);
 
   Board(std::byte* memory, int rank, int ranks, Sharing sharing);
@@ -88,8 +88,8 @@ class Board {
   Status Meet(std::optional<Duration> deadline = std::nullopt,
               const Interrupt& interrupt = nullptr);
 
-  // Ends all waits of all ranks, now and in the future. If several ranks abort, the first reason
-  // counts. When Abort returns, the reason is set, even if another thread has aborted first.
+  // Ends all waits of all ranks, now and in the future. If several ranks abort, the first reason is
+  // kept. When Abort returns, the reason is set, even if another thread has aborted first.
   void Abort(const Status& why);
   bool aborted() const;
   // Returns the reason given by the rank that aborted first.
@@ -98,7 +98,8 @@ class Board {
   // Announces the operation that this rank is in.
   void Announce(const char* name);
   Waiting Seen() const;
-  // Return how many waits for a late rank ended while spinning, and how many waits there were.
+  // Return the number of waits for late ranks that ended while spinning, and the number of all
+  // waits for late ranks.
   int64_t spun() const { return spun_; }
   int64_t waits() const { return waits_; }
 

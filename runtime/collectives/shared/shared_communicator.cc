@@ -18,7 +18,7 @@ namespace {
 
 using Nonce = std::array<std::byte, 16>;
 
-// The segment begins with a nonce of each rank. The memory of the operations follows.
+// The segment begins with one nonce per rank. The memory of the operations follows.
 size_t NonceBytes(int ranks) {
   constexpr size_t kAlignment = 128;  // alignment of the operations' memory
   return (static_cast<size_t>(ranks) * sizeof(Nonce) + kAlignment - 1) / kAlignment * kAlignment;

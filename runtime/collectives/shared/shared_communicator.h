@@ -15,7 +15,7 @@ namespace tfjob::collectives {
 struct SharedOptions {
   int rank = 0;
   // One connected unix socket (SOCK_STREAM) per rank, on which nothing has been sent or read; the
-  // entry of this rank is empty. From 2 to 128 ranks.
+  // entry of this rank is empty. There may be 2 to 128 ranks.
   std::vector<wire::UniqueFd> sockets;
   // The total time within which all other ranks must introduce themselves.
   Duration setup_timeout = 10s;

@@ -87,8 +87,8 @@ class Processes {
 };
 
 TEST(SharedCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // The counts lie around the capacities of a notice and of a slot, and around the size from which
-  // spans are used in place.
+  // The counts lie around the capacities of a notice and of a slot, and around the smallest size at
+  // which spans are used in place.
   const std::vector<int64_t> counts{0, 1, 23, 200, 8193, 16'385, 150'001};
   for (const int ranks : {2, 3, 4, 5}) {
     Processes processes(ranks, [&](int, StatusOr<std::unique_ptr<Communicator>> made) {

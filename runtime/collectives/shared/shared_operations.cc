@@ -13,8 +13,8 @@ namespace {
 // Up to this size, a span is copied into a slot even if all ranks can see it, because a second
 // round costs more than the copy.
 constexpr size_t kMostCopied = size_t{32} << 10;
-// The numbers of bytes that are reduced or swapped at once, so small that such a part of each
-// rank's span stays in the first-level cache until the result has been written back.
+// The numbers of bytes that are reduced or swapped at once. They are small enough that such a part
+// of each rank's span stays in the first-level cache until the result has been written back.
 constexpr size_t kReducedAtOnce = size_t{8} << 10;
 constexpr size_t kSwappedAtOnce = size_t{4} << 10;
 
@@ -33,12 +33,12 @@ Range SliceBytes(uint64_t bytes, uint64_t element, int rank, int ranks) {
   return {static_cast<size_t>(slice.begin) * element, static_cast<size_t>(slice.count) * element};
 }
 
-// Returns how many of the contribution's bytes the piece of `bytes` bytes at `offset` contains.
+// Returns how many bytes of a contribution lie in the piece of `bytes` bytes at `offset`.
 size_t Within(size_t contribution, size_t offset, size_t bytes) {
   return contribution > offset ? std::min(contribution - offset, bytes) : 0;
 }
 
-// Returns the largest size of a piece if a slot contains one piece of every slice.
+// Returns the largest size of a piece such that a slot can contain one piece of every slice.
 size_t PieceOfSlice(int ranks) {
   return SharedOperations::kSlotBytes / static_cast<size_t>(ranks) / 64 * 64;
 }

@@ -1,12 +1,12 @@
-// Implements the operations of a communicator for ranks that exchange through memory.
+// Implements the operations of a communicator for ranks that exchange values through memory.
 //
 // Small spans travel through slots. A rank copies its values into its slot, posts its notice, and
 // reads the slots of the others. Every rank has two slots, which alternate as notices do
 // (shared_board.h). A few bytes travel in the notice itself.
 //
 // Large spans that all ranks can see are used in place: every rank works on its slice of all spans.
-// The round before ensures that all values are complete; the round after ensures that all results
-// are complete. Other large spans travel through the slots in pieces.
+// The round before this work ensures that all values are complete, and the round after it that all
+// results are complete. Other large spans travel through the slots in pieces.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,11 @@ class SharedOperations final : public Communicator {
   // The size of a slot. With few ranks, both slots of all ranks stay in the second-level cache.
   static constexpr size_t kSlotBytes = size_t{64} << 10;
 
-  // Returns the number of bytes that the ranks share: a board and their slots.
+  // Returns the number of bytes that the ranks share: a board and the ranks' slots.
   static size_t MemoryBytes(int ranks);
 
   // `memory` is aligned to 128. Its first Board::Bytes(ranks) bytes are zero before the first rank
-  // begins. `owner` keeps it alive.
+  // begins. `owner` keeps the memory alive.
   SharedOperations(std::shared_ptr<void> owner, std::byte* memory, int rank, int ranks,
                    Sharing sharing, std::unique_ptr<SharedSpace> space);
   ~SharedOperations() override;
@@ -72,8 +72,8 @@ class SharedOperations final : public Communicator {
     kAllToAll,
     kBarrier
   };
-  // Describes an operation. All of it must be equal on all ranks, except for `bytes` of
-  // kAllGatherVariable.
+  // Describes an operation. All fields must be equal on all ranks, except that `bytes` may differ
+  // for kAllGatherVariable.
   struct Call {
     Kind kind = Kind::kNone;
     DType dtype = DType::kUInt8;
@@ -120,7 +120,7 @@ class SharedOperations final : public Communicator {
   // Posts the call, and compares it with the calls of the others.
   Status MeetFor(const Call& call, const Place& place);
   Status Meet();
-  // Chooses by the notices of all ranks, so that all ranks make the same choice.
+  // Bases the choice on the notices of all ranks, so that all ranks choose the same route.
   StatusOr<Route> Choose(const Call& call, const Place& own);
 
   Status Run(const Call& call, std::span<std::byte> values, const Steps& steps);
@@ -128,7 +128,8 @@ class SharedOperations final : public Communicator {
 
   // Returns the memory of a rank's contribution to the current round.
   std::byte* SlotOf(int rank, size_t bytes);
-  // Replaces `target`, the same part of every rank's values, with its reduction over all ranks.
+  // `target` is a part of this rank's values, and part_of(r) is the same part of rank r's values.
+  // Replaces `target` with the reduction of all ranks' parts.
   void Combine(const Call& call, std::span<std::byte> target,
                absl::FunctionRef<std::byte*(int)> part_of);
   // Reduces this rank's slice of all spans, and writes the result to the spans of the ranks for

@@ -96,7 +96,7 @@ StatusOr<std::unique_ptr<Communicator::Memory>> ProcessSpace::Take(size_t bytes)
   if (sockets_->rank() != 0) taken = Receive(number, part * static_cast<size_t>(sockets_->ranks()));
   if (!taken.ok()) return Annotate(taken.status(), "taking shared memory from rank 0");
   const std::shared_ptr<Segment> segment = std::move(taken).value();
-  // Every rank reserves its own part, so that its memory counts for its own cgroup.
+  // Every rank reserves its own part, so that the memory is charged to the rank's own cgroup.
   const size_t begin = static_cast<size_t>(sockets_->rank()) * part;
   RETURN_IF_ERROR(segment->Reserve(begin, part));
   segment->CloseDescriptor();

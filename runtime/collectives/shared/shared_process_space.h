@@ -1,6 +1,6 @@
 // Provides the memory that ranks in different processes share. Every allocation is one segment with
 // an equal part for each rank. Since every rank writes its results to the spans of all others, a
-// segment per rank would protect no rank, and would cost a mapping and a descriptor per pair.
+// segment per rank would not protect any rank, and would cost a mapping and a descriptor per pair.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,13 @@ class ProcessSpace final : public SharedSpace {
   std::string_view transport() const override { return "shared memory"; }
   Place PlaceOf(std::span<std::byte> values) override;
   std::byte* Find(int rank, const Place& place, size_t bytes) override;
-  // Rank 0 makes the segment, and sends it to the others, which take it from their sockets.
+  // Rank 0 makes the segment, and sends it to the other ranks over their sockets.
   Status Offer(size_t bytes) override;
   StatusOr<std::unique_ptr<Communicator::Memory>> Take(size_t bytes) override;
 
  private:
-  // Owned by the Memory that Take returned. The entry is removed some time after that Memory is
-  // destroyed.
+  // The segment is owned by the Memory that Take returned. The entry is removed some time after
+  // that Memory has been destroyed.
   struct Allocation {
     uint64_t number = 0;  // from 1, in the order of the allocations
     std::weak_ptr<Segment> segment;

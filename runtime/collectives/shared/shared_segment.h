@@ -23,7 +23,7 @@
 
 namespace tfjob::collectives {
 
-// Owns a mapping. Its address is a multiple of the page size.
+// Owns a mapping, whose address is a multiple of the page size.
 class Segment {
  public:
   // Makes a segment of zeros, sealed against any change of its size.
@@ -68,17 +68,17 @@ struct SegmentMessage {
 };
 static_assert(sizeof(SegmentMessage) == 48);
 
-// Sends a message, with a descriptor unless it is -1. Does not wait: returns Unavailable if the
-// socket is full or closed.
+// Sends a message, together with `descriptor` unless that is -1. Does not wait: returns Unavailable
+// if the socket is full or closed.
 Status SendMessage(int socket, const SegmentMessage& message, int descriptor);
 
 struct ReceivedMessage {
   SegmentMessage message;
   wire::UniqueFd descriptor;  // not valid if none came with the message
 };
-// Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks only its
-// length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline, or the
-// error of `interrupt`.
+// Waits for a message until the deadline, on the clock RealClock().Monotonic(). Checks only the
+// message's length. Returns Unavailable if the socket is closed, DeadlineExceeded at the deadline,
+// or the error of `interrupt`.
 StatusOr<ReceivedMessage> ReceiveMessage(int socket, Duration deadline,
                                          const Interrupt& interrupt = nullptr);
 

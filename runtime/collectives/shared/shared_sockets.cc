@@ -36,7 +36,7 @@ void PeerSockets::Run(Board& board) {
   do {
     ready = poll(entries.data(), entries.size(), -1);
   } while (ready < 0 && errno == EINTR);
-  // Without the watch, nothing would end a wait for a rank that is lost.
+  // Without the watch, nothing would end a wait for a lost rank.
   if (ready < 0) return board.Abort(ErrnoStatus(errno, "watching the unix sockets"));
   for (int rank = 0; rank < ranks(); ++rank) {
     if (rank == rank_ || entries[static_cast<size_t>(rank)].revents == 0) continue;

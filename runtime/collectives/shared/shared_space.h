@@ -13,7 +13,7 @@
 
 namespace tfjob::collectives {
 
-// The location of a rank's span in shared memory, in numbers that all ranks understand alike.
+// The location of a rank's span in shared memory, in numbers that mean the same on all ranks.
 struct Place {
   uint64_t allocation = 0;  // 0: only the rank itself can see the span
   uint64_t offset = 0;
@@ -29,8 +29,8 @@ class SharedSpace {
   // Returns where the other ranks find this span of this rank.
   virtual Place PlaceOf(std::span<std::byte> values) = 0;
   // Returns the `bytes` bytes at a place that `rank` has posted; null if they are not all in memory
-  // that the ranks share. PlaceOf must have returned `place.allocation` for a span that still
-  // exists.
+  // that the ranks share. `place.allocation` must be one that PlaceOf returned for a span that
+  // still exists.
   virtual std::byte* Find(int rank, const Place& place, size_t bytes) = 0;
 
   // An allocation has two parts, Offer and Take. Between them, every rank waits until all others

@@ -14,8 +14,8 @@ namespace tfjob::collectives {
 namespace {
 
 TEST(ThreadCommunicator, AllOperationsHaveTheBitsOfTheTree) {
-  // The counts lie around the capacities of a notice and of a slot, and around the size from which
-  // spans are used in place.
+  // The counts lie around the capacities of a notice and of a slot, and around the smallest size at
+  // which spans are used in place.
   const std::vector<int64_t> counts{0, 1, 4, 11, 22, 23, 500, 8192, 8193, 70'001};
   for (const int ranks : {1, 2, 3, 4, 5}) {
     OnAllRanks(MakeThreadCommunicators(ranks), [&](Communicator& communicator) {
@@ -35,8 +35,8 @@ TEST(ThreadCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   OnAllRanks(communicators, [&](Communicator& communicator) {
     std::vector<float> values(100'000);
     if (communicator.rank() == 1) {
-      // Both other ranks wait for this rank: rank 0 directly, and rank 2 directly or through rank
-      // 0.
+      // The other two ranks wait for this rank: rank 0 directly, and rank 2 directly or through
+      // rank 0.
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
       const Waiting wait = communicators[0]->CurrentWait();
       EXPECT_EQ(wait.name, "AllReduce");
@@ -51,7 +51,7 @@ TEST(ThreadCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   });
 }
 
-// A watcher aborts while the operation fails by itself.
+// A watcher aborts while the operation fails for another reason.
 TEST(ThreadCommunicator, AnOperationThatFailsDuringAnAbortHasAReason) {
   for (int i = 0; i < 500; ++i) {
     const Communicators communicators = MakeThreadCommunicators(2);

@@ -2,11 +2,11 @@
 // an operation moves the bytes itself and sleeps in poll: there is no other thread, no spinning,
 // and no allocation once an operation's plan has been made (plan.h).
 //
-// A closed connection fails the operation at once if the operation still needs that rank. A rank
+// When a rank closes its connection, an operation that still needs that rank fails at once. A rank
 // that fails tells the others why, unless it is in the middle of sending a frame; in that case,
-// they see only that it closed its connection. If ranks call different operations, they get an
-// error that names both calls: every frame contains its sender's call, and a rank that has been
-// waiting for long tells the others in which call it waits.
+// they see only a closed connection. If ranks call different operations, they get an error that
+// names both calls: every frame contains its sender's call, and a rank that has been waiting for a
+// long time tells the others in which call it waits.
 #pragma once
 
 #include <memory>

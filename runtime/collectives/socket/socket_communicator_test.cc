@@ -90,7 +90,7 @@ Status Sum(Communicator& communicator, std::vector<float>& values) {
   return communicator.AllReduce(Bytes(values), DType::kFloat32, Reduction::kSum);
 }
 
-// Costs for which one kind of algorithm is chosen wherever it is possible.
+// Costs that lead to the choice of one kind of algorithm wherever it is possible.
 constexpr Costs kFewRounds{.round = 1, .frame = 0, .byte = 0, .reduced_byte = 0};
 constexpr Costs kFewFrames{.round = 0, .frame = 1, .byte = 0, .reduced_byte = 0};
 constexpr Costs kFewBytes{
@@ -127,8 +127,7 @@ TEST(SocketCommunicator, TheAlgorithmDoesNotChangeTheBits) {
 TEST(SocketCommunicator, AnAbortEndsTheWaitsOfAllRanks) {
   const Communicators communicators = MakeRanks(3);
   OnAllRanks(communicators, [&](Communicator& communicator) {
-    // There are so few values that no rank is in the middle of a frame, where it could not send its
-    // reason.
+    // With so few values, no rank is in the middle of a frame, where it could not send its reason.
     std::vector<float> values(1'000);
     if (communicator.rank() == 1) {
       while (communicators[0]->CurrentWait().on != 1) std::this_thread::yield();
@@ -182,7 +181,7 @@ TEST(SocketCommunicator, WhatARankSentBeforeItLeftStillArrives) {
 }
 
 // The rank that notices the death first names the dead rank. If it is sending a frame at that time,
-// it cannot send the reason, so the third rank may see only that its connection was closed.
+// it cannot send the reason, so the third rank may see only that the connection was closed.
 void ExpectThatADeadRankIsNamed(Kind kind) {
   for (const size_t count : {size_t{10}, size_t{2'000'000}}) {
     Sockets sockets = Connect(3, kind);
@@ -322,7 +321,7 @@ TEST(SocketCommunicator, MemoryOutlivesTheCommunicator) {
 
 enum class Ending { kStopsSending, kCloses };
 
-// Rank 1 is a peer that sends `bytes` and then nothing. Returns how rank 0's operation ends.
+// Rank 1 is a peer that sends only `bytes`. Returns how rank 0's operation ends.
 Status FacedWith(std::span<const std::byte> bytes, Ending ending = Ending::kStopsSending) {
   Sockets sockets = Connect(2);
   const auto communicator = Make(0, std::move(sockets[0]));
@@ -393,7 +392,7 @@ std::vector<std::byte> Join(const std::vector<std::vector<std::byte>>& frames) {
 }
 
 // This rank cannot send to a peer that has closed its connection. It must find the reason even
-// after frames for which it has no place in its memory.
+// after frames for which it has no place in memory.
 TEST(SocketCommunicator, TheReasonOfAPeerThatHasClosedItsConnectionIsFound) {
   const Status why = Aborted("the numbers are not finite");
   const auto sum = FrameOfASum(), reason = FrameOfAnAbort(why);

@@ -18,7 +18,7 @@ namespace tfjob::collectives {
 
 enum class FrameKind : uint8_t {
   kData = 1,   // one transfer of a plan
-  kCall = 2,   // names the call of a sender that has waited for long; sent once per rank
+  kCall = 2,   // names the call of a sender that has waited for a long time; sent once per rank
   kAbort = 3,  // the operation fails; `number` is the status code, and the payload its message
   kLeave = 4,  // like kAbort, but concerns only ranks that still need the sender
 };

@@ -168,7 +168,7 @@ void SocketLink::Ready(bool to_read, bool to_write) {
 
 void SocketLink::Part() {
   if (sent_ == 0 || !sending()) {
-    // If the socket accepts only a part, the peer sees the connection end within a frame.
+    // If the socket accepts only a part, the peer sees the connection end in the middle of a frame.
     (void)send(fd(), notice_.data() + notice_sent_, notice_size_ - notice_sent_,
                MSG_NOSIGNAL | MSG_DONTWAIT);
   }

@@ -20,8 +20,8 @@ class SocketLink {
 
   int fd() const { return socket_.get(); }
 
-  // Sending. At any time, at most one frame of data is in progress, and at most one other frame,
-  // which is sent before the next frame of data.
+  // Sending. At any time, at most one data frame and at most one other frame are in progress. The
+  // other frame is sent before the next data frame.
   bool sending() const { return sent_ < size(); }
   bool wants_to_send() const { return sending() || notice_sent_ < notice_size_; }
   // Begins a frame. The payload must not change until the frame is sent.
@@ -37,15 +37,16 @@ class SocketLink {
   // Receiving. `header` is the header of the frame in progress, if it has arrived.
   const std::optional<FrameHeader>& header() const { return header_; }
   bool receiving() const { return receiving_; }  // ReceiveInto was called
-  // Sets the place for the payload, whose size must be the length in the header.
+  // `place` receives the payload, and must have the length that the header states.
   void ReceiveInto(std::span<std::byte> place);
   bool received() const { return receiving_ && filled_ == place_.size(); }
-  // Ends the frame, whose payload has been received.
+  // Ends the frame. Call this only if received() is true.
   void Next();
-  // Ends the frame without storing its payload or, if a part has been received, the rest of it.
+  // Ends the frame without storing the payload or, if a part has been received, the rest of the
+  // payload.
   void Skip();
-  // Reads the bytes that have arrived: of the header or, if the payload has a place, of the
-  // payload. Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
+  // Reads bytes that have arrived: those of the header or, after ReceiveInto, those of the payload.
+  // Returns whether any had arrived. Returns DataLoss if the bytes are not a header.
   StatusOr<bool> Receive();
   bool readable() const { return readable_; }
 
@@ -53,7 +54,7 @@ class SocketLink {
   bool ended() const { return ended_; }
   // Reports that poll found the socket ready.
   void Ready(bool to_read, bool to_write);
-  // Sends the queued frame if no other frame is in progress, and ends the outgoing direction.
+  // Sends the queued frame if no other frame is in progress, and closes the outgoing direction.
   void Part();
   // Discards the bytes that have arrived, so that closing the socket does not reset the connection
   // before the peer has read what was sent to it.

@@ -12,7 +12,8 @@
 namespace tfjob::collectives {
 namespace {
 
-// A peer may send a reason before it closes its connection. This limits how many reads look for it.
+// A peer may send a reason before it closes its connection. At most this many reads look for the
+// reason.
 constexpr int kMostLastReads = 10'000;
 
 }  // namespace
@@ -343,7 +344,7 @@ Status SocketOperations::Wait() {
   return OkStatus();
 }
 
-// A wait continues until data have moved to or from the rank. Other frames do not end it.
+// A wait continues until data have moved to or from the rank. Other frames do not end the wait.
 void SocketOperations::NoteWait(int rank, Duration now) {
   const bool goes_on = rank == waits_for_ && rank >= 0 && !peers_[static_cast<size_t>(rank)].moved;
   if (!goes_on) waits_since_ = now;
@@ -368,8 +369,8 @@ void SocketOperations::PreparePoll() {
 }
 
 // Returns the rank that is furthest behind among the ranks whose frames could be received now: the
-// other ranks, which have begun this operation, also wait for it. If no frame could be received,
-// returns the first rank to which a frame must still be sent.
+// other ranks, which have begun this operation, also wait for that rank. If no frame could be
+// received, returns the first rank to which a frame must still be sent.
 int SocketOperations::RankToWaitFor() const {
   int latest = -1;
   const auto heard = [this](int rank) {
@@ -386,7 +387,7 @@ int SocketOperations::RankToWaitFor() const {
   return -1;
 }
 
-// Returns -1, which means no time limit, once the call has been announced.
+// Returns -1 (no time limit) once the call has been announced.
 int SocketOperations::PollTimeoutMs(Duration now) {
   if (announced_) return -1;
   if (!announce_at_) announce_at_ = now + announce_after_;

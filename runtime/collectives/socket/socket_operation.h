@@ -30,7 +30,7 @@ class SocketOperations {
   // Begins an operation, or returns the communicator's first error, if there was one. If it returns
   // OK, End must follow on the same thread.
   Status Begin(const Call& call);
-  // Executes the plan of the operation. `run` has been started.
+  // Executes the plan of the operation. Call run.Start first.
   Status Drive(PlanRun& run);
   // Ends the operation, and returns the communicator's first error, or `status` if there is none.
   // An error is sent to the other ranks.
@@ -59,8 +59,8 @@ class SocketOperations {
   // How many of this rank's latest calls are kept, so that they can be compared with the calls that
   // other ranks announce.
   static constexpr size_t kRemembered = 8;
-  // A peer announces an operation only if it waits in that operation for a while, and all ranks
-  // take part in the same operations. So a peer announces few operations before this rank has
+  // All ranks call the same operations, and a peer announces an operation only after waiting in
+  // that operation for a while. A peer therefore announces few operations before this rank has
   // finished its own.
   static constexpr int kMostAnnouncements = 64;
 
@@ -96,8 +96,8 @@ class SocketOperations {
   const Duration announce_after_;
   std::atomic<bool> aborted_{false};
 
-  // Used by the operation's thread. Other threads may use it only with the lock, while busy_ is
-  // false.
+  // The members up to mutex_ are used by the operation's thread. Another thread may use them only
+  // with the lock, while busy_ is false.
   std::vector<Peer> peers_;     // by rank
   std::vector<pollfd> polled_;  // by rank, then the eventfd
   PlanRun* run_ = nullptr;

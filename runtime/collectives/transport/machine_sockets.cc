@@ -241,8 +241,8 @@ class Meeting {
     return OkStatus();
   }
 
-  // Takes the connection of a lower rank. Returns false if the stranger has been accepted or
-  // refused.
+  // Accepts the stranger's connection if it is proven to come from a lower rank. Returns false once
+  // the stranger has been accepted or refused.
   bool IsUndecided(Stranger& stranger) {
     const StatusOr<bool> complete = stranger.reader.Read(stranger.socket.get());
     if (!complete.ok()) return false;

@@ -1,13 +1,13 @@
-// Finds out whether all ranks of a generation run on one machine, and connects them there. This is
+// Finds out whether all ranks of a generation run on one machine and, if so, connects them. This is
 // proven, not guessed: host names, addresses and process numbers prove nothing, because tasks may
 // run in containers.
 //
 // Every rank listens on an abstract unix socket with a random name. It sends the name and a random
 // number to every other rank over the data socket between them, whose peer has proven its identity
-// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received, and
-// gets back the number that it sent. Processes in different network namespaces, as in two pods,
-// cannot connect. Another process on the machine may find the name, but not the numbers. A process
-// of another user is refused at once.
+// in the hello. Lower ranks dial higher ranks. The caller sends the number that it received over
+// the data socket, and gets in reply the number that it sent there. Processes in different network
+// namespaces, as in two pods, cannot connect. Another process on the machine may find the name, but
+// not the numbers. A process of another user is refused at once.
 //
 // Private to this package.
 #pragma once
@@ -33,9 +33,9 @@ struct MachineSockets {
   std::vector<wire::UniqueFd> sockets;
 };
 
-// All ranks must call it. Each rank may take at most `patience` for a step, and the other ranks
-// wait for it for at most twice as long. If it returns an error, which comes from RankRounds, the
-// ranks have not agreed on a result.
+// All ranks must call this function. Each rank may take at most `patience` for a step, and the
+// other ranks wait for that rank for at most twice as long. If the function returns an error, which
+// comes from RankRounds, the ranks have not agreed on a result.
 StatusOr<MachineSockets> ConnectOnMachine(RankRounds& rounds, Duration patience);
 
 // The messages: every rank sends a MachineOffer to every other rank over their data socket. Over a

@@ -19,8 +19,8 @@ namespace tfjob::collectives {
 static_assert(std::endian::native == std::endian::little, "numbers are sent as they are in memory");
 
 // All ranks must call the same functions in the same order. Every function waits for all other
-// ranks, for at most `patience`. If a rank does not answer, it returns Unavailable with a message
-// that names the rank. If `interrupt` returns an error, it returns that error. Used by one thread.
+// ranks, for at most `patience`. Returns Unavailable, with a message that names the rank, if a rank
+// does not answer. Returns the error of `interrupt` if there is one. Used by one thread.
 class RankRounds {
  public:
   // Borrows the sockets, one non-blocking socket per rank; the entry of `rank` is not used.
@@ -33,8 +33,8 @@ class RankRounds {
   // The data socket to another rank, for poll.
   int of(int rank) const { return sockets_[static_cast<size_t>(rank)].get(); }
 
-  // Sends message r of `sent` to every other rank r. Returns the messages of all ranks, including
-  // this rank's own entry in `sent`.
+  // Sends message r of `sent` to every other rank r. Returns the messages from all ranks; this
+  // rank's own entry in `sent` serves as its message.
   template <typename Message>
     requires std::is_trivially_copyable_v<Message>
   StatusOr<std::vector<Message>> Exchange(std::vector<Message> sent, Duration patience) {

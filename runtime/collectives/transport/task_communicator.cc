@@ -39,7 +39,7 @@ StatusOr<SharedAttempt> TryShared(const TaskCommunicatorOptions& options) {
   return SharedAttempt{.made = *std::move(made), .why_not = OkStatus()};
 }
 
-// Returns the error of tasks that must share memory, but do not.
+// Returns the error for tasks that must share memory but cannot.
 Status CannotShare(const Status& why) {
   const bool lasts = absl::IsFailedPrecondition(why) || absl::IsPermissionDenied(why) ||
                      absl::IsUnimplemented(why);

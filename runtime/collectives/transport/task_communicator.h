@@ -29,7 +29,7 @@ struct TaskCommunicatorOptions {
   Interrupt interrupt = nullptr;
 };
 
-// Waits until all ranks have called it, unless the choice is kTcp. All ranks end with the same
+// Waits until all ranks have called it, unless the choice is kTcp. All ranks choose the same
 // transport. The log names it and, if it is not shared memory, the reason. Returns
 //   Unavailable         if a rank does not answer, or has closed its connection; the message names
 //                       it;

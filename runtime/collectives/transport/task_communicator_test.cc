@@ -163,7 +163,8 @@ class Victim {
     if (thread_.joinable()) thread_.Join();
   }
 
-  // Takes part until rank 1 waits for this rank's connection. Returns the offer of rank 1.
+  // Plays rank 0 up to the point where rank 1 waits for the connection. Returns the offer of rank
+  // 1.
   MachineOffer Offer() {
     EXPECT_TRUE(Agree(OkStatus()).ok());
     MachineOffer own{};
@@ -282,9 +283,9 @@ TEST(TaskCommunicator, AnInterruptEndsEveryWait) {
                   [&] { return interrupted ? Aborted("interrupted") : OkStatus(); });
     wire::UniqueFd rank;
     if (stage > 0) {
-      const MachineOffer offer = victim.Offer();  // then it waits for this rank to dial
+      const MachineOffer offer = victim.Offer();  // rank 1 then waits for rank 0 to dial
       if (stage > 1) rank = DialWith(offer, 0);
-      // Then it waits for the memory.
+      // Rank 1 then waits for the memory.
       if (stage > 2) {
         EXPECT_TRUE(victim.Agree(OkStatus()).ok());
       }

@@ -1,4 +1,4 @@
-// Damages files at places drawn from a seed.
+// Tests files that are damaged at places drawn from a seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr int64_t kRecords = 12;
 // A damaged copy of NumberedRecords(0, kRecords).
 struct Case {
   std::string content;
-  uint64_t offset = 0;            // of the damage, as the error must name it
-  std::vector<int64_t> intact{};  // the records that are left
+  uint64_t offset = 0;            // of the damage; the error must contain it
+  std::vector<int64_t> intact{};  // numbers of the undamaged records
 };
 
 std::vector<int64_t> Without(int64_t record) {
@@ -42,7 +42,7 @@ class Damaging {
     Case made;
     const uint64_t size = Below(whole_.size() - 1) + 1;
     const int64_t record = RecordAt(size);
-    if (offsets_[static_cast<size_t>(record)] == size) return Cut();  // whole records are no damage
+    if (offsets_[static_cast<size_t>(record)] == size) return Cut();  // cut between two records
     made.content = whole_.substr(0, size);
     made.offset = offsets_[static_cast<size_t>(record)];
     for (int64_t i = 0; i < record; ++i) made.intact.push_back(i);
@@ -59,7 +59,7 @@ class Damaging {
     return made;
   }
 
-  // The checksum of the length is right.
+  // The length is wrong, but its checksum is right.
   Case HugeLength() {
     Case made{.content = whole_};
     const int64_t record = static_cast<int64_t>(Below(kRecords));
@@ -82,7 +82,7 @@ class Damaging {
     return made;
   }
 
-  // A record whose checksums are right, but which is no example.
+  // A record whose checksums are right, but whose payload is not an example.
   Case NoExample() {
     Case made;
     const auto bad = static_cast<int64_t>(Below(kRecords));
@@ -195,7 +195,7 @@ TEST(Damage, AfterOpeningIsAnError) {
   EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a has ")) << error;
 }
 
-// The first two bytes of the length 376 are those of zlib.
+// The first two bytes of the length 376 look like a zlib header.
 TEST(Damage, OfTheFirstLengthIsNotTakenForDamagedCompression) {
   const Folder folder;
   std::string content;

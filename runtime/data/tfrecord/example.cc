@@ -9,10 +9,10 @@
 namespace tfjob::data {
 namespace {
 
-// The first bytes of the field 1 of a list, by the type of the field.
+// The byte with which field 1 of a list begins, for each type of the field.
 constexpr char kVarint = 0x08, kBytes = 0x0A, kFixed32 = 0x0D;
 
-// Removes a string from the front of `rest`. Returns false if there is none.
+// Removes a length-prefixed string from the front of `rest`. Returns false if there is none.
 bool TakeBytes(std::string_view& rest, std::string_view& bytes) {
   uint64_t length = 0;
   if (!TakeVarint(rest, length) || length > rest.size()) return false;
@@ -26,7 +26,7 @@ Status Malformed(ListKind kind, std::string_view list, std::string_view rest) {
                          list.size() - rest.size(), " of ", list.size());
 }
 
-// Reads the features of one message Features.
+// Visits the features in one Features message.
 class FeaturesVisitor {
  public:
   explicit FeaturesVisitor(absl::FunctionRef<Status(const Feature&)> visit) : visit_(visit) {}

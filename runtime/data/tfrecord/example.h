@@ -21,12 +21,12 @@ std::string_view Name(ListKind kind);  // "a bytes_list", "a float_list", "an in
 struct Feature {
   std::string_view name;
   ListKind kind = ListKind::kBytes;
-  std::string_view list;  // the message BytesList, FloatList or Int64List
+  std::string_view list;  // the encoded BytesList, FloatList or Int64List
 };
 
-// Calls `visit` for each feature that has a list, in the order of the bytes, and ends with the
-// first error that it returns. Returns InvalidArgument if the bytes are not an example. Does not
-// read the lists.
+// Calls `visit` for each feature that has a list, in the order of the bytes. Returns the first
+// error that `visit` returns, or InvalidArgument if the bytes are not an example. Does not read the
+// lists.
 Status VisitFeatures(std::string_view example, absl::FunctionRef<Status(const Feature&)> visit);
 
 // Read a list, and return the number of its values. Only the first values.size() of them are

@@ -1,5 +1,5 @@
-// A long list of numbers. Beyond a limit, it is in a temporary file that is mapped into memory, so
-// that it takes no anonymous memory.
+// A list of numbers. If it exceeds a limit, it is in a temporary file that is mapped into memory,
+// so that it takes no anonymous memory.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace tfjob::data {
 // Movable. Written by one thread.
 class OffsetList {
  public:
-  // Keeps up to `most_in_memory` numbers, at least 1, in memory, and more in a file in `folder`.
+  // Keeps up to `most_in_memory` numbers in memory. A longer list is in a file in `folder`.
+  // `most_in_memory` must be at least 1.
   OffsetList(std::string folder, size_t most_in_memory)
       : folder_(std::move(folder)), most_(most_in_memory) {}
 
@@ -33,9 +34,9 @@ class OffsetList {
 
   std::string folder_;
   size_t most_;
-  std::vector<uint64_t> pending_;  // those that are not in the file
+  std::vector<uint64_t> pending_;  // numbers that are not yet in the file
   std::optional<TemporaryFile> file_;
-  size_t stored_ = 0;  // how many are in the file
+  size_t stored_ = 0;  // count of the numbers in the file
   std::span<const uint64_t> mapped_;
 };
 

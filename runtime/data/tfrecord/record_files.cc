@@ -15,7 +15,7 @@ namespace tfjob::data {
 namespace {
 
 constexpr size_t kMostOpen = 64;
-// A call that skips at most kNear bytes is expected to be followed by others, and reads kAhead
+// A call that skips at most kNear bytes is probably followed by more such calls, so it reads kAhead
 // bytes at once.
 constexpr size_t kAhead = 256 << 10, kNear = 16 << 10;
 
@@ -83,8 +83,8 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
   }
   const uint64_t begin = unpacked_->size();
   if (const Status error = Unpack(file, *unpacked_); !error.ok()) {
-    // The first length in a plain file may look like the header of zlib, of which nothing can then
-    // be unpacked.
+    // In a plain file, the first length may look like a zlib header. If nothing can be unpacked,
+    // the file is taken for a plain one.
     if (absl::IsDataLoss(error) && !start.starts_with('\x1f') && unpacked_->size() == begin) {
       files_.push_back({.path = path, .size = file.size()});
       return OkStatus();

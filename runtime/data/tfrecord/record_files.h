@@ -19,16 +19,16 @@ namespace tfjob::data {
 // Counts the damaged places in files.
 struct Damage {
   int64_t places = 0;
-  std::string first;  // the message of the first one
+  std::string first;  // the error message for the first place
 
   void Add(const Status& error);
 };
 
 struct RecordFile {
   std::string path;
-  uint64_t size = 0;         // of the records, in bytes
+  uint64_t size = 0;         // size of the records, in bytes
   bool unpacked = false;     // the file is compressed; its records are in a temporary file
-  uint64_t unpacked_at = 0;  // where they begin in it
+  uint64_t unpacked_at = 0;  // offset of the records in the temporary file
 
   // Returns "train.tfrecord: record at byte 57", for messages.
   std::string Place(uint64_t offset) const;
@@ -37,11 +37,11 @@ struct RecordFile {
 // Immutable once opened.
 class RecordFiles {
  public:
-  // Lists the files that `patterns` match: paths, or patterns as in a shell, whose matches are
-  // sorted. Unpacks compressed files into a temporary file in `folder`. If `damage` is null, a
-  // damaged compressed file is an error; otherwise it is counted, and what precedes the damage is
-  // kept. Returns NotFound if a pattern matches nothing, and InvalidArgument if a file is listed
-  // twice.
+  // Lists the files that `patterns` match. Each pattern is a path or a shell pattern; the matches
+  // of a pattern are sorted. Unpacks compressed files into a temporary file in `folder`. If
+  // `damage` is null, a damaged compressed file is an error; otherwise, the damage is counted, and
+  // the content before it is kept. Returns NotFound if a pattern has no match, and InvalidArgument
+  // if a file is listed twice.
   static StatusOr<RecordFiles> Open(const std::vector<std::string>& patterns,
                                     const std::string& folder, Damage* damage);
 
@@ -56,14 +56,14 @@ class RecordFiles {
   std::optional<TemporaryFile> unpacked_;
 };
 
-// Reads the files. Reads ahead if it is asked for consecutive parts. Owned by one thread. The files
-// must outlive it.
+// Reads the files, and reads ahead when consecutive parts are requested. Owned by one thread. The
+// RecordFiles must outlive the reader.
 class RecordFileReader {
  public:
   explicit RecordFileReader(const RecordFiles& files);
 
-  // Returns `size` bytes of a file, which must have them, from byte `offset` on. They stay valid
-  // until the next call.
+  // Returns `size` bytes of a file from byte `offset` on; the file must contain all of them. The
+  // view stays valid until the next call.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
 
  private:
@@ -71,9 +71,9 @@ class RecordFileReader {
   Status Fill(size_t file, uint64_t offset, size_t size);
 
   const RecordFiles& files_;
-  std::vector<std::unique_ptr<io::RandomAccessFile>> open_;  // null for those that are not open
-  std::deque<size_t> opened_;                                // those that are, in that order
-  // The buffer has the bytes of file in_buffer_, from byte begin_ on.
+  std::vector<std::unique_ptr<io::RandomAccessFile>> open_;  // null for files that are not open
+  std::deque<size_t> opened_;                                // the open files, oldest first
+  // The buffer contains the bytes of file in_buffer_, from byte begin_ on.
   std::vector<char> buffer_;
   size_t filled_ = 0;
   size_t in_buffer_ = 0;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kFraming = io::kRecordHeader + io::kRecordFooter;
 constexpr uint64_t kMostPayload = (uint64_t{1} << 31) - 1;  // protobuf's limit for a message
-// A longer record is read in two parts, the first of this size: the distance to the next record may
-// be long because of damage between the two.
+// If the next record begins further away than this, a record is read in two parts, the first of
+// this size, because the distance may include damaged bytes between the two records.
 constexpr uint64_t kFirstPart = 256 << 10;
 
 // Lists the records of one file.
@@ -59,8 +59,8 @@ class Scanner {
     return OkStatus();
   }
 
-  // Returns the length of the payload of the record at `offset`; nullopt if there is no valid
-  // header, or not the whole record.
+  // Returns the length of the payload of the record at `offset`. Returns nullopt if no valid header
+  // is there, or if the file ends before the record does.
   StatusOr<std::optional<uint64_t>> Length(uint64_t offset) {
     const uint64_t left = file_.size - offset;
     if (left < kFraming) return std::optional<uint64_t>();
@@ -141,7 +141,8 @@ StatusOr<RecordIndex> RecordIndex::Build(const RecordFiles& files, const IndexOp
 }
 
 RecordPlace RecordIndex::At(int64_t record) const {
-  // The last file whose first record is not after this one; files without records come before it.
+  // The record is in the last file whose first record number is at most `record`. Earlier files
+  // with the same first record number contain no records.
   const auto after = std::upper_bound(first_.begin(), first_.end(), record);
   const auto file = static_cast<size_t>(after - first_.begin()) - 1;
   const uint64_t offset = offsets_[static_cast<size_t>(record)];

@@ -1,4 +1,4 @@
-// Lists where each record of a source begins, so that any of them can be read at any time.
+// Lists where each record of a source begins, so that any record can be read at any time.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,9 @@
 namespace tfjob::data {
 
 struct IndexOptions {
-  // Leave damaged records out, and count them. For this, all bytes of the files are read and
-  // checked. Otherwise, only the lengths of the records are, and a damaged length is an error.
+  // If set, damaged records are left out and counted; all bytes of the files are read and checked
+  // to find them. Otherwise, only the lengths of the records are read and checked, and a damaged
+  // length is an error.
   bool skip_damaged = false;
   std::string folder;                   // for a long index
   size_t most_in_memory = 1024 * 1024;  // records; a longer index is in a mapped file
@@ -25,14 +26,14 @@ struct IndexOptions {
 struct RecordPlace {
   size_t file = 0;
   uint64_t offset = 0;
-  uint64_t most_bytes = 0;  // the record has at most this number of bytes, with its framing
+  uint64_t most_bytes = 0;  // upper bound on the record's size, including its framing
 };
 
-// Immutable once built. Takes 8 bytes per record, as memory or as a mapped file.
+// Immutable once built. Takes 8 bytes per record, in memory or in a mapped file.
 class RecordIndex {
  public:
   // Returns DataLoss, with the file and the offset, if a record is damaged, and InvalidArgument if
-  // there is no intact record. Adds damaged places to `damage`, if they are skipped.
+  // there is no intact record. If damaged records are skipped, adds the damaged places to `damage`.
   static StatusOr<RecordIndex> Build(const RecordFiles& files, const IndexOptions& options,
                                      Damage& damage);
 
@@ -49,7 +50,7 @@ class RecordIndex {
 };
 
 // Reads a record, and checks it. Returns its payload, which stays valid until the reader's next
-// call. Returns DataLoss, with the file and the offset, if it is damaged.
+// call. Returns DataLoss, with the file and the offset, if the record is damaged.
 StatusOr<std::string_view> ReadRecord(const RecordFiles& files, RecordFileReader& reader,
                                       const RecordPlace& place);
 

@@ -18,7 +18,7 @@ std::string TemporaryFolder(const std::string& folder);
 // Movable. Written by one thread.
 class TemporaryFile {
  public:
-  // Errors name the folder, and the key of the training file that chooses it.
+  // Errors name the folder, and the key of the training file that sets it.
   static StatusOr<TemporaryFile> Create(const std::string& folder);
   TemporaryFile(TemporaryFile&& other) noexcept;
   TemporaryFile& operator=(TemporaryFile&&) = delete;
@@ -28,9 +28,9 @@ class TemporaryFile {
   uint64_t size() const { return size_; }
   // Fills `bytes` from the file, from byte `offset` on. Any number of threads may call it.
   Status Read(uint64_t offset, std::span<std::byte> bytes) const;
-  // Maps the whole content, which must not be empty, into memory. The kernel can take the pages
-  // back at any time, so they are not anonymous memory. The span stays valid as long as the file
-  // exists. Call it once, after the last Append.
+  // Maps the whole content, which must not be empty, into memory. The pages are not anonymous
+  // memory: the kernel can reclaim them at any time. The span stays valid while this object exists.
+  // Call it once, after the last Append.
   StatusOr<std::span<const std::byte>> Map();
 
  private:

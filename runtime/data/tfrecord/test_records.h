@@ -20,7 +20,7 @@
 
 namespace tfjob::data::testing {
 
-// A folder that is removed at the end.
+// A folder that the destructor removes.
 class Folder {
  public:
   Folder() {

@@ -21,7 +21,7 @@ ListKind KindOf(const ExampleFeature& feature) {
   return feature.dtype == DType::kFloat32 ? ListKind::kFloat : ListKind::kInt64;
 }
 
-// Adds to the message of DataLoss what to do about it.
+// If the error is DataLoss, adds advice to its message.
 Status WithAdvice(const Status& error, const TfRecordOptions& options) {
   if (!absl::IsDataLoss(error)) return error;
   return DataLoss(Message(error), options.skip_damaged
@@ -36,7 +36,8 @@ void FillWith(double value, std::span<std::byte> to) {
   std::fill_n(elements, to.size() / sizeof(T), static_cast<T>(value));
 }
 
-// Sets all elements to the value that stands for missing ones. Features with `raw` have none.
+// Sets all elements to the value that replaces missing ones. Features with `raw` have no such
+// value.
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> to) {
   const double value = feature.fill.value_or(0);
   feature.dtype == DType::kFloat32 ? FillWith<float>(value, to) : FillWith<int64_t>(value, to);
@@ -50,7 +51,7 @@ std::string Describe(const ExampleFeature& feature) {
                 " in ", Name(KindOf(feature)));
 }
 
-// Stores the values of a list in `to`, which has as many bytes as the feature's shape has.
+// Stores the values of a list in `to`, which is exactly as large as the feature's shape requires.
 Status StoreRaw(const ExampleFeature& expected, std::string_view list, std::span<std::byte> to) {
   std::string_view bytes;
   ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {&bytes, 1}));
@@ -84,7 +85,8 @@ Status StoreList(const ExampleFeature& expected, const Feature& found, std::span
 // The values of the features for the examples of one batch.
 class Staging {
  public:
-  // `fields` and `values` are those of the source, in the same order. The features must outlive it.
+  // `fields` and `values` are those of the source, in the same order. `features` must outlive this
+  // object.
   Staging(const std::vector<ExampleFeature>& features, const std::vector<Field>& fields,
           const std::vector<TfRecordOptions::Value>& values, int64_t rows)
       : features_(features), rows_(static_cast<size_t>(rows)), seen_(features.size()) {
@@ -117,7 +119,7 @@ class Staging {
     return OkStatus();
   }
 
-  // Shares the memory of the rows.
+  // The dataset shares the memory of the rows.
   Dataset& dataset() { return dataset_; }
   std::span<const int64_t> rows() const { return rows_; }  // 0, 1, …
 
@@ -139,9 +141,9 @@ class Staging {
 
   const std::vector<ExampleFeature>& features_;
   std::vector<int64_t> rows_;
-  std::vector<bool> seen_;                              // for each feature of the current example
+  std::vector<bool> seen_;                              // by feature: the current example has it
   std::vector<Tensor> tensors_;                         // one per feature: [rows, …]
-  std::map<std::string, size_t, std::less<>> numbers_;  // of the features, by their names
+  std::map<std::string, size_t, std::less<>> numbers_;  // numbers of the features, by name
   Dataset dataset_;
 };
 
@@ -210,7 +212,7 @@ class TfRecordReader : public RowReader {
     for (const std::unique_ptr<Staging>& staging : staging_) {
       if (staging != nullptr && staging->rows().size() == rows) return *staging;
     }
-    // An epoch has batches of two sizes at most; this one replaces the one that was used first.
+    // An epoch has batches of at most two sizes. This Staging replaces the older of the two.
     std::swap(staging_[0], staging_[1]);
     staging_[1] = std::make_unique<Staging>(source_.options().features, source_.fields(),
                                             source_.options().fields, static_cast<int64_t>(rows));

@@ -1,6 +1,6 @@
 // Makes TFRecord files of tf.train.Example a source of examples. The files may be larger than
 // memory: only an index is kept, and each record is read when a batch needs it. Opening reads the
-// files once, to find the records. Compressed files, which cannot be read at any place, are first
+// files once, to find the records. Compressed files, which do not allow random access, are first
 // unpacked into a temporary file.
 #pragma once
 
@@ -14,20 +14,21 @@
 
 namespace tfjob::data {
 
-// How a feature of an example becomes a value of a type and shape. An example without the feature,
-// or whose feature has no list, is an error, unless `variable` is set or there is a `fill`.
+// How a feature of an example becomes a value of a type and shape. It is an error if an example
+// lacks the feature or if the feature has no list, unless `variable` is set or there is a `fill`.
 struct ExampleFeature {
   std::string name;
   // Without `raw`: kFloat32 for a float_list, kInt64 for an int64_list.
   DType dtype = DType::kFloat32;
-  // The feature is a bytes_list with one string, which consists of the elements in little-endian
-  // order (tf.io.decode_raw).
+  // If set, the feature is a bytes_list with one string, which consists of the elements in
+  // little-endian order (tf.io.decode_raw).
   bool raw = false;
   Shape shape;
-  // The list has up to shape.num_elements() values, and `fill` takes the place of the others.
-  // Otherwise, the list has exactly as many values. Not with `raw`.
+  // If set, the list may have fewer than shape.num_elements() values, and `fill` replaces the
+  // missing ones. Otherwise, the list must have exactly shape.num_elements() values. Not allowed
+  // with `raw`.
   bool variable = false;
-  std::optional<double> fill = {};  // the value of all elements that an example lacks
+  std::optional<double> fill = {};  // the value of the elements that an example lacks
 };
 
 struct TfRecordOptions {
@@ -39,8 +40,8 @@ struct TfRecordOptions {
   std::vector<std::string> files;  // paths, or patterns as in a shell
   std::vector<ExampleFeature> features;
   std::vector<Value> fields;
-  // Leave out records that are damaged or are no examples, and count them (Source::LeftOut). All
-  // records are then checked when the files are opened.
+  // If set, records that are damaged or are not examples are left out and counted
+  // (Source::LeftOut), and all records are checked when the files are opened.
   bool skip_damaged = false;
   std::string cache_dir;                        // for temporary files; "": TMPDIR, or /tmp
   size_t most_indexed_in_memory = 1024 * 1024;  // a longer index is in a mapped temporary file

@@ -54,7 +54,7 @@ std::shared_ptr<const Source> NumberedTable(int64_t count) {
       Dataset{.arrays = {{"features", "memory", pixels}, {"labels", "memory", labels}}}));
 }
 
-// Writes one record, and returns its first batch or the error.
+// Writes a file with one record, and returns the first batch read from it, or the error.
 StatusOr<Batch> OneBatch(const std::string& example, std::vector<ExampleFeature> features) {
   const Folder folder;
   std::string content;
@@ -108,7 +108,7 @@ TEST(TfRecord, FillsInWhatExamplesLack) {
   EXPECT_EQ(Values<float>(*batch, "zeros"), (std::vector<float>{0, 0}));
 }
 
-// Returns the message after the name of the file.
+// Returns the error message without the file's name at its front.
 std::string Refusal(const std::string& example, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(example, {feature}).status()));
   const size_t place = message.find("/one: ");

@@ -74,7 +74,8 @@ class Unpacker {
     return to_.Append(bytes);
   }
 
-  // A gzip file may consist of several members. Returns false if the file has ended.
+  // Begins the next member, if any: a gzip file may consist of several. Returns false if the file
+  // has ended.
   StatusOr<bool> NextMember() {
     RETURN_IF_ERROR(Refill());
     if (stream_.avail_in == 0) return false;

@@ -11,13 +11,14 @@
 
 namespace tfjob::data {
 
-// Returns whether a file whose first bytes are `start` is compressed. If they are also the valid
-// header of a record, it is not.
+// Returns whether a file that begins with the bytes `start` is compressed. A file that begins with
+// the valid header of a record is not.
 bool IsCompressed(std::string_view start);
 
-// Appends the unpacked content of the file to `to`. If it returns an error, everything before the
-// damage has been appended. Returns DataLoss, with the offset, if the file is damaged, and
-// InvalidArgument if it unpacks to more than kFreeUnpacked bytes and a hundred times its size.
+// Appends the unpacked content of the file to `to`. Even if it returns an error, everything before
+// the damage has been appended. Returns DataLoss, with the offset, if the file is damaged, and
+// InvalidArgument if it unpacks to more than kFreeUnpacked bytes and more than a hundred times its
+// size.
 Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to);
 
 inline constexpr uint64_t kFreeUnpacked = 64 << 20;

@@ -1,7 +1,7 @@
 // Declares the functions of NVIDIA's library for matrix products, libcublasLt.so.13, that this
-// project calls. Like the driver (driver_api.h), the library is opened when a GPU is wanted, and
-// the declarations are this project's own; with --config=cuda, blas_api_check.cc compares them with
-// NVIDIA's header.
+// project calls. Like the driver (driver_api.h), the library is opened only when a GPU is
+// requested, and the declarations are this project's own; with --config=cuda, blas_api_check.cc
+// compares them with NVIDIA's header.
 //
 // Source: cuBLAS Library, "Using the cuBLASLt API", CUDA 13.0. The library's matrices are stored
 // column by column. It uses the context of the calling thread. A handle may be used by any number
@@ -34,7 +34,8 @@ inline constexpr unsigned kBlasFloat32 = 0;
 inline constexpr unsigned kBlasComputeFloat32 = 68;
 inline constexpr unsigned kBlasComputeTf32 = 77;
 
-// Attributes of a product. The first two are cublasOperation_t, where 1 means transposed.
+// Attributes of a product. The values of the first two are cublasOperation_t, where 1 means
+// transposed.
 inline constexpr unsigned kBlasTransposeA = 3;
 inline constexpr unsigned kBlasTransposeB = 4;
 inline constexpr unsigned kBlasEpilogue = 7;
@@ -52,12 +53,12 @@ inline constexpr unsigned kBlasBatchStride = 6;  // int64_t, in elements
 // Attributes of a preference.
 inline constexpr unsigned kBlasMaxWorkspace = 1;      // uint64_t
 inline constexpr unsigned kBlasReductionSchemes = 3;  // uint32_t, a mask
-inline constexpr unsigned kBlasAlignmentA = 5;        // uint32_t; also of B, C and D, in this order
+inline constexpr unsigned kBlasAlignmentA = 5;        // uint32_t; 6, 7, 8: those of B, C and D
 inline constexpr uint32_t kBlasReduceInComputeType = 2;
 // The address of the workspace must be a multiple of this.
 inline constexpr size_t kBlasWorkspaceAlignment = 256;
 
-// An algorithm for one product, which only the library understands.
+// An algorithm for one product, opaque outside the library.
 struct BlasAlgorithm {
   std::array<uint64_t, 8> data;
 };
@@ -69,7 +70,7 @@ struct BlasHeuristic {
   std::array<int, 4> reserved;
 };
 
-// Lists name, exported symbol and type of each function.
+// Lists the name, the exported symbol and the type of each function.
 #define TFJOB_CUDA_BLAS_FUNCTIONS(F)                                                              \
   F(GetVersion, "cublasLtGetVersion", size_t (*)())                                               \
   F(GetStatusName, "cublasLtGetStatusName", const char* (*)(BlasResult))                          \
@@ -112,7 +113,7 @@ struct BlasApi {
 // The first call opens the library; later calls return the same result. Returns FailedPrecondition
 // if there is no library of this major version. The message says what to do. Thread-safe.
 StatusOr<const BlasApi*> OpenBlas();
-// Does the same with the given library, but does not keep the result.
+// Like the above, but opens the given library and does not keep the result.
 StatusOr<BlasApi> OpenBlas(const std::string& library);
 
 // Converts a result of the library: "cublasLtMatmul: CUBLAS_STATUS_INVALID_VALUE".

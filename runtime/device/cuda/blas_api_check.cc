@@ -1,5 +1,5 @@
-// Compares blas_api.h with NVIDIA's header when it is compiled, in builds with --config=cuda.
-// Defines nothing.
+// Compares blas_api.h with NVIDIA's header at compile time, in builds with --config=cuda. Defines
+// nothing.
 #include <cublasLt.h>
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Compares the types of functions: those that this project declares with those in NVIDIA's headers.
+// Compares the types of the functions that this project declares with their types in NVIDIA's
+// headers.
 #pragma once
 
 #include <type_traits>

@@ -333,7 +333,8 @@ StatusOr<std::unique_ptr<Sequence>> CudaRuntime::EndCapture(Stream& stream) {
   Enter();
   GraphHandle graph = nullptr;
   const Result ended = driver_.StreamEndCapture(HandleOf(stream), &graph);
-  // Prefers the first error, which says more than that the capture was invalidated.
+  // Prefers the first error, because cuStreamEndCapture reports only that the capture was
+  // invalidated.
   Status status = Failure();
   if (status.ok()) status = Check(ended, "cuStreamEndCapture");
   GraphExecHandle executable = nullptr;

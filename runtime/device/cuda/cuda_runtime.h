@@ -69,7 +69,7 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   const std::string& description() const { return description_; }  // SupportedGpu::description
 
   // Returns the kernel of this name. Returns NotFound if no image contains it. The first call for a
-  // name loads the kernel, which the driver refuses on a thread that captures a stream.
+  // name loads the kernel, which the driver refuses to do on a thread that captures a stream.
   StatusOr<CudaKernel> FindKernel(const std::string& name);
   // Submits a kernel. Submits nothing if the grid has no blocks. The submission fails if the size
   // of the parameter differs from its size in the image.
@@ -103,13 +103,13 @@ class CudaRuntime final : public DeviceRuntime, public std::enable_shared_from_t
   CudaRuntime(const DriverApi& driver, const CudaOptions& options);
 
   Status Open(std::span<const std::span<const std::byte>> images);
-  // Converts the result of a function, which `call` names. The message names the GPU. If it was not
-  // this call that failed, but an operation that was submitted before, the message says so.
+  // Converts the result of a function, which `call` names. The message names the GPU. If not this
+  // call but an operation submitted earlier has failed, the message says so.
   Status Check(Result result, std::string_view call) const;
   Status OutOfMemory(Result result, size_t bytes, std::string_view name) const;
   Status Failure();
   // Waits for the stream on which the driver sets memory and copies from pageable memory. The
-  // driver's functions for this return before the GPU has finished, and no stream of this runtime
+  // driver's functions that do so return before the GPU has finished, and no stream of this runtime
   // is ordered after them.
   Status AwaitNullStream();
   StatusOr<Memory> AllocateDevice(size_t bytes, Buffer::Contents contents, std::string_view name);

@@ -324,8 +324,8 @@ TEST(CudaRuntime, KeepsTheFirstErrorOfASubmission) {
   EXPECT_EQ(runtime->Read(&value, memory.get(), sizeof value), expected);
 }
 
-// A kernel that accesses wrong memory fails when it runs. The driver reports this in a later call;
-// the message must not blame that call.
+// A kernel that accesses invalid memory fails when it runs. The driver reports this in a later
+// call; the message must not blame that call.
 TEST(CudaRuntime, AFaultIsNotBlamedOnTheCallThatReportsIt) {
   for (const auto& [symbol, call] :
        {std::pair("cuLaunchKernel", "Add"), std::pair("cuCtxSynchronize", "cuCtxSynchronize"),
@@ -370,7 +370,8 @@ TEST(CudaRuntime, ItsObjectsMayBeDroppedOnAnyThread) {
   const Memory memory =
       *runtime->Allocate(MemoryKind::kDevice, kBytes, Buffer::Contents::kZero, "sum");
   Add(*runtime, memory, 1, *stream);
-  // Each has a thread of its own, because the first call may give the thread a context.
+  // The stream and the event are dropped on separate threads, because the first call may give its
+  // thread a context.
   std::thread([&] { stream.reset(); }).join();
   std::thread([&] { event.reset(); }).join();
   EXPECT_EQ(runtime->Synchronize(), OkStatus());
@@ -378,7 +379,7 @@ TEST(CudaRuntime, ItsObjectsMayBeDroppedOnAnyThread) {
   EXPECT_EQ(FakeDriverCalls()["cuEventDestroy_v2"], 1);
 }
 
-// Checks that everything that was created is returned to the driver.
+// Checks that everything obtained from the driver is released.
 TEST(CudaRuntime, ReturnsWhatItTook) {
   {
     const auto runtime = Create(MachineWithAdd());

@@ -1,7 +1,7 @@
 // Declares the functions of NVIDIA's driver, libcuda.so.1, that this project calls. The library
-// comes with the driver, so no program is linked with it: OpenDriver loads it when a GPU is wanted.
-// The declarations are this project's own, so that every build contains the code that calls them;
-// with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
+// comes with the driver, so no program is linked with it: OpenDriver loads it when a GPU is
+// requested. The declarations are this project's own, so that every build contains the code that
+// calls them; with --config=cuda, driver_api_check.cc compares them with NVIDIA's header.
 //
 // Source: CUDA Driver API Reference, CUDA 13.0. A handle belongs to the driver, and all functions
 // may be called by any number of threads.
@@ -39,8 +39,8 @@ inline constexpr unsigned kCaptureThreadLocal = 1;
 inline constexpr unsigned kAttributeComputeMajor = 75;
 inline constexpr unsigned kAttributeComputeMinor = 76;
 
-// Returns whether a function returns this result because an operation failed while it ran. The
-// context is then lost, and every later call returns the same result.
+// Returns whether this result means that an operation failed while it ran. The context is then
+// lost, and every later call returns the same result.
 constexpr bool IsFaultOfOperation(Result result) {
   switch (result) {
     case 214:  // ECC_UNCORRECTABLE
@@ -62,7 +62,7 @@ constexpr bool IsFaultOfOperation(Result result) {
   }
 }
 
-// Lists name, exported symbol and type of each function.
+// Lists the name, the exported symbol and the type of each function.
 #define TFJOB_CUDA_DRIVER_FUNCTIONS(F)                                                             \
   F(GetErrorName, "cuGetErrorName", Result (*)(Result, const char**))                              \
   F(GetErrorString, "cuGetErrorString", Result (*)(Result, const char**))                          \
@@ -132,16 +132,17 @@ inline constexpr int kOldestCompute = 80;
 // GPU, returns FailedPrecondition with a message that says what to do. Thread-safe.
 StatusOr<const DriverApi*> OpenDriver();
 
-// Does the same with the given library, but does not keep the result. `visible` is the value of
-// CUDA_VISIBLE_DEVICES, or null: if the driver finds no GPU, the message contains this value.
+// Like the above, but opens the given library and does not keep the result. `visible` is the value
+// of CUDA_VISIBLE_DEVICES, or null: if the driver finds no GPU, the message contains this value.
 StatusOr<DriverApi> OpenDriver(const std::string& library, const std::string* visible);
 
-// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver: that
-// would take long, because it opens every GPU.
+// Returns FailedPrecondition if this machine has no driver. Does not initialise the driver, which
+// would take a long time, because it opens every GPU.
 Status FindDriver();
 Status FindDriver(const std::string& library);
 
-// Initialises a driver, and checks its version and that it finds a GPU, as OpenDriver does.
+// Initialises a driver. Checks, as OpenDriver does, that its version is recent enough and that it
+// finds a GPU.
 Status CheckDriver(const DriverApi& driver, const std::string* visible);
 
 // Converts a result of the driver: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (out of memory)".

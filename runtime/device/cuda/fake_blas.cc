@@ -14,7 +14,7 @@ namespace tfjob::device::cuda {
 namespace {
 
 constexpr uint64_t kMostElements = 0x7fffffff;  // per dimension
-constexpr size_t kNeededWorkspace = 100;        // of each algorithm, if so much is allowed
+constexpr size_t kNeededWorkspace = 100;        // of each algorithm, if that much is allowed
 
 struct FakeLayout {
   int64_t rows = 0, cols = 0, ld = 0;
@@ -22,7 +22,7 @@ struct FakeLayout {
   int64_t stride = 0;
 
   bool operator==(const FakeLayout&) const = default;
-  // Returns the number of elements from the first to the last.
+  // Returns the number of elements from the first to the last, including gaps.
   int64_t extent() const { return (batch - 1) * stride + (cols - 1) * ld + rows; }
 };
 
@@ -253,7 +253,7 @@ BlasResult CheckEpilogue(const FakeProduct& product) {
   return kBlasSuccess;
 }
 
-// Returns a number that depends on everything for which an algorithm is chosen.
+// Returns a hash of everything on which the choice of an algorithm depends.
 uint64_t Digest(const Problem& p) {
   uint64_t digest = 1469598103934665603U;  // FNV-1a
   const auto add = [&digest](int64_t value) {
@@ -300,7 +300,7 @@ BlasResult MatmulAlgoGetHeuristic(BlasHandle, BlasProductHandle product, BlasLay
   return kBlasSuccess;
 }
 
-// The arguments of a call, with the addresses of the content when it runs.
+// The arguments of a call, with the addresses that the content has when the call runs.
 struct Call {
   Problem problem;
   float alpha = 1, beta = 0;
@@ -401,7 +401,7 @@ Operation OperationOf(const Call& call, void* workspace, size_t workspace_bytes)
     here.b = static_cast<const float*>(storage[1]);
     here.d = static_cast<float*>(storage[2]);
     if (here.bias != nullptr) here.bias = static_cast<const float*>(storage[3]);
-    // Nothing may depend on what is in the workspace before or after.
+    // Callers must not depend on the workspace's content before or after the call.
     if (workspace_bytes > 0) std::memset(storage.back(), 0xff, workspace_bytes);
     Compute(here);
   };

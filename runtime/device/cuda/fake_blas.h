@@ -1,13 +1,17 @@
-// Implements the functions of cuBLASLt in this process, for tests. A product is computed by plain
-// loops, which read only what was handed to the library: the attributes of the descriptors, and the
-// arguments of the call. They know nothing of the op that the product is for.
+// Implements the functions of cuBLASLt in this process, for tests. Plain loops compute a product
+// from nothing but what the library receives: the attributes of the descriptors, and the arguments
+// of the call. The loops do not depend on the op that the product is for.
 //
-// It is stricter than the library, which checks little without a GPU: it refuses what the manual
-// forbids or leaves undefined, such as a leading dimension that is too small, matrices of a result
-// that overlap, an algorithm that was chosen for other descriptors or for better aligned addresses,
-// a workspace that is too small or not aligned, and a bias that is missing. The first run of an
-// algorithm may load a kernel, so it is refused while the stream captures a sequence. An algorithm
-// that may add in any order is refused, too, because results must be reproducible.
+// The fake is stricter than the library, which checks little without a GPU. It refuses what the
+// manual forbids or leaves undefined, such as
+//   - a leading dimension that is too small;
+//   - a result whose matrices overlap;
+//   - an algorithm that was chosen for other descriptors or for better aligned addresses;
+//   - a workspace that is too small or not aligned;
+//   - a bias that is missing.
+// It also refuses the first run of an algorithm while the stream captures a sequence, because that
+// run may load a kernel, and an algorithm that may add in any order, because results must be
+// reproducible.
 //
 // Like the real library, it exists once per process.
 #pragma once
@@ -26,19 +30,19 @@ struct FakeBlasOptions {
   std::function<Result(Operation, StreamHandle)> submit;
   // Returns whether a stream captures a sequence. The default is FakeDriverCaptures.
   std::function<bool(StreamHandle)> captures;
-  // Called while a product runs, with the addresses of the content: before the given bytes are
-  // read, and after they were written. May be empty.
+  // Called while a product runs, before it reads the given bytes and after it has written them,
+  // with the address of the content. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
 };
 
-// Returns the functions, which behave as the options say from now on. No handle from an earlier
+// Returns the functions. From now on, they behave as the options say. No handle from an earlier
 // call may still be in use.
 const BlasApi& FakeBlas(FakeBlasOptions options = {});
 
-// Returns why the fake last refused a call since FakeBlas; "" if it has refused none.
+// Returns the reason for the last refusal since FakeBlas was called; "" if no call was refused.
 std::string FakeBlasRefusal();
 
-// Returns how many handles exist: of the library, and of descriptors.
+// Returns the number of existing handles, of the library and of descriptors together.
 int FakeBlasHandles();
 
 }  // namespace tfjob::device::cuda

@@ -1,5 +1,5 @@
-// Hands wrong arguments to the fake library, and expects that it refuses them. The tests of the
-// kernels rely on this.
+// Passes wrong arguments to the fake library, which must refuse them. The tests of the kernels rely
+// on this.
 #include "runtime/device/cuda/fake_blas.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tfjob::device::cuda {
 namespace {
 
-// A product of a 2 x 3 matrix by a 3 x 4 matrix, and everything that a call takes.
+// A product of a 2 x 3 matrix by a 3 x 4 matrix, with all arguments of the call.
 struct Call {
   int32_t transpose_a = 0;
   uint32_t epilogue = kBlasEpilogueBias;
@@ -29,7 +29,7 @@ struct Call {
 
 class FakeBlasTest : public testing::Test {
  protected:
-  // The default of a call that is right.
+  // Returns a call that the library accepts.
   Call Right() {
     Call call;
     call.bias = bias_;
@@ -38,7 +38,8 @@ class FakeBlasTest : public testing::Test {
     return call;
   }
 
-  // Makes the call with the library's functions. Returns why it was refused; "": it was not.
+  // Makes the call with the library's functions. Returns the reason for its refusal, or "" if it is
+  // accepted.
   std::string Refusal(const Call& call) {
     const BlasApi& blas = FakeBlas({.submit =
                                         [](const Operation& operation, StreamHandle) {

@@ -19,13 +19,13 @@ constexpr Result kCaptureUnsupported = 900;
 constexpr Result kCaptureInvalidated = 901;
 constexpr Result kCaptureWrongThread = 908;
 
-// A capture that ends with an error if one of its thread's calls was refused.
+// A capture. It ends with an error if a call on its thread was refused.
 struct Capture {
   std::thread::id thread;
   bool invalidated = false;
 };
-// The object behind the handle of a graph. The handles of streams and events are pointers to those
-// of the fake device.
+// The object behind the handle of a graph. The handle of a stream or event is a pointer to a stream
+// or event of the fake device.
 struct FakeGraphObject {
   std::shared_ptr<Sequence> sequence;
 };
@@ -45,8 +45,8 @@ struct Machine {
   std::map<std::string, int> calls ABSL_GUARDED_BY(mutex);
   size_t used ABSL_GUARDED_BY(mutex) = 0;
   std::map<const Stream*, Capture> captures ABSL_GUARDED_BY(mutex);
-  // The NULL stream. No operation of another stream waits for those of this one, because every
-  // other stream is created with kStreamNonBlocking.
+  // The NULL stream. Operations of other streams do not wait for its operations, because all other
+  // streams are created with kStreamNonBlocking.
   const std::unique_ptr<Stream> null_stream = *runtime->NewStream();
 };
 
@@ -67,14 +67,14 @@ Stream& StreamOf(StreamHandle handle) {
 enum class Needs {
   kNothing,
   kContext,
-  // A context, and that the thread captures no stream. The driver's documentation calls functions
-  // with this need potentially unsafe, but names only a few of them. Here, they are the functions
-  // that allocate, free or wait, or that use the NULL stream.
+  // A context, on a thread that captures no stream. The driver's documentation calls functions with
+  // this need potentially unsafe, but names only a few of them. Here, they are the functions that
+  // allocate, free or wait, or that use the NULL stream.
   kNoCapture
 };
 
-// Returns the error that the machine prescribes for this function, or the error of a need that is
-// not met. If there is neither, counts the call and returns kSuccess.
+// Returns the error that the machine prescribes for this function, or the error for an unmet
+// requirement. If there is neither, counts the call and returns kSuccess.
 Result Begin(const char* symbol, Needs needs = Needs::kContext) {
   MutexLock lock(machine->mutex);
   const auto failure = machine->description.failures.find(symbol);

@@ -25,8 +25,8 @@
 
 namespace tfjob::device::cuda {
 
-// Runs a kernel on the bytes of its parameter, in which each device address has been replaced by
-// the address at which the content is stored.
+// A launch of a kernel. `parameter` contains the bytes of the kernel's parameter, in which each
+// device address has been replaced by the address at which the content is stored.
 struct FakeLaunch {
   unsigned grid[3], block[3];
   std::span<const std::byte> parameter;
@@ -51,8 +51,8 @@ struct FakeMachine {
   std::map<std::string, Result> failures;
   // Allocates the content of device memory (FakeOptions::allocate).
   std::function<std::shared_ptr<std::byte>(size_t bytes, const std::string& name)> allocate;
-  // Called when a copy or a memset runs, with the address of the content: before bytes are read,
-  // and after they were written. May be empty.
+  // Called when a copy or a memset runs, before it reads bytes and after it has written bytes, with
+  // the address of the content. May be empty.
   std::function<void(const void*, size_t)> reads, wrote;
 };
 
@@ -64,12 +64,12 @@ const DriverApi& FakeDriver(FakeMachine machine);
 bool FakeDriverCaptures(StreamHandle stream);
 
 // Submits an operation to a stream, as the driver does for a library that runs kernels of its own.
-// Counts as a call of the operation's name.
+// FakeDriverCalls counts this under the operation's name.
 Result SubmitToFakeDriver(Operation operation, StreamHandle stream);
 
-// Returns how often each function was called since FakeDriver, by symbol. Calls that were refused
-// do not count: those of functions in FakeMachine::failures, and those that broke a rule about
-// contexts or captures.
+// Returns the number of calls of each function since FakeDriver was called, by symbol. Refused
+// calls are not counted: those of functions in FakeMachine::failures, and those that broke a rule
+// about contexts or captures.
 std::map<std::string, int> FakeDriverCalls();
 
 }  // namespace tfjob::device::cuda

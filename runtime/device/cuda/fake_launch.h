@@ -1,4 +1,4 @@
-// Turns the launch of a kernel on the fake driver into an operation of the fake device.
+// Turns a kernel launch on the fake driver into an operation of the fake device.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tfjob::device::cuda {
 
-// Returns whether the launch keeps the limits that CUDA has on every GPU.
+// Returns whether the launch is within the limits that CUDA sets for every GPU.
 bool FitsGpu(const FakeLaunch& launch);
 
 // Returns the operation. Copies the parameter; the kernel must outlive the operation. Words of the

@@ -1,5 +1,4 @@
-// Simulates, in a test, the library of a driver that is older than CUDA 12: it lacks most
-// functions.
+// Simulates, in a test, the library of a driver older than CUDA 12, which lacks most functions.
 extern "C" unsigned cuDriverGetVersion(int* version) {
   *version = 11040;
   return 0;

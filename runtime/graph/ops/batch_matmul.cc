@@ -9,7 +9,7 @@ namespace {
 
 // ---- inference
 
-// Returns the shape with the axes -3 and -2 exchanged if `swap` is set.
+// Returns the shape, with axes -3 and -2 exchanged if `swap` is set.
 Shape Exchanged(const Shape& shape, bool swap) {
   std::vector<int64_t> dims = shape.dims();
   if (swap) std::swap(dims[dims.size() - 3], dims[dims.size() - 2]);

@@ -91,7 +91,7 @@ InferResult InferConv2DBackpropFilter(InferenceContext& context) {
   return std::vector{TensorType{context.inputs[0].dtype, std::move(filter)}};
 }
 
-// Returns the attributes' window, which must have no dilation, over images of this shape.
+// Returns the attributes' window. Checks that it fits images of this shape and has no dilation.
 StatusOr<Window> PoolingWindow(const Attributes& attributes, const Shape& image) {
   ASSIGN_OR_RETURN(Window window, WindowOf(attributes));
   RETURN_IF_ERROR(CheckWindow(window, image));

@@ -21,9 +21,9 @@ std::vector<int64_t> LeadingDims(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end() - 1};
 }
 
-// The factors may have more than two axes if their leading axes together count as the rows of one
-// matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the product
-// then sums over them.
+// The factors may have more than two axes if their leading axes can together be treated as the rows
+// of one matrix. The leading axes of `a` become axes of the product, unless `a` is transposed: the
+// product then sums over them.
 Status ExpectFactors(const TensorType& a, const TensorType& b, bool transpose_a, bool transpose_b) {
   if (!IsFloat(a.dtype) || a.shape.rank() < 2 || b.shape.rank() < 2)
     return InvalidArgument("expected float32 or float64 of rank 2");
@@ -131,8 +131,8 @@ Output LogitsGradient(GradientContext& c) {
   return Mul(c.b, Column(c.b, c.dy()), c.output(1));
 }
 
-// Reports an error and returns true if a gradient flows through the output `backprop`. Its gradient
-// would be a second derivative.
+// If a gradient flows through the output `backprop`, reports an error and returns true: that
+// gradient would require a second derivative.
 bool RefuseSecondDerivative(GradientContext& c) {
   if (!c.gradients[1].valid()) return false;
   c.b.Fail(Unimplemented("node ", c.node.name, ": op ", c.node.op,

@@ -79,7 +79,7 @@ InferResult InferScan(InferenceContext& context) {
   return types;
 }
 
-// Returns the number of states or sequences that an attribute specifies, which must be from 0 to
+// Returns the number of states or sequences that an attribute specifies, a number from 0 to
 // kMostParts.
 StatusOr<int> CountOf(const Attributes& attributes, std::string_view name) {
   const int64_t count = attributes.Get<int64_t>(name, 0);

@@ -3,8 +3,8 @@
 //
 // The forward Scan is extended: the values of its body that the gradient needs become additional
 // outputs. The gradient of an invariant is a sum over the steps. If each step would add a matrix
-// product or a sum over rows, its operands are stacked instead, and one operation after the loop
-// does the work of all steps.
+// product or a sum over rows, the loop stacks the operands instead, and one operation after the
+// loop does the work of all steps.
 #include <map>
 #include <optional>
 #include <set>
@@ -137,8 +137,8 @@ class ScanDifferentiator {
 
   void Extend(const std::set<Output>& saved) {
     int count = form_.outputs;
-    // Takes the nodes from both_, because there the gradient of a nested Scan has extended that
-    // Scan.
+    // Copies the nodes from both_, not from forward_: only in both_ have nested Scans been extended
+    // for their gradients.
     Graph body;
     for (int id = 0; id < static_cast<int>(forward_.nodes().size()); ++id)
       body.Append(both_.graph().node(id));
@@ -193,7 +193,7 @@ class ScanDifferentiator {
     }
   }
 
-  // Returns a forward value that is a sequence or was saved.
+  // Returns a forward value for all steps. It must be a sequence or a value that was saved.
   Stacked StackedForward(Output value) const {
     const auto role = roles_.find(value.node);
     if (role == roles_.end() || role->second.kind != Role::kSequence) return stacked_.at(value);
@@ -213,8 +213,8 @@ class ScanDifferentiator {
   }
 
   // One part of an invariant's gradient, which is the sum of the contributions of all steps. If a
-  // contribution is itself a sum, it is split into parts, since some parts can be computed after
-  // the loop.
+  // contribution is itself a sum, its terms become separate parts, since some of them can be
+  // computed after the loop.
   struct Part {
     enum Kind { kProduct, kRows, kAccumulated } kind;
     std::vector<int> outputs;  // outputs of the backward Scan
@@ -335,11 +335,11 @@ class ScanDifferentiator {
   const std::map<int, Role> roles_;         // by the position of the placeholder
   Builder both_;                            // the body and its gradient
   ScanBuilder scan_;                        // the backward Scan
-  std::vector<Output> d_next_, d_outputs_;  // placeholders of `both_`; invalid: no gradient
+  std::vector<Output> d_next_, d_outputs_;  // placeholders of `both_`; invalid if no gradient
   std::map<int, Output> gradients_;         // by placeholder, in `both_`
   std::set<Output> used_forward_;           // forward values that the backward nodes use
   std::set<int> needed_;                    // the backward nodes
-  std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by their value
+  std::map<Output, Stacked> stacked_;       // the forward Scan's outputs, by the stacked value
   std::map<Output, Output> now_;            // values of `both_` → values of the backward body
   std::map<std::pair<Output, bool>, int> outputs_;  // the backward Scan's outputs
   std::vector<int> states_;                         // for each backward state, its forward state

@@ -43,7 +43,7 @@ class NormFinder {
     return graph_.node(value).op == "FusedBatchNorm" && value.index == 0 && UsedOnce(value);
   }
 
-  // Returns whether the node adds two values of one type.
+  // Returns whether the node adds two values of the same type.
   bool AddsAlike(const Node& node) const {
     return node.op == "Add" && graph_.type(node.inputs[0]) == graph_.type(node.inputs[1]);
   }
@@ -56,7 +56,8 @@ class NormFinder {
     if (IsNorm(input)) {
       chain.norm = input.node;
     } else if (AddsAlike(graph_.node(input))) {
-      // The fused op takes the position of the norm, so the side input must come before it.
+      // The fused op replaces the norm at the norm's position, so the side input must come before
+      // that position.
       const auto [early, late] =
           std::minmax(graph_.node(input).inputs[0], graph_.node(input).inputs[1]);
       if (!IsNorm(late) || early.node >= late.node) return;

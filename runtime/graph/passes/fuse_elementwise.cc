@@ -12,8 +12,8 @@
 namespace tfjob::graph {
 namespace {
 
-// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 inputs of one element
-// and 24 steps.
+// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 one-element inputs and
+// 24 steps.
 constexpr size_t kMaxInputs = 8;
 constexpr size_t kMaxSteps = 16;
 
@@ -55,8 +55,8 @@ class Group {
     nodes_.insert(root);
     std::set<int> candidates = InputsOf(root);
     while (!candidates.empty()) {
-      const int id = *candidates.rbegin();  // the last one: whether its users are in the group is
-                                            // already decided
+      const int id = *candidates.rbegin();  // the last one, because its users must be considered
+                                            // before it
       candidates.erase(id);
       const Node& node = graph.node(id);
       const bool inside = std::ranges::includes(nodes_, users[static_cast<size_t>(id)]);

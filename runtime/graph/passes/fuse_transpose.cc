@@ -6,7 +6,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Returns whether the node exchanges two axes, counted from the last one, and keeps all others.
+// Returns whether the node exchanges the axes `first` and `second`, counted from the last axis, and
+// keeps all others.
 bool Exchanges(const Node& node, size_t first, size_t second) {
   if (node.op != "Transpose") return false;
   const auto* permutation = node.attributes.Find<std::vector<int64_t>>("perm");
@@ -30,8 +31,8 @@ class TransposeFuser {
 
   Graph Run() {
     const std::map<Output, int> uses = CountUses(graph_);
-    // For each Transpose that a product can absorb into its output: the position of the Transpose →
-    // the position of the product, which has no other use.
+    // Maps the position of each Transpose that a product can absorb to the position of that
+    // product. `users` is the inverse map.
     std::map<int, int> products;
     std::map<int, int> users;
     for (int id = 0; id < static_cast<int>(graph_.nodes().size()); ++id) {
@@ -68,8 +69,8 @@ class TransposeFuser {
                                        std::move(attributes)));
   }
 
-  // Removes the transpositions that the attributes can express from the operand, and sets the
-  // attributes accordingly. Returns the remaining operand.
+  // Skips the Transposes of the operand that the attributes can express, and changes the attributes
+  // accordingly. Returns the operand before these Transposes.
   Output Absorb(Output operand, const std::string& adj, const std::string& swap,
                 Attributes& attributes) const {
     while (true) {

@@ -54,7 +54,7 @@ Attributes Without(const Attributes& attributes, std::string_view name) {
   return others;
 }
 
-// Returns the body for inputs in which these invariants are already transposed.
+// Returns the body, changed to receive these invariants already transposed.
 Graph WithTransposed(const Graph& body, const std::set<int>& invariants) {
   std::set<std::string> names;
   for (int invariant : invariants) names.insert(InvariantName(invariant));

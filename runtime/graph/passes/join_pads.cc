@@ -16,7 +16,7 @@ struct PaddedBlock {
   int64_t begin = 0, end = 0;
 };
 
-// Returns nullopt if the node is not a Pad that pads exactly one axis.
+// Returns nullopt unless the node is a Pad along exactly one axis.
 std::optional<PaddedBlock> BlockOf(const Graph& graph, const Node& node) {
   if (node.op != "Pad") return std::nullopt;
   const auto before = node.attributes.Get("before", std::vector<int64_t>());

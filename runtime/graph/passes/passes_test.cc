@@ -52,7 +52,7 @@ TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
 }
 
 // The graph contains three normalisations with activations. The second and the third also add a
-// shortcut; that of the third receives two gradients.
+// shortcut. The shortcut of the third receives two gradients.
 TEST(FuseBatchNorm, TakesActivationsAndShortcutsAndTheirGradients) {
   Builder b;
   const Output x = Placeholder(b, "x", kF32, {8, 3});

@@ -34,7 +34,7 @@ std::optional<Output> DropNoOp(const Graph& now, const Node& node,
 }
 
 // Replaces a constant operand with a scalar if all its elements are equal and the result has the
-// other operand's type. Returns whether it has replaced an operand.
+// other operand's type. Returns whether an operand was replaced.
 bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Output>& inputs) {
   const bool binary = node.op == "Mul" || node.op == "Add" || node.op == "Sub" ||
                       node.op == "Div" || node.op == "Maximum" || node.op == "Minimum";

@@ -234,7 +234,8 @@ Hdf5Handle OpenCopy(int descriptor, size_t size) {
   return {H5Fopen("input", H5F_ACC_RDONLY, in_memory.get()), H5Fclose};
 }
 
-// The library opens files only by path, and a memfd has no path.
+// The library opens files only by path. A file without a path, such as a memfd, is opened from a
+// copy.
 Hdf5Handle OpenFile(int descriptor, size_t size) {
   const std::string link = StrCat("/proc/self/fd/", descriptor);
   std::error_code failed;

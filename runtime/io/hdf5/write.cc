@@ -71,7 +71,7 @@ Status AddAttribute(hid_t object, const std::string& name, const Json& value) {
   return OkStatus();
 }
 
-// Returns whether there is an object at this path, with all of its parents.
+// Returns whether the object at this path and all of its parents exist.
 bool Exists(hid_t file, const std::string& path) {
   for (size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
     if (H5Lexists(file, path.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
@@ -112,7 +112,7 @@ Status AddAll(const SafetensorsReader& tensors, hid_t file) {
 
 Status WriteHdf5(const SafetensorsReader& tensors, OutputFile& output) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  // The library writes the file into memory: it could not open the output by path.
+  // The library writes the file into memory, because it cannot open the output by path.
   const Hdf5Handle in_memory(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(in_memory.get(), 1 << 20, false);
   const Hdf5Handle file(H5Fcreate("output", H5F_ACC_TRUNC, H5P_DEFAULT, in_memory.get()), H5Fclose);

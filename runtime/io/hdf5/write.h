@@ -9,8 +9,8 @@
 
 namespace tfjob::io {
 
-// Appends an HDF5 file to `output`, with the tensors as datasets, named by their paths, and with
-// the attributes from the metadata "attributes", in the form that ConvertHdf5 (read.h) returns.
+// Appends an HDF5 file to `output`. Its datasets are the tensors, named by their paths. Its
+// attributes come from the metadata "attributes", in the form that ConvertHdf5 (read.h) returns.
 // Paths with attributes but without a tensor become groups. Equal tensors give equal files.
 Status WriteHdf5(const SafetensorsReader& tensors, OutputFile& output);
 

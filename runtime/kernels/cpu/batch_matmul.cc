@@ -1,6 +1,5 @@
-// Multiplies batches of matrices. Each pair of matrices is multiplied separately, so an operand
-// only needs strides between its matrices: it may be broadcast, and its rows need not be
-// contiguous.
+// Multiplies batches of matrices. Each pair of matrices is multiplied separately, so an operand may
+// be broadcast, and its rows need not be contiguous.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"

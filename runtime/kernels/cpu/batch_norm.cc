@@ -1,7 +1,7 @@
-// Implements batch normalisation over all axes but the last, and its gradient. Both read the rows
-// twice: once to compute sums per channel, and once to write the result. The number of chunks into
-// which the rows are split depends only on the sizes, so the result does not depend on the number
-// of threads.
+// Implements batch normalisation over all axes except the last, and its gradient. Each of the two
+// reads the rows twice: once to compute sums per channel, and once to write the result. The number
+// of chunks into which the rows are split depends only on the sizes, so the result does not depend
+// on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostNormChunks = 16;
 constexpr int64_t kLeastNormChunk = 32768;  // elements
-// Sums are taken over blocks of about this many elements, which stay in a near cache, and then
+// Sums are taken over blocks of about this many elements, which stay in the cache, and then
 // combined. This also keeps the error of long sums small.
 constexpr int64_t kNormBlock = 8192;
 constexpr int64_t kLeastNormRows = 8;
@@ -225,8 +225,10 @@ class BatchNorm : public Kernel {
   ChannelSplit split_;
 };
 
-// Says how the gradient knows which values the activation has let pass: there is no activation; the
-// normalised value is computed again; or the activation's output is read.
+// How the gradient determines which values the activation has let pass:
+//   - kNone: there is no activation.
+//   - kComputed: the normalised value is computed again.
+//   - kRead: the activation's output is read.
 enum class ActivationMask { kNone, kComputed, kRead };
 
 // Points to the values that the gradient reads. `more` and y may be null. If `more` is not null, it
@@ -373,7 +375,7 @@ class BatchNormGrad : public Kernel {
     return g;
   }
 
-  // Adds the chunks in order, and computes everything that depends only on the channel.
+  // Adds the sums of the chunks in order, and computes everything that depends only on the channel.
   void Finish(T* space, const T* variance, const T* factor, T* d_gamma, T* d_beta, T* shift,
               T* slope) const {
     GradientSums<T> total{d_beta, d_gamma};

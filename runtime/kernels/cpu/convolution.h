@@ -18,7 +18,7 @@ enum class ConvolutionPass {
 struct Convolution {
   Window window;
   Operand image, filter, output;
-  // The forward pass applies these two after the convolution.
+  // Operations that follow the convolution in the forward pass.
   bool bias = false;  // adds a bias [outputs], the third input
   bool relu = false;
 

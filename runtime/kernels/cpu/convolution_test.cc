@@ -73,7 +73,7 @@ void CheckSizes(D dtype, const Sizes& s) {
   }
   Attributes window;
   SetWindow(window, s.window);
-  // Sums of up to a few thousand products are less precise than single operations, by a few bits.
+  // A sum of up to a few thousand products is a few bits less precise than a single operation.
   Check({"Conv2D", window, {x, f}, {y}, 2e-5});
   Tensor bias(dtype, Shape({s.filter.dim(3)})), biased = y.Clone(), positive = y.Clone();
   for (int64_t i = 0; i < bias.num_elements(); ++i) SetValue(bias, i, 0.5 - i);

@@ -20,7 +20,7 @@ constexpr int64_t kPrefetchedRows = 8;
 constexpr size_t kPrefetchedBytes = 256;  // per row; the hardware prefetches the other bytes
 constexpr size_t kCacheLine = 64;
 
-// The number of rows that justifies waking another thread.
+// Returns the number of rows that justifies waking another thread.
 int64_t GrainOf(const Operand& matrix) {
   return 1 + kGrain / std::max<int64_t>(1, matrix.cols());
 }

@@ -1,4 +1,4 @@
-// Reduces contiguous elements to kLanes partial results, and then reduces these. gcc can keep the
+// Reduces contiguous elements to kLanes partial results, and then combines these. gcc can keep the
 // partial results in vector registers without reordering the arithmetic. The result does not depend
 // on the number of threads.
 #pragma once

@@ -42,7 +42,8 @@ class MatMul : public Kernel {
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
     // Splits c along its longer side. Every thread reads one operand completely: b if c is split by
-    // rows, a if c is split by columns. With this choice, that operand is the smaller one.
+    // rows, a if c is split by columns. Splitting the longer side makes that operand the smaller
+    // one.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tile = by_rows ? kTileRows : kTileColumns;

@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cpu {
 
 // Makes all later calls of oneDNN on this thread use only this thread, regardless of
-// OMP_NUM_THREADS. Call it before each use of oneDNN: only the first call per thread has an effect.
+// OMP_NUM_THREADS. Call it before each use of oneDNN; later calls on the same thread do nothing.
 void KeepOneDnnOnThisThread();
 
 }  // namespace tfjob::kernels::cpu

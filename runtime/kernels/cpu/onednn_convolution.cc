@@ -191,7 +191,7 @@ class Part {
     bias_.set_data_handle(const_cast<void*>(bias));
     const std::span<const dnnl_exec_arg_t> arguments = arguments_;
     Execute(primitive_, stream_, arguments.first(bias == nullptr ? 4 : 5));
-    // oneDNN does not do this, because its rectifier turns NaN into 0.
+    // oneDNN's own rectifier is not used, because it turns NaN into 0.
     if (relu_) {
       auto* const values = static_cast<float*>(output_.get_data_handle());
       Map(outputs_, Relu(), values, values);

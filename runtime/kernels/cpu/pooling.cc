@@ -1,4 +1,5 @@
-// Implements pooling over images. Loops over channels are innermost, because they are contiguous.
+// Implements pooling over images. Loops over channels are innermost, because channels are
+// contiguous.
 #include <algorithm>
 
 #include "runtime/kernels/cpu/families.h"
@@ -101,8 +102,7 @@ class MaxPool : public Kernel {
   Pooling p_;
 };
 
-// Adds the gradient of each maximum to the first input that equals the maximum, in the order of
-// rows.
+// Adds the gradient of each maximum to the first input, in row order, that equals the maximum.
 template <typename T>
 class MaxPoolGrad : public Kernel {
  public:

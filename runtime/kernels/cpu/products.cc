@@ -6,7 +6,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// If `swap`, the last axis of the batch is stored after the axis of the rows.
+// If `swap` is set, the last axis of the batch is stored after the axis of the rows.
 StatusOr<Matrices> MatricesOf(const Operand& operand, bool swap) {
   std::vector<int64_t> dims = operand.shape.dims();
   const size_t rank = dims.size();
@@ -57,7 +57,7 @@ StatusOr<ProductLayout> ProductLayoutOf(const KernelRequest& request) {
     }
     if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
   }
-  // The leading axes together count as the rows.
+  // The leading axes together are treated as the rows.
   ProductLayout p;
   p.transpose_a = request.attributes.Get("transpose_a", false);
   p.transpose_b = request.attributes.Get("transpose_b", false);

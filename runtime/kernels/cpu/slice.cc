@@ -44,7 +44,7 @@ int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides) {
   return offset;
 }
 
-// Returns the copy of a block with this shape from index `from` of `in` to index `to` of `out`.
+// Prepares the copy of a block of this shape, from index `from` of `in` to index `to` of `out`.
 template <typename T>
 StatusOr<BlockCopy<T>> CopyOf(const Shape& shape, const Operand& in,
                               const std::vector<int64_t>& from, const Operand& out,

@@ -14,7 +14,7 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-// One stride per dimension, in elements. It is 0 where the operand repeats.
+// One stride per dimension, in elements. A stride is 0 where the operand repeats.
 using Strides = std::array<int64_t, kMaxRank>;
 
 // Returns the strides of an operand's own dimensions.

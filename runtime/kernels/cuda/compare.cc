@@ -33,8 +33,8 @@ T ValueOf(PhiloxStream& random, double low, double high) {
   return static_cast<T>(low + (high - low) * random.Uniform());
 }
 
-// Returns `value` or, at random, 0, an infinity or NaN: many functions change at 0, and must handle
-// the others.
+// Returns `value` or, at random, 0, an infinity or NaN: many functions behave differently at 0, and
+// all must handle infinities and NaN.
 double SpecialFloat(const RandomOperand& operand, PhiloxStream& random, double value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (random.Below(32)) {
@@ -198,7 +198,8 @@ class ComparedRun {
     });
   }
 
-  // Returns the number of the input that the op updates in place of writing the output; -1: none.
+  // Returns the number of the input that the op always updates to produce the output, or -1 if
+  // there is none.
   static int UpdatedInput(const std::vector<InPlace>& rules, int output) {
     for (const InPlace& rule : rules)
       if (rule.output == output && rule.rule == InPlace::kAlways) return rule.input;

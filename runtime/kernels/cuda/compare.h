@@ -1,5 +1,5 @@
 // Tests kernels for GPUs on the emulator: compares their results with the results of the kernels
-// for CPUs, and expects no wrong accesses.
+// for CPUs, and checks that the emulator reports no wrong access.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tfjob::kernels::cuda {
 
-// A tensor with random values in [low, high]. Some floats are 0; with `special`, some are NaN or
-// infinite.
+// A tensor with random values in [low, high]. Some floats are 0. If `special` is set, some are NaN
+// or infinite.
 struct RandomOperand {
   Shape shape;
   DType dtype = DType::kFloat32;
@@ -28,13 +28,14 @@ struct Comparison {
   double floor = 1;
 };
 
-// Prepares the op for both devices and runs it. The seed chooses the values, the padding of rows,
-// which addresses are unaligned, whether an output uses the memory of an input where the entry
-// allows it, and the order in which the emulator runs threads. Reports through gtest any
+// Prepares the op for both devices, and runs it on each. The seed chooses the values, the padding
+// of rows, which addresses are unaligned, whether an output uses the memory of an input where the
+// entry allows it, and the order in which the emulator runs threads. Reports through gtest any
 // differences, wrong accesses, and elements that were not written.
 void Compare(const Comparison& comparison, uint64_t seed);
 
-// Does the same on the given GPU, but returns the first report; "" if there is none.
+// Like Compare, but runs the op on the given GPU and returns the first report, or "" if there is
+// none.
 std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAccess& gpu);
 
 // Expects that the emulator has recorded no report since the last call.

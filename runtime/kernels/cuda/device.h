@@ -50,7 +50,7 @@ namespace {
 constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr int kWarp = 32;
 
-// Returns the sum over a warp, on each of its lanes.
+// Returns, on every lane, the sum over the warp.
 TFJOB_DEVICE float WarpSum(float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(kAllLanes, value, offset);

@@ -40,8 +40,9 @@ inline constexpr NamedOp kElementOps[] = {
     {"Copy", ElementOp::kCopy, 1},  // only in programs of this package
 };
 
-// Writes the steps of the program, which has `inputs` inputs, to the parameter. Returns whether it
-// uses slots. Returns InvalidArgument, or Unimplemented for an unknown op, if the program is wrong.
+// Writes the steps of the program, which has `inputs` inputs, to the parameter. Returns whether the
+// program uses slots. Returns InvalidArgument if the program is wrong, and Unimplemented if it
+// contains an unknown op.
 StatusOr<bool> WriteProgram(const std::string& program, size_t inputs,
                             ElementwiseParameter& parameter);
 

@@ -11,8 +11,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Describes how the kernel reads an input, which has the output's shape, or only its last
-// dimension, or only its other dimensions, or a single element.
+// Describes how the kernel reads an input. The input has the output's shape, only its last
+// dimension, only its other dimensions, or a single element.
 StatusOr<ElementInput> LayoutOf(const Operand& input, const Operand& out) {
   if (input.shape == out.shape) return ElementInput{nullptr, input.row_stride, 1};
   if (input.shape.num_elements() == 1) return ElementInput{nullptr, 0, 0};
@@ -75,7 +75,7 @@ class ElementwiseKernel final : public Kernel {
   const char* const name_;
 };
 
-// Returns the shortest text that is parsed to the same number.
+// Returns the shortest text that parses to the same number.
 std::string Exactly(double number) {
   std::array<char, 32> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), number);

@@ -52,7 +52,7 @@ struct Position {
   uint32_t row, col;
   bool inside;  // there is such an element
 };
-// The four elements of a thread. If `quad`, they are consecutive, and `x` is the first.
+// The four elements of a thread. If `quad` is set, they are consecutive, and `x` is the first.
 struct Positions {
   Position x, y, z, w;
   bool quad;

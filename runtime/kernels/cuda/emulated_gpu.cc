@@ -91,7 +91,7 @@ FakeMachine EmulatedMachine(uint64_t seed) {
                      ExpectNoReport(entry->name);
                    }};
   }
-  // Created when it is first needed, because the memory of an earlier machine must be gone by then.
+  // Created on first use, because the memory of an earlier machine may still exist before that.
   const auto memory = std::make_shared<std::unique_ptr<EmulatedMemory>>();
   machine.allocate = [memory](size_t bytes, const std::string& name) {
     if (*memory == nullptr) *memory = std::make_unique<EmulatedMemory>();

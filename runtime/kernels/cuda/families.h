@@ -45,8 +45,8 @@ Status ExpectFloat32(const KernelRequest& request);
 // Prepares an elementwise program (ops.md, "FusedElementwise"), whose ops also include Copy.
 Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& inputs,
                         const Operand& out, const std::string& program);
-// Prepares a copy of all elements in the order of their numbers. The shapes may differ; the dtypes
-// may, too, and each element is then converted.
+// Prepares a copy of all elements in row-major order. The shapes may differ, and so may the dtypes,
+// in which case each element is converted.
 Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out);
 
 }  // namespace tfjob::kernels::cuda

@@ -1,5 +1,5 @@
 // Provides the CUDA kernels of this program: fat binaries, with machine code for several GPUs. Two
-// files define it: embedded_images.cc in builds with --config=cuda, and no_images.cc in others.
+// files define Images: embedded_images.cc in builds with --config=cuda, and no_images.cc in others.
 #pragma once
 
 #include <cstddef>

@@ -22,8 +22,8 @@ int64_t Draw(PhiloxStream& random, std::initializer_list<int64_t> sizes) {
   return sizes.begin()[random.Below(static_cast<uint32_t>(sizes.size()))];
 }
 
-// Returns a shape of up to 20,000 elements. Some are empty, have one element or an odd number of
-// elements, or have about the size of a warp or a block.
+// Returns a shape of up to 20,000 elements. Some shapes are empty, have one element or an odd
+// number of elements, or have about the size of a warp or a block.
 Shape DrawShape(PhiloxStream& random) {
   const int64_t rows = Draw(random, {1, 2, 5, 17, 31}),
                 cols = Draw(random, {1, 3, 31, 32, 33, 257});
@@ -84,7 +84,8 @@ TEST(CudaKernels, BroadcastsTheLastDimensionTheOthersAndScalars) {
   }
 }
 
-// Subnormal numbers count as zero on the CPU, too. The sum of two of them could be a normal number.
+// Subnormal numbers are treated as zero on the CPU, too. The sum of two of them could be a normal
+// number.
 TEST(CudaKernels, SubnormalNumbersCountAsZero) {
   const RandomOperand subnormal{Shape({300}), DType::kFloat32, 1e-39, 1.1e-38};
   const RandomOperand large{Shape({300}), DType::kFloat32, 1e38, 2e38};
@@ -133,7 +134,7 @@ TEST(CudaKernels, ProgramsWhoseResultsAreNeededLater) {
     const std::vector<RandomOperand> inputs = {{shape}, {Shape({shape.dim(1)})}, {Shape({})}};
     Compare({"FusedElementwise", {{"program", DrawProgram(random)}}, inputs, {{shape}}}, seed);
   }
-  // The program that keeps the most results: 16 results, of which each later step uses up two.
+  // The program that keeps the most results: it computes 16, and each later step uses two of them.
   std::string program = "Mul i0 0";
   for (int i = 1; i < 16; ++i) program += StrCat("; Mul i0 ", i);
   for (int i = 0; i < 7; ++i)
@@ -274,7 +275,7 @@ TEST(CudaKernels, Softmax) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
     const RandomOperand matrix{DrawMatrix(random), DType::kFloat32, -20, 20};
-    // The small floor makes the comparison relative, because most outputs are far below 1.
+    // Most outputs are far below 1, so a small floor keeps the comparison relative.
     Compare({"Softmax", {}, {matrix}, {{matrix.shape}}, 1e-5, 1e-30}, seed);
     Compare({"LogSoftmax", {}, {matrix}, {{matrix.shape}}}, seed);
     RandomOperand special = matrix;
@@ -296,7 +297,7 @@ TEST(CudaKernels, RowsWithoutElements) {
   }
 }
 
-// A label outside of the classes makes its row NaN.
+// A label outside the range of the classes makes its row NaN.
 TEST(CudaKernels, SparseCrossEntropy) {
   for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kUInt8}) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -317,7 +318,7 @@ TEST(CudaKernels, SparseCrossEntropy) {
   }
 }
 
-// The random words must be equal in every bit, and so must the elements that Dropout keeps.
+// The random words must be equal bit for bit, and Dropout must keep the same elements.
 TEST(CudaKernels, DropoutAndRandomUniform) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     PhiloxStream random(seed);
@@ -377,7 +378,7 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("")}}, {matrix}, {matrix}).code(),
             StatusCode::kInvalidArgument);
-  // The result of each of the 18 steps is kept until one of the six others needs it.
+  // The results of 18 steps are kept until one of six further steps needs them.
   std::string crowded;
   for (int i = 0; i < 18; ++i) crowded += "Neg i0;";
   for (int i = 0; i < 18; i += 3)
@@ -396,7 +397,7 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
       StatusCode::kInvalidArgument);
 }
 
-// Returns one or more requests for each op of the table but the products, which the library
+// Returns one or more requests for each op of the table except the products, which the library
 // computes. Their operands are dense, with 64 rows and 256 columns.
 std::vector<KernelRequest> DenseRequests() {
   const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };

@@ -10,7 +10,7 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-// The distances of a call's matrices from the first ones, in elements, in the library's order.
+// The offsets of a call's matrices from the first matrices, in elements and in the library's order.
 struct Offsets3 {
   int64_t a = 0, b = 0, d = 0;
 };
@@ -35,8 +35,8 @@ class EmptyProduct final : public Kernel {
   const std::unique_ptr<Kernel> program_;
 };
 
-// A product, and the elementwise program that follows it in the output's memory (null: none). Its
-// inputs are the product and the bias.
+// A product, and the elementwise program that follows it in the output's memory (null: none). The
+// program's inputs are the product and the bias.
 struct Variant {
   std::unique_ptr<Product> product;
   std::unique_ptr<Kernel> program;
@@ -121,7 +121,7 @@ std::string ProgramOf(const Finish& finish) {
   return StrCat(finish.bias ? "Add i0 i1; " : "", finish.activation, finish.bias ? " t0" : " i0");
 }
 
-// Prepares a product and a kernel for `rest`, the operations that the library does not do.
+// Prepares a product and a kernel for `rest`, the operations that the library does not perform.
 StatusOr<Variant> PrepareVariant(const GpuAccess& gpu, const ProductDescription& product,
                                  const Finish& rest, const Operand& out) {
   Variant variant;
@@ -195,7 +195,8 @@ struct Batch {
   std::vector<Offsets3> steps;
 };
 
-// Joins axes that together are one axis with a constant distance, and omits those of size 1.
+// Joins neighbouring axes that can be traversed as one axis with a constant distance, and omits
+// axes of size 1.
 Batch Joined(const cpu::BatchLayout& l) {
   Batch joined;
   for (size_t axis = 0; axis < l.batch.size(); ++axis) {
@@ -216,7 +217,7 @@ Batch Joined(const cpu::BatchLayout& l) {
   return joined;
 }
 
-// Returns the offsets of the calls for all axes but the last.
+// Returns the offsets of the calls for all axes except the last.
 std::vector<Offsets3> CallsOf(const Batch& batch) {
   std::vector<Offsets3> calls = {{}};
   for (size_t axis = 0; axis + 1 < batch.sizes.size(); ++axis) {

@@ -14,8 +14,8 @@ inline constexpr int kUpdateTensors = 32;
 inline constexpr int kUpdateThreads = 256;
 inline constexpr int kUpdateChunk = kUpdateThreads * 4 * 4;
 
-// A variable with its gradient and slots, which are contiguous. The update is fastest if all their
-// addresses are multiples of 16.
+// A variable with its gradient and slots, all of them contiguous. The update is fastest if all
+// their addresses are multiples of 16.
 struct UpdateTensor {
   float* variable;
   const float* gradient;
@@ -86,7 +86,7 @@ enum class ElementOp : int32_t {
   kCopy
 };
 
-// Says where a step finds an operand.
+// Where a step finds an operand.
 struct ElementSource {
   enum Kind : int32_t { kInput, kSlot, kLast, kLiteral };
   Kind kind;
@@ -108,8 +108,9 @@ struct ElementwiseParameter {
   int64_t out_stride;
   ElementInput input[kElementInputs];
   uint32_t count, cols;  // elements in total, and per row
-  // 1: every thread computes four consecutive elements, which all operands store at multiples of 16
-  // bytes unless they repeat one element; 0: consecutive threads compute consecutive elements.
+  // 1: Each thread computes four consecutive elements. An operand stores them at a multiple of 16
+  // bytes, unless it repeats one element.
+  // 0: Consecutive threads compute consecutive elements.
   int32_t vectors;
   int32_t steps;
   ElementStep step[kElementSteps];
@@ -128,8 +129,9 @@ struct SumColumnsParameter {
   float scale;
 };
 
-// SumRows adds the columns of a matrix: out[r, part], like SumColumns. A block adds kSumColumns
-// elements of one row.
+// SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is the sum of
+// in[r, c] over the columns c of that part, times `scale`. A block adds one part of one row.
+// Further launches add the parts.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 struct SumRowsParameter {

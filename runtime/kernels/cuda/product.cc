@@ -79,7 +79,7 @@ class BlasProduct final : public Product {
     set(device::cuda::kBlasTransposeA, int32_t{p_.a.transposed});
     set(device::cuda::kBlasTransposeB, int32_t{p_.b.transposed});
     set(device::cuda::kBlasEpilogue, EpilogueOf(p_.epilogue));
-    // The library chooses the algorithm for the alignment of this address.
+    // The library uses only the alignment of this address, to choose an algorithm.
     if (HasBias(p_.epilogue))
       set(device::cuda::kBlasBiasPointer, reinterpret_cast<const void*>(uintptr_t{p_.alignment}));
     const int64_t a_rows = p_.a.transposed ? p_.k : p_.m, a_cols = p_.m + p_.k - a_rows;
@@ -157,7 +157,7 @@ class BlasProduct final : public Product {
     if (calls.status().ok()) {
       const auto result = blas_.MatmulAlgoGetHeuristic(library_, product_, a_, b_, d_, d_,
                                                        preference, 1, &heuristic_, &found);
-      // The library has no algorithm either if it returns success and finds none.
+      // Even if it returns success, the library may have found no algorithm.
       if (result != device::cuda::kBlasNotSupported)
         calls.Check(result, "cublasLtMatmulAlgoGetHeuristic");
     }
@@ -226,7 +226,7 @@ Status CheckProduct(const ProductDescription& p) {
   RETURN_IF_ERROR(CheckFactor("b", p.b, p.b.transposed ? p.n : p.k));
   RETURN_IF_ERROR(CheckFactor("d", {false, p.ldd, p.batch_stride_d}, p.m));
   if (p.batch < 1) return InvalidArgument("a batch of ", p.batch, " products");
-  // The matrices of the result follow each other, or their columns are interleaved.
+  // The matrices of the result must follow each other, or their columns must be interleaved.
   const int64_t matrix = (p.n - 1) * p.ldd + p.m;
   if (p.batch > 1 && p.batch_stride_d < matrix &&
       (p.batch_stride_d < p.m || p.ldd < (p.batch - 1) * p.batch_stride_d + p.m)) {

@@ -1,5 +1,5 @@
-// Computes matrix products with cuBLASLt. A product is described by a value in the library's terms,
-// from which the library's descriptors are made.
+// Computes matrix products with cuBLASLt. A ProductDescription describes a product in the library's
+// terms; the library's descriptors are made from it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct ProductDescription {
 };
 
 // Returns InvalidArgument if the description breaks a rule of the library's manual. The library
-// itself does not check most of them. The message names the field.
+// itself does not check most of these rules. The message names the field.
 Status CheckProduct(const ProductDescription& product);
 
 // The addresses that a product uses.
@@ -58,7 +58,7 @@ class Product {
   virtual ~Product() = default;
 
   virtual size_t workspace_bytes() const = 0;
-  // Submits the product. An error is kept by the GPU's runtime.
+  // Submits the product. If that fails, the GPU's runtime keeps the error.
   virtual void Run(const ProductOperands& operands, Stream& stream) = 0;
 };
 
@@ -81,9 +81,9 @@ class Products {
   // Creates a handle of the library, which must outlive the result.
   static StatusOr<std::shared_ptr<Products>> Create(const device::cuda::BlasApi& blas, Gpu gpu);
 
-  // Prepares a product, and runs it once, because the library may load its kernel in the first run,
-  // which a capture does not allow. Returns InvalidArgument if CheckProduct does, and Unimplemented
-  // if the library has no algorithm that adds in a fixed order.
+  // Prepares a product, and runs it once, because the library may load a kernel in the first run,
+  // which is not allowed in a capture. Returns InvalidArgument if CheckProduct does, and
+  // Unimplemented if the library has no algorithm that adds in a fixed order.
   virtual StatusOr<std::unique_ptr<Product>> Prepare(const ProductDescription& product) = 0;
 };
 

@@ -1,5 +1,5 @@
-// Compares matrix products with the CPU's, and plants a mistake in each field of what is handed to
-// the library: the comparisons must find all of them.
+// Compares matrix products with the CPU's. Also plants a mistake in each field that is passed to
+// the library; the comparisons must find every mistake.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,10 +18,10 @@ using device::cuda::BlasApi;
 using device::cuda::BlasResult;
 
 constexpr uint64_t kSeeds = 12;
-// The library adds in another order than the CPU.
+// The library adds in a different order from the CPU.
 constexpr double kTolerance = 5e-5;
 
-// A product of m x k and k x n matrices, as MatMul or another op of this family.
+// A product of m x k and k x n matrices, computed by MatMul or another op of this family.
 Comparison MatMul(const std::string& op, int64_t m, int64_t n, int64_t k, Attributes attributes) {
   const bool ta = attributes.Get("transpose_a", false), tb = attributes.Get("transpose_b", false);
   Comparison comparison{
@@ -42,7 +42,7 @@ std::vector<Attributes> Transpositions() {
   return all;
 }
 
-// Multiplies x [2,1,m,k] and y [3,k,n], with exchanged axes as the bits say.
+// A product of x [2,1,m,k] and y [3,k,n]. The bits select which axes are exchanged.
 Comparison BatchMatMul(int64_t m, int64_t n, int64_t k, int bits) {
   const bool ax = bits & 1, ay = bits & 2, sx = bits & 4, sy = bits & 8, sz = bits & 16;
   const int64_t xr = ax ? k : m, xc = ax ? m : k, yr = ay ? n : k, yc = ay ? k : n;
@@ -84,7 +84,7 @@ TEST(Products, EqualTheCpus) {
   }
 }
 
-// The leading axes count as rows.
+// The leading axes are treated as rows.
 TEST(Products, OfTensors) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Compare({"MatMul", {}, {{Shape({2, 3, 5})}, {Shape({5, 4})}}, {{Shape({2, 3, 4})}}, kTolerance},
@@ -98,7 +98,7 @@ TEST(Products, OfBatches) {
     Compare(BatchMatMul(1, 1, 1, bits), static_cast<uint64_t>(bits));
     Compare(BatchMatMul(8, 4, 16, bits), static_cast<uint64_t>(bits));
   }
-  // Axes that are one axis together, and others that are not.
+  // Some of the axes can be joined into one axis, and others cannot.
   for (uint64_t seed = 0; seed < 4; ++seed) {
     Compare({"BatchMatMulV2",
              {},
@@ -112,7 +112,7 @@ TEST(Products, OfBatches) {
   }
 }
 
-// The library is not asked for products without elements.
+// The library is not called for products without elements.
 TEST(Products, WithoutElements) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     for (const auto& [m, n, k] : {std::tuple{3, 4, 0}, {0, 4, 2}, {3, 0, 2}}) {
@@ -137,7 +137,7 @@ TEST(Products, AreRefusedIfOperandsDoNotFit) {
             "float64");
 }
 
-// Products that are as large in one dimension as in another would hide mistakes.
+// Products with two equal dimensions would hide mistakes.
 std::vector<Comparison> Cases() {
   std::vector<Comparison> cases;
   for (Attributes attributes : Transpositions()) {

@@ -22,7 +22,7 @@ class ColumnSums final : public Kernel {
         parts_(std::max<int64_t>(1, (in.rows + kSumRows - 1) / kSumRows)) {}
 
   size_t workspace_bytes() const override {
-    // There are two areas; the sums of the parts are written to each in turn.
+    // There are two areas, to which the sums of the parts are written alternately.
     return parts_ == 1 ? 0 : static_cast<size_t>(2 * parts_ * in_.cols) * sizeof(float);
   }
 
@@ -102,8 +102,8 @@ class RowSums final : public Kernel {
   const int64_t parts_;
 };
 
-// Adds all elements of each of several padded matrices, which follow each other in memory. First
-// adds the elements of each row.
+// Computes the sum of all elements of each matrix. The matrices are padded, and follow each other
+// in memory. First adds the elements of each row.
 class PaddedSums final : public Kernel {
  public:
   // `in` contains the rows of all matrices; each matrix has `rows` rows.
@@ -179,7 +179,7 @@ Prepared PrepareSum(const Launcher& launcher, const KernelRequest& request, bool
   if (added == 0 || out.shape.num_elements() == 0) return Unimplemented("a sum over no elements");
   if (axes.front() == 0 && count < rank) {
     const int64_t cols = Product(in.shape, count, rank);
-    // A row in memory has only the last axis.
+    // If rows are padded, a row contains only the last axis.
     if (!in.dense() && count != rank - 1)
       return Unimplemented(
           "a sum over the first axes of padded rows, except over all axes but the last");

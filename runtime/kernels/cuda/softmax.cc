@@ -37,7 +37,7 @@ Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& row
   // The rows are the first axis of the grid, and a row's elements are counted with 32 bits.
   if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX)
     return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
-  // Rows without elements count, too, because each has a loss, which is NaN.
+  // Rows without elements are processed, too, because each has a loss, which is NaN.
   return std::make_unique<RowKernel<Parameter, Fill>>(launcher, name, rows.rows(), parameter, fill);
 }
 

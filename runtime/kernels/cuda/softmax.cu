@@ -20,7 +20,7 @@ TFJOB_DEVICE MaximumAndSum Join(MaximumAndSum a, MaximumAndSum b) {
   return {maximum, a.sum * expf(a.maximum - maximum) + b.sum * expf(b.maximum - maximum)};
 }
 
-// Returns the row's maximum and sum on each thread of the block. `partial` is shared.
+// Returns the row's maximum and sum on each thread of the block. `partial` is in shared memory.
 TFJOB_DEVICE MaximumAndSum JoinRow(const float* x, int cols, MaximumAndSum* partial) {
   MaximumAndSum mine{-INFINITY, 0.0f};
   for (int c = threadIdx.x; c < cols; c += kSoftmaxThreads) mine = Join(mine, {x[c], 1.0f});

@@ -27,8 +27,8 @@ struct LaunchRequest {
   size_t bytes = 0;
 };
 
-// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; tests may also run the
-// emulator at once.
+// Submits the launch to the stream. On a GPU, this is CudaRuntime::Submit; in tests, it may also
+// run the emulator immediately.
 using Launcher = std::function<void(const LaunchRequest&, Stream&)>;
 
 // The access to a GPU that kernels need.

@@ -1,5 +1,5 @@
-// Runs the optimizers' kernels on the emulator. The code that launches them on a GPU does not exist
-// yet.
+// Runs the optimizers' kernels on the emulator, with many variables in one launch. The op
+// ApplyOptimizer (update.cc) updates only one variable in each launch.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 namespace tfjob::keras {
 namespace {
 
-// An object of Keras as compile_config has it: the name of a function, or a class with arguments.
+// A Keras object in compile_config: the name of a function, or a class with arguments.
 struct CompiledObject {
   std::string name;     // in the training file: "mean_squared_error"
   std::string written;  // in the file: "MeanSquaredError", "mse"
@@ -28,7 +28,8 @@ StatusOr<CompiledObject> ReadObject(const JsonField& field) {
   return CompiledObject{TrainingName(name), name, field["no arguments"]};
 }
 
-// Returns whether an argument with this name and value only states what holds here anyway.
+// Returns whether an argument with this name and value has no effect, because this program always
+// behaves as the argument says.
 bool IsImplied(const std::string& name, const Json& value) {
   if (value.is_null() || name == "name" || name == "fn") return true;
   if (name == "dtype") {
@@ -38,7 +39,7 @@ bool IsImplied(const std::string& name, const Json& value) {
   return (name == "axis" && value == -1) || (name == "reduction" && value == "auto");
 }
 
-// Adds the arguments of an object to its keys.
+// Adds the arguments of an object, except for implied ones, to its keys.
 Status AddArguments(const CompiledObject& object, Json& keys) {
   ASSIGN_OR_RETURN(const auto arguments, object.arguments.Members());
   for (const auto& [name, value] : arguments) {

@@ -1,8 +1,8 @@
 // Translates the settings of Keras' compile() into keys of a training file, and back.
 //
-// A .keras file has them as `compile_config` in config.json, an .h5 file as the attribute
-// training_config. Sources: keras/src/trainers/trainer.py (get_compile_config),
-// keras/src/legacy/saving/saving_utils.py.
+// A .keras file stores these settings as `compile_config` in config.json, and an .h5 file stores
+// them in the attribute training_config. Sources: keras/src/trainers/trainer.py
+// (get_compile_config), keras/src/legacy/saving/saving_utils.py.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 // Returns the settings with which the model in a .keras or .h5 file is compiled, in the form of
-// compile_config. Returns nullopt if it is not compiled, or if tf.keras 2 has written the file.
+// compile_config. Returns nullopt if the model is not compiled, or if tf.keras 2 wrote the file.
 StatusOr<std::optional<Json>> ReadCompileConfig(const std::string& path);
 
 // Returns the section `optimizer` of a training file. Returns InvalidArgument, with the path of the
@@ -30,11 +30,13 @@ StatusOr<Json> OptimizerKeys(const Json& compile_config);
 // OptimizerKeys.
 StatusOr<Json> ObjectiveKeys(const Json& compile_config, std::span<const std::string> outputs);
 
-// Returns compile_config. `keys` has one element per output. Each contains the keys of a training
-// file; its sections `optimizer` and `loss` are complete. Returns nullopt if Keras has no such loss
-// (clipped_crossentropy). Leaves out metrics that Keras lacks (such as perplexity), the user's name
-// for the metric `accuracy` unless it is "acc", since Keras cannot store such a name, and the
-// options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks (lazy).
+// Returns compile_config, or nullopt if Keras has no such loss (clipped_crossentropy). `keys` has
+// one element per output. Each contains the keys of a training file; its sections `optimizer` and
+// `loss` are complete. Leaves out:
+//   - metrics that Keras lacks, such as perplexity;
+//   - the user's name for the metric `accuracy`, unless it is "acc": Keras cannot store others;
+//   - options of the optimizer that Keras does not save (exclude_from_weight_decay) or lacks
+//     (lazy).
 std::optional<Json> MakeCompileConfig(std::span<const Json> keys,
                                       const optimizer::Optimizer& optimizer);
 

@@ -9,7 +9,7 @@
 namespace tfjob::keras {
 namespace {
 
-// The location of each variable in a file: the variable's name → the path of a dataset.
+// Maps the name of each variable to the path of its dataset in a file.
 using Places = std::map<std::string, std::string>;
 
 bool HasAll(const io::Hdf5File& file, const Places& places) {

@@ -31,8 +31,8 @@ struct Part {
   std::string_view name;
 };
 
-// Returns the place of a cell in an RNN's StackedRNNCells. As with layers, Keras numbers the cells
-// of each class separately.
+// Returns the path of a cell within an RNN's StackedRNNCells. Keras numbers the cells of each class
+// separately, like layers.
 std::optional<std::string> StackedCellOf(const model::Layer& rnn, size_t index) {
   const auto cells = rnn.config.As<model::layers::RNN>()->Cells();
   if (index >= cells.size()) return std::nullopt;

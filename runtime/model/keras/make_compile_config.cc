@@ -71,7 +71,7 @@ Json SerializedMetric(const Json& metric, const Json& loss) {
   return Serialized("keras.metrics", ClassName(name, /*metric=*/true), std::move(config));
 }
 
-// Keras has no metrics of these names. It would not load a file that names one.
+// Keras has no metrics with these names, and would not load a file that names one.
 bool IsMetricOfKeras(const Json& metric) {
   constexpr std::string_view kOnlyHere[] = {"perplexity", "clipped_crossentropy", "huber",
                                             "binary_focal_crossentropy",

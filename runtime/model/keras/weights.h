@@ -16,7 +16,7 @@
 namespace tfjob::keras {
 
 struct StoredTensor {
-  std::optional<DType> dtype;  // the type that `read` returns; nullopt: `read` refuses the tensor
+  std::optional<DType> dtype;  // the type that `read` returns; nullopt if `read` refuses the tensor
   Shape shape;
 };
 
@@ -48,11 +48,13 @@ StatusOr<Weights> OpenWeights(const std::string& path, const model::Model& model
 // Reads the values of the variables, in their order. A variable whose name matches one of the
 // patterns `skip` ("logits/*", as in a shell) gets no value.
 //
-// Returns InvalidArgument, with a message that names the file and the first tensor at fault, if a
-// variable is missing from the file or has a different type or shape there, if the file has a
-// tensor that belongs to no variable and matches no pattern (unless `contains_others`), or if a
-// pattern matches nothing. Returns Unimplemented if a variable's tensor has a type that is not
-// supported. Shapes and names are checked before any value is read.
+// Returns InvalidArgument, with a message that names the file and the first tensor at fault, if
+//   - a variable is missing from the file, or has a different type or shape there;
+//   - the file has a tensor that belongs to no variable and matches no pattern (unless
+//     `contains_others`); or
+//   - a pattern matches nothing.
+// Returns Unimplemented if a variable's tensor has a type that is not supported. Shapes and names
+// are checked before any value is read.
 StatusOr<std::vector<std::optional<Tensor>>> ReadValues(
     const Weights& weights, std::span<const model::VariableSpec> variables,
     std::span<const std::string> skip);

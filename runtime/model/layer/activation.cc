@@ -24,8 +24,8 @@ Output Times(Builder& b, Output x, double factor) {
   return Mul(b, x, Number(b, x, factor));
 }
 
-// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x; a series
-// is summed there instead, whose first omitted term is less than 1e-8·x.
+// Returns log(1 + x) for x from 0 to 1. Below 1/16, 1 + x would lose too many digits of x, so a
+// series is summed instead. Its first omitted term is less than 1e-8·x.
 Output LogOfOnePlus(Builder& b, Output x) {
   Output sum = Number(b, x, -1.0 / 6);
   for (int n = 5; n >= 1; --n) sum = Plus(b, Mul(b, sum, x), (n % 2 == 0 ? -1.0 : 1.0) / n);
@@ -179,10 +179,11 @@ Output OverLastAxis(Builder& b, Output x, const std::vector<int64_t>& axes,
 }
 
 // Compares all pairs of elements, so time and memory grow with the square of the axis's length;
-// Keras sorts the elements. An element belongs to the support if the elements above it exceed it by
-// less than 1 in sum. `smaller` is an element's position in the support in ascending order, counted
-// from 1 (equal elements share the mean of their positions); Keras' sum of cumulative sums contains
-// the element that many times. No gradient flows through `support` and `smaller`.
+// Keras sorts the elements. An element belongs to the support if the sum of the amounts by which
+// larger elements exceed it is less than 1. `smaller` is an element's position in the support in
+// ascending order, counted from 1 (equal elements share the mean of their positions); Keras' sum of
+// cumulative sums contains the element that many times. No gradient flows through `support` and
+// `smaller`.
 Output Sparsemax(Builder& b, Output x) {
   std::vector<int64_t> column = b.shape(x).dims(), row = column;
   column.push_back(1);

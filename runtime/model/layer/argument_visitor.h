@@ -65,10 +65,10 @@ class ArgumentVisitor {
   // A list of the same length as `value`, or one number for all of its elements.
   virtual void PerAxis(std::string_view name, std::vector<int64_t>& value,
                        const IntegerRule& rule) = 0;
-  // Two numbers of at least 0 per axis, such as the zeros to add at its two ends: [before, after,
-  // before, …]. In the file, a single number applies to all axes and both ends. A list has one
-  // element per axis: a pair, or one number for both ends. For a single axis, the list may be the
-  // pair itself.
+  // Two numbers of at least 0 per axis, such as the numbers of zeros to add at its ends: [before,
+  // after, before, …]. In the file, a single number applies to all axes and both ends. A list has
+  // one element per axis: a pair, or one number for both ends. For a single axis, the list may be
+  // the pair itself.
   virtual void Margins(std::string_view name, std::vector<int64_t>& value) = 0;
   // A list of one or more pairs [before, after] of numbers of at least 0. They are stored as
   // [before, after, before, …].

@@ -14,7 +14,7 @@
 
 namespace tfjob::model {
 
-// Stands for a length that a model does not state, see model/any_length.h.
+// Stands for a length that a model does not state (model/any_length.h).
 inline constexpr int64_t kAnyLength = -1;
 
 // A class and its arguments, written in one of these forms:

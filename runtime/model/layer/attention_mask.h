@@ -1,4 +1,4 @@
-// Combines the masks of attention, for the layers that attend.
+// Combines the masks of an attention layer.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tfjob::model {
 
-// Collects masks that broadcast to scores [batch,…,T,S]. A position counts only if it counts in
-// every mask.
+// Collects masks that broadcast to scores [batch,…,T,S]. The combined mask is true only where every
+// mask is true.
 class AttentionMask {
  public:
   explicit AttentionMask(graph::Builder& b) : b_(b) {}

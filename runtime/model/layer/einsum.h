@@ -8,15 +8,15 @@
 
 namespace tfjob::model {
 
-// The axes of the two operands and of the result, one letter each: "abc,cd->abd". If both operands
-// have a letter, the two axes must have the same size. Axes whose letters the result lacks are
-// summed over.
+// The axes of the two operands and of the result, one letter each: "abc,cd->abd". If a letter
+// occurs in both operands, the two axes must have the same size. Axes whose letters the result
+// lacks are summed over.
 struct EinsumAxes {
   std::string x, y, z;
 };
 
-// Returns InvalidArgument unless each letter occurs at most once in each operand and in the result,
-// and every letter of the result occurs in an operand.
+// Returns InvalidArgument if a letter occurs more than once in an operand or in the result, or if a
+// letter of the result occurs in no operand.
 Status CheckEinsum(const EinsumAxes& axes);
 // Returns the sum of products. Requires axes that CheckEinsum accepts, and operands that fit the
 // axes.

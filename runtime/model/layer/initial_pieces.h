@@ -1,4 +1,5 @@
-// Generates initial values of variables that are too large to be held in memory.
+// Generates the initial values of variables piece by piece, for values that are too large for the
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class InitialPieces {
  public:
   // Returns false for Orthogonal, whose elements depend on the whole matrix.
   static bool CanMake(const Initializer& initializer);
-  // Requires that CanMake returns true; otherwise, has the requirements of InitialValue.
+  // Requires that CanMake returns true. Also has the requirements of InitialValue.
   InitialPieces(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                 std::string_view variable);
 
@@ -32,17 +33,17 @@ class InitialPieces {
   void Generate(int64_t first, std::span<T> to) const;
   // Returns the random numbers for the elements from `first` on.
   PhiloxStream RandomAt(int64_t first) const;
-  // Notes the state of the random numbers before the element `next`. A read that continues at this
-  // element then need not draw all earlier numbers again.
+  // Saves the generator's state before the element `next`. A read that begins at this element then
+  // need not draw all earlier numbers again.
   void Remember(int64_t next, const PhiloxStream& random) const;
 
-  const Initializer initializer_;  // not of a kind that scales the variance
+  const Initializer initializer_;  // never of kind kVarianceScaling
   const std::pair<int64_t, int64_t> ones_;
   const DType dtype_;
   const int64_t columns_;
-  // How many random numbers an element takes may depend on the numbers, so the state before an
-  // element is known only once all earlier numbers were drawn. states_ has the states before every
-  // kEvery-th element, as far as they are known.
+  // The number of random numbers that an element takes may vary, so the generator's state before an
+  // element is known only once the numbers of all earlier elements have been drawn. states_
+  // contains the states before every kEvery-th element, as far as they are known.
   static constexpr int64_t kEvery = int64_t{1} << 16;
   mutable Mutex mutex_;
   mutable std::vector<PhiloxStream> states_ ABSL_GUARDED_BY(mutex_);

@@ -39,7 +39,8 @@ struct Initializer {
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
-  // Fan in and fan out, for a layer that counts them differently from InitialValue. Not written.
+  // Fan in and fan out, for a layer that counts them differently from InitialValue. Not written to
+  // files.
   std::optional<std::array<int64_t, 2>> fans = {};
   double gain = 1;              // kOrthogonal, kIdentity: scales the matrix
   std::optional<int64_t> seed;  // mixed into the run's seed
@@ -81,8 +82,8 @@ Status CheckShape(const Initializer& initializer, const Shape& shape);
 // 0.87962566103423978.
 //
 // Orthogonal treats the last axis as columns, and all others together as rows. The columns are
-// orthonormal; if there are fewer rows than columns, the rows are. They are computed from a matrix
-// of normally distributed numbers.
+// orthonormal or, if there are fewer rows than columns, the rows are. They are computed from a
+// matrix of normally distributed numbers.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -63,8 +63,8 @@ struct VariableSpec {
 // The arguments of Apply: the graph, the inputs, the masks and the variables. Apply adds to
 // `assignments` and `penalties`, and may set `output_masks`.
 //
-// A value may have a mask, as in Keras: bool [batch, steps], false for the steps to skip. An
-// invalid Output stands for no mask.
+// A value may have a mask, as in Keras: bool [batch, steps], false for the masked steps, which
+// layers skip. An invalid Output stands for no mask.
 struct LayerCall {
   graph::Builder& b;
   std::vector<graph::Output> inputs = {};     // [batch, …]
@@ -123,7 +123,7 @@ class LayerConfig {
   }
   // Returns whether a call takes arguments besides its inputs.
   bool takes_arguments() const { return held_->takes_arguments(); }
-  // Returns whether a call takes the masks of its inputs as `mask`.
+  // Returns whether a call takes the masks of its inputs as the argument `mask`.
   bool takes_mask() const { return held_->takes_mask(); }
   // Returns whether Keras calls the layer with training=True unless the user sets the argument.
   bool training_by_default() const { return held_->training_by_default(); }
@@ -163,7 +163,8 @@ class LayerConfig {
   std::shared_ptr<const Any> held_;
 };
 
-// Returns InvalidArgument unless there is one input, of a float type unless `any_dtype` is set.
+// Returns InvalidArgument if the number of inputs is not one or, without `any_dtype`, if the input
+// is not of a float type.
 Status ExpectOneInput(std::span<const TensorType> in, bool any_dtype);
 
 template <typename L>

@@ -7,8 +7,8 @@
 namespace tfjob::model {
 
 // Replaces the `count` rows of `matrix`, one after another, with orthonormal rows that span the
-// same space (Gram-Schmidt). Transposed, this is the Q of the QR decomposition whose R has a
-// positive diagonal, which is what Keras computes from the same numbers. The rows must be linearly
+// same space (Gram-Schmidt). The transposed result is the Q of the QR decomposition whose R has a
+// positive diagonal. Keras computes the same Q from the same numbers. The rows must be linearly
 // independent: a row that depends on the rows before it becomes zero or rounding noise.
 void Orthonormalize(std::span<double> matrix, int64_t count);
 

@@ -84,7 +84,8 @@ Output ScaledBy(Builder& b, Output x, double factor) {
   return Mul(b, x, Scalar(b, b.dtype(x), factor));
 }
 
-// A length counts as at least 1e-7, so that a row of zeros stays a row of zeros.
+// Each row or column is divided by its length, or by 1e-7 if that is larger, so that a row of zeros
+// stays a row of zeros.
 Output OrthogonalPenalty(Builder& b, const Regularizer& regularizer, Output x) {
   const bool rows = regularizer.mode == Regularizer::Mode::kRows;
   const int64_t size = b.shape(x).dim(rows ? 0 : 1);

@@ -27,7 +27,7 @@ Status ExpectImages(const Shape& in) {
 }
 
 // Returns the bounds that a factor stands for, as in Keras' BaseImagePreprocessingLayer: a single
-// number x stands for -|x|, or `least` if that is greater, and |x|.
+// number x stands for the bounds max(-|x|, least) and |x|.
 StatusOr<std::array<double, 2>> Bounds(const std::vector<double>& factor, double least) {
   const auto fits = [least](double bound) { return bound >= least && bound <= 1; };
   if (factor.empty() || factor.size() > 2 || !std::ranges::all_of(factor, fits)) {

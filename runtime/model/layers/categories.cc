@@ -11,7 +11,7 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// The most elements of a table, which is a constant of the graph.
+// The largest number of elements in a table, which is a constant of the graph.
 constexpr int64_t kLongestTable = int64_t{1} << 20;
 constexpr int64_t kFarthest = int64_t{1} << 62;  // differences of integers below it do not overflow
 constexpr std::array<std::string_view, 4> kEncodings = {"int", "one_hot", "multi_hot", "count"};

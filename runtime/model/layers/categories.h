@@ -28,7 +28,7 @@ struct CategoryEncoding {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Replaces each number with the count of boundaries that it reaches, an int32.
+// Replaces each number with the number of boundaries that do not exceed it, as an int32.
 struct Discretization {
   static constexpr std::string_view kClass = "Discretization";
   std::vector<double> bin_boundaries;

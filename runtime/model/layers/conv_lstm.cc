@@ -32,7 +32,7 @@ StatusOr<Shape> StateShape(const ConvLSTM<kRank>& layer, const Shape& sequence) 
                       window.width.Count(image.dim(2)), layer.filters);
 }
 
-// Computes one call of a layer. Values within are images [batch,height,width,channels].
+// Computes one call of a layer. Internally, all values are images [batch,height,width,channels].
 template <int kRank>
 class ConvLstmPass {
  public:
@@ -103,7 +103,7 @@ class ConvLstmPass {
                           {steps, batch(), state_.dim(1), state_.dim(2), kGates * layer_.filters});
   }
 
-  // Returns a mask for each gate, which says which elements to keep; no masks if no elements are
+  // Returns, for each gate, a mask of the elements to keep. Returns no masks if no elements are
   // dropped.
   std::vector<Output> Dropped(double rate, const Shape& shape) {
     std::vector<Output> masks;
@@ -136,8 +136,8 @@ class ConvLstmPass {
     return Activate(body_, layer_.recurrent_activation, GateOf(body_, z, gate));
   }
 
-  // Convolves the images with the kernels of all gates: in one convolution, unless each gate drops
-  // different elements.
+  // Convolves the images with the kernels of all gates. If no elements are dropped, one convolution
+  // does this for all gates.
   Output Gates(Builder& b, Output images, Output kernel, const std::vector<Output>& dropped,
                const Window& window) {
     if (dropped.empty()) return graph::Conv2D(b, images, kernel, window);

@@ -80,7 +80,7 @@ StatusOr<Shape> Convolved(const WindowArguments& arguments, const Shape& in, int
                       window.width.Count(image.dim(2)), channels);
 }
 
-// Returns the shape of a kernel: `size` and then the two numbers of channels.
+// Returns the shape of a kernel: `size`, followed by `in` and `out`.
 Shape KernelShape(const std::vector<int64_t>& size, int64_t in, int64_t out) {
   std::vector<int64_t> dims = size;
   dims.push_back(in);
@@ -184,8 +184,7 @@ void DepthwiseConv<kRank>::Arguments(ArgumentVisitor& visitor) {
 
 template <int kRank>
 StatusOr<Shape> DepthwiseConv<kRank>::OutputShape(const Shape& in) const {
-  // The check of the window limits the number of channels, and thereby its product with the
-  // multiplier.
+  // Convolved limits the number of channels, and thereby the product below.
   ASSIGN_OR_RETURN(Shape out, Convolved(window, in, 1));
   std::vector<int64_t> dims = out.dims();
   dims.back() = in.dim(-1) * depth_multiplier;

@@ -7,9 +7,9 @@
 namespace tfjob::model::layers {
 
 // Computes gamma·(x - mean) / √(variance + epsilon) + beta, where mean and variance are computed
-// per example and group. A group consists of consecutive elements of the axis, and all elements of
-// the other axes. groups = -1 stands for one group per element. Variables, of the size of the axis:
-// gamma (if scale), beta (if center).
+// per example and group. A group consists of consecutive elements along the axis, together with all
+// elements along the other axes. groups = -1 stands for one group per element. Variables, of the
+// size of the axis: gamma (if scale), beta (if center).
 struct GroupNormalization {
   static constexpr std::string_view kClass = "GroupNormalization";
   static constexpr bool kSupportsMasking = true;

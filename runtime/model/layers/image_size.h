@@ -6,8 +6,8 @@
 
 namespace tfjob::model::layers {
 
-// Resizes images. If one of the two flags is set, each image is first cropped, or padded on both
-// sides, to the aspect ratio of the target. Otherwise, images may be distorted.
+// Resizes images. With crop_to_aspect_ratio or pad_to_aspect_ratio, each image is first cropped or
+// padded on both sides to the aspect ratio of the target. Otherwise, images may be distorted.
 struct Resizing {
   static constexpr std::string_view kClass = "Resizing";
   static constexpr bool kTrainingByDefault = true;

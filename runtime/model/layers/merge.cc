@@ -52,8 +52,8 @@ struct Operand {
   graph::Output x, mask;
 };
 
-// As in Keras 3, a step that does not count is a factor of 1; where no step counts, the product
-// is 0.
+// As in Keras 3, a masked step is treated as a factor of 1. Where all inputs are masked, the
+// product is 0.
 graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   graph::Output product, any = operands[0].mask;
   for (const Operand& operand : operands) {
@@ -65,8 +65,8 @@ graph::Output Product(graph::Builder& b, const std::vector<Operand>& operands) {
   return any.valid() ? Select(b, any, product, Scalar(b, b.dtype(product), 0)) : product;
 }
 
-// As in Keras 3, where a step of an input does not count, the result of the earlier inputs is used
-// instead or, if those do not count either, the value of the next input.
+// As in Keras 3, a masked step of an input is replaced with the result of the earlier inputs. Where
+// all earlier inputs are masked, their result is replaced with the next input.
 graph::Output Extreme(graph::Builder& b, MergeKind kind, const std::vector<Operand>& operands) {
   graph::Output extreme = operands[0].x, any = operands[0].mask;
   for (const Operand& operand : std::span(operands).subspan(1)) {

@@ -14,8 +14,8 @@ inline constexpr std::string_view kMergeClasses[] = {"Add",     "Subtract", "Mul
                                                      "Average", "Maximum",  "Minimum"};
 
 // Return the type of the merged value, and the value itself. Require at least two inputs of one
-// type; kSubtract requires exactly two. If all inputs have masks, a step of the output counts if it
-// counts in any input; otherwise, the output has no mask.
+// type; kSubtract requires exactly two. If all inputs have masks, a step of the output is masked if
+// it is masked in every input; otherwise, the output has no mask.
 StatusOr<std::vector<TensorType>> MergedType(MergeKind kind, std::span<const TensorType> in);
 graph::Output Merged(MergeKind kind, LayerCall& call);
 
@@ -31,8 +31,8 @@ struct Merge {
 };
 
 // Joins its inputs along an axis. The sizes of all other axes must be equal. A step of the output
-// counts if any of its elements comes from a step that counts; all steps of an input without a mask
-// count.
+// is masked if all of its elements come from masked steps. In an input without a mask, no step is
+// masked.
 struct Concatenate {
   static constexpr std::string_view kClass = "Concatenate";
   int64_t axis = -1;  // the batch is axis 0

@@ -74,7 +74,7 @@ void MultiHeadAttention::Arguments(ArgumentVisitor& visitor) {
   visitor.Regularizer("activity_regularizer", activity_regularizer);
   visitor.Optional("seed", seed);
   // Arguments of tf.keras 2: shapes that follow from the inputs, and an option that matters only if
-  // no position counts.
+  // all positions are masked.
   for (const char* name : {"query_shape", "key_shape", "value_shape", "softmax_robust_masking"})
     visitor.Ignored(name);
   visitor.Ignored("flash_attention");  // affects only the speed

@@ -8,21 +8,26 @@
 namespace tfjob::model::layers {
 
 // Takes query [T,d], value [S,e] and key [S,f]; if a call has no key, the value is the key. Each
-// head projects them to key_dim, key_dim and value_dim elements, and from these computes
-// softmax(query·keyᵀ / √key_dim)·value. The concatenated results of the heads are projected to
-// `output_shape`, or to the query's size. T and S may stand for several axes.
+// head projects the query and the key to key_dim elements and the value to value_dim elements, and
+// computes softmax(query·keyᵀ / √key_dim)·value from the projections. The concatenated results of
+// the heads are projected to `output_shape`, or to the query's size. T and S may stand for several
+// axes.
 //
 // The variables are the same as in Keras: query/kernel [d,heads,key_dim], query/bias
 // [heads,key_dim], then those of key, of gate (if use_gate; with value_dim) and of value in the
 // same form, then attention_output/kernel [heads,value_dim,…output] and attention_output/bias
 // [output].
 //
-// A position of the query attends only to positions that all of these masks admit: the call's
-// attention_mask [T,S], its value_mask and key_mask [S] or the masks of the value and the key, the
-// query's mask, the causal mask (which excludes later positions), and sliding_window (which
-// excludes positions at this distance or further away). For a query position that attends to no
-// position, the heads' results are 0 if there is dropout, if the scores are returned or if T stands
-// for several axes, and otherwise the mean of all values, as in Keras.
+// A position of the query attends only to positions that all of these masks admit:
+//   - the call's attention_mask [T,S];
+//   - the call's value_mask and key_mask [S] or, if a call lacks one of them, the mask of the value
+//     or of the key;
+//   - the mask of the query;
+//   - the causal mask, which excludes later positions;
+//   - sliding_window, which excludes positions at this distance or further away.
+// If a position of the query attends to no position, the heads' results are 0 with dropout, if the
+// scores are returned, or if T stands for several axes. Otherwise, as in Keras, these results are
+// the mean of all values.
 struct MultiHeadAttention {
   static constexpr std::string_view kClass = "MultiHeadAttention";
   static constexpr bool kSupportsMasking = true;

@@ -20,7 +20,7 @@ graph::Output PooledImages(graph::Builder& b, graph::Output images, const Window
                                    : graph::AvgPool(b, images, over);
 }
 
-// Pools the planes, and then the depth: padding does not count in either.
+// Pools each plane, and then along the depth. Neither of these poolings includes padding.
 graph::Output PooledVolume(const LayerCall& call, const VolumeWindow& over, PoolingKind kind) {
   graph::Builder& b = call.b;
   const Shape in = call.ExampleShape();
@@ -65,7 +65,7 @@ graph::Output Pooling<kKind, kRank>::Apply(const LayerCall& call) const {
 
 namespace {
 
-// Returns NaN for an example in which no step counts, as in Keras.
+// Returns NaN for an example whose steps are all masked, as in Keras.
 graph::Output MaskedAverage(const LayerCall& call, bool keepdims) {
   graph::Builder& b = call.b;
   const graph::Output mask = AlongSteps(b, call.mask(), call.x());

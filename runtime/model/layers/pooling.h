@@ -8,7 +8,7 @@ namespace tfjob::model::layers {
 
 enum class PoolingKind { kMax, kAverage };
 
-// Computes the maximum or the average of each window, per channel. Padding does not count.
+// Computes the maximum or the average of each window, per channel. Padding is ignored.
 template <PoolingKind kKind, int kRank>
 struct Pooling {
   static constexpr std::string_view kClass = kKind == PoolingKind::kMax

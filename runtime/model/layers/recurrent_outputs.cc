@@ -57,7 +57,7 @@ class RecurrentPass {
     }
   }
 
-  // Returns ones of this shape, some of which are dropped.
+  // Returns the result of Dropout on ones of shape [batch,columns].
   Output DropoutMask(double rate, int64_t columns) {
     const Output ones = Fill(b_, b_.dtype(x_), {batch_, columns}, 1);
     return graph::Dropout(b_, ones, call_.step, call_.seed, rate, call_.replica);

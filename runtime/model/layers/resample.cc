@@ -12,8 +12,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// The weights of one element of the resized row. Positions are float, as in TensorFlow, so that
-// they are rounded to the same neighbours.
+// The weights of one element of the resized row. Positions are floats, as in TensorFlow, so that
+// rounding selects the same neighbours.
 using Row = std::span<float>;
 
 float Position(int64_t element, float scale) {
@@ -36,7 +36,7 @@ void Nearest(int64_t element, float scale, Row weights) {
 }
 
 // Keys' cubic kernel with A = -0.5. Positions are rounded to 1/1024 of an element. Neighbours
-// beyond the ends of the row do not count.
+// beyond the ends of the row are ignored.
 void Bicubic(int64_t element, float scale, Row weights) {
   constexpr float kSteps = 1024, kA = -0.5f;
   const float at = Position(element, scale) - 0.5f;

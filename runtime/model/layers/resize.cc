@@ -16,7 +16,7 @@ Status ExpectRank(const Shape& in, int rank) {
 
 void ChannelsLast(ArgumentVisitor& visitor, int rank) {
   if (rank == 1) {
-    visitor.Retired("data_format", "\"channels_last\"");  // in some 1D layers, only Keras 3 has it
+    visitor.Retired("data_format", "\"channels_last\"");  // some 1D layers have it only in Keras 3
   } else {
     visitor.Only("data_format", "\"channels_last\"");
   }
@@ -102,7 +102,7 @@ StatusOr<Shape> UpSampling<kRank>::OutputShape(const Shape& in) const {
   return Shape(std::move(dims));
 }
 
-// Inserts a second axis after each axis, repeats the values along it, and merges the two.
+// Inserts an axis after each axis, repeats the values along the new axis, and merges the two axes.
 template <int kRank>
 graph::Output UpSampling<kRank>::Apply(const LayerCall& call) const {
   StatusOr<Shape> shape = OutputShape(call.ExampleShape());

@@ -10,8 +10,8 @@ namespace {
 using graph::Builder;
 using graph::Output;
 
-// Moves the elements of axis 1 by `shift` towards its end, and cuts or zero-pads the axis to this
-// size. At least one element must remain.
+// Moves the elements of axis 1 by `shift` towards its end, and cuts or zero-pads the axis to `size`
+// elements. At least one element must remain.
 Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims(), begin(dims.size()), front = begin, back = begin;
@@ -32,8 +32,8 @@ Output Shifted(Builder& b, Output x, int64_t shift, int64_t size) {
 Output Unfolded(Builder& b, Output volumes, const WindowAxis& depth, int64_t groups) {
   const Shape in = b.shape(volumes);
   const int64_t count = depth.Count(in.dim(1)), channels = in.dim(4) / groups;
-  // Splits the depth into rows of `stride` planes. The planes with number k of all windows are then
-  // one column of consecutive rows.
+  // Splits the depth into rows of `stride` planes. The k-th planes of all windows are then in the
+  // same column, in consecutive rows.
   const int64_t stride = count == 1 ? 1 : depth.stride;
   const int64_t rows = (depth.size - 1) * depth.dilation / stride + count;
   const Output split = graph::Reshape(b, Shifted(b, volumes, depth.before, rows * stride),
@@ -104,7 +104,7 @@ Output EnlargedVolume(Builder& b, Output volumes, Output kernel, const VolumeWin
       graph::Reshape(b, spread, {batch, planes, plane, depth.size, out.dim(3)});
   Output sum;
   for (int64_t k = 0; k < depth.size; ++k) {
-    // Plane d of the input belongs to plane d·stride + shift of the output.
+    // Plane d of the input contributes to plane d·stride + shift of the output.
     const int64_t shift = k - depth.before;
     if (shift >= out.dim(0) || shift + (planes - 1) * depth.stride < 0) continue;
     Output part = Slice(b, by_window, {0, 0, 0, k, 0}, {batch, planes, plane, 1, out.dim(3)});

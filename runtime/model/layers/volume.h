@@ -27,9 +27,9 @@ graph::Output PlanesOf(graph::Builder& b, graph::Output volumes);
 // [batch,depth,height,width,filters].
 graph::Output ConvolvedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
                               const VolumeWindow& over, int64_t groups);
-// Returns the gradient of such a convolution, without groups, with respect to its input, whose
-// example shape is `out`. The kernel is [depth,height,width,out's channels,volumes' channels], and
-// `over` are the windows over `out`.
+// Returns the gradient of ConvolvedVolume, without groups, with respect to its input. `out` is the
+// shape of one example of this gradient. The kernel is [depth,height,width,out's channels,volumes'
+// channels], and `over` are the windows over `out`.
 graph::Output EnlargedVolume(graph::Builder& b, graph::Output volumes, graph::Output kernel,
                              const VolumeWindow& over, const Shape& out);
 

@@ -1,7 +1,7 @@
 // Declares the formulas of the losses, by family. Private to losses and metrics.
 //
-// All take a prediction [b, …, c] and labels of the form that the loss needs (FormOf). Labels have
-// the prediction's shape unless they are classes. They return one value per place.
+// All take a prediction [b, …, c] and labels of the form that the loss needs (FormOf), and return
+// one value per place. Labels have the prediction's shape unless they are classes.
 #pragma once
 
 #include "runtime/model/losses/loss.h"

@@ -17,13 +17,13 @@ namespace tfjob::model {
 // A metric, or the mean of a loss. Most metrics are means over all places (loss.h): the accuracies,
 // the losses, and kPerplexity and kRootMeanSquaredError, which are functions of such a mean.
 // kAccuracy is kBinaryAccuracy if the output has one element. Otherwise, the form of the labels
-// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics say
-// whether fewer than `k` scores are above the score of the label's class. As a metric, the cosine
-// similarity is the negative of the loss of this name.
+// decides whether it is kSparseCategoricalAccuracy or kCategoricalAccuracy. The top-k metrics have
+// the value 1 at places where fewer than `k` scores exceed the score of the label's class, and 0 at
+// others. As a metric, the cosine similarity is the negative of the loss of this name.
 //
 // The metrics from kPrecision to kFalseNegatives take all elements of the output as probabilities.
-// An element counts as positive if it is above `threshold`. kAuc is the area under a curve, from
-// its values at `num_thresholds` thresholds that are evenly distributed.
+// An element counts as positive if it is above `threshold`. kAuc is the area under a curve,
+// computed from the curve's values at `num_thresholds` evenly distributed thresholds.
 struct Metric {
   enum class Kind {
     kAccuracy,
@@ -46,7 +46,7 @@ struct Metric {
   };
   using enum Kind;
 
-  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most kinds are a whole metric
+  Metric(Kind kind) : kind(kind) {}                   // NOLINT: most metrics are only a kind
   Metric(LossKind loss) : kind(kLoss), loss(loss) {}  // NOLINT
 
   enum class Curve { kRoc, kPr };
@@ -65,7 +65,7 @@ struct Metric {
   int64_t num_thresholds = 200;
   Curve curve = Curve::kRoc;
   Summation summation_method = Summation::kInterpolation;
-  std::optional<bool> from_logits = {};  // if unset: the loss's value; for kAuc: false
+  std::optional<bool> from_logits = {};  // if unset, that of the loss (kAuc: false)
   double label_smoothing = 0;
 
   std::string given_name = {};  // the name that the user has given; "": the metric's own name
@@ -93,11 +93,11 @@ Status CheckMetric(const Metric& metric, const Shape& output, DType label_dtype,
 // `masked` says that the output has a mask, `weighted` that MetricSums is given sample weights.
 int64_t SumsOf(const Metric& metric, int64_t elements, bool masked = false, bool weighted = false);
 
-// Returns the sums of the batch: a float32 scalar if there is one, and otherwise a vector.
+// Returns the sums of the batch: a float32 scalar if there is only one, and otherwise a vector.
 // CheckMetric must have accepted the shapes. Metrics that are cross-entropies take from_logits from
 // the output's loss, unless they state it.
 //
-// If the output has a mask, a metric that is a mean covers only the places that count, as in Keras.
+// If the output has a mask, a metric that is a mean covers only the unmasked places, as in Keras.
 // It then has two sums: one of the values, and one of the mask. Also as in Keras, these metrics
 // ignore the mask: kRootMeanSquaredError, kR2Score, and those from kPrecision to kFalseNegatives.
 //

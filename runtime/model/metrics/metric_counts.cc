@@ -65,7 +65,7 @@ Output R2Sums(Builder& b, Output p, Output y, Output weights) {
   return Concat(b, sums, 0);
 }
 
-// Adds up the weights of the elements at which both are 1.
+// Adds up the weights of the elements at which x and y are 1.
 Output CountBoth(Builder& b, Output x, Output y, Output weights) {
   return Sum(b, Weighted(b, Mul(b, x, y), weights), {});
 }

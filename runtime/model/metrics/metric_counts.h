@@ -10,7 +10,7 @@ namespace tfjob::model::counts {
 int64_t SumsOf(const Metric& metric);
 
 // Computes the sums. Takes labels of the prediction's shape. The sums are
-//   counts, kPrecision, kRecall   the numbers of those kinds of elements that the metric needs
+//   counts, kPrecision, kRecall   the number of elements of each kind that the metric needs
 //   kAuc       true positives per threshold, false positives per threshold, positives, negatives
 //   kR2Score   per element of the output: Σ y, then Σ y², then Σ (y - p)²
 // `sample_weights` may be invalid. If they are valid, every element has the weight of its place,

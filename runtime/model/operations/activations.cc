@@ -118,8 +118,8 @@ void NormalizeArguments(Operation& operation, ArgumentVisitor& visitor) {
                   {.least = 1, .most = 2, .expected = "1 or 2 (other orders are not supported)"});
   visitor.Optional("epsilon", operation.epsilon, {.least = 0, .expected = "a number"});
 }
-// Divides x by its norm, which counts as at least epsilon. With several axes and order 1, Keras
-// computes a norm of matrices: the largest sum of a column.
+// Divides x by its norm, or by epsilon if that is larger. With several axes and order 1, Keras
+// would compute a matrix norm, the largest sum of a column; this is not supported.
 Outputs Normalize(const OperationCall& call) {
   Builder& b = call.b;
   const Output x = call.x[0];

@@ -76,8 +76,8 @@ Outputs Reciprocal(const OperationCall& call) {
 
 // ---- arrangement
 
-// Takes the axes from `inner` on as blocks, and repeats each block `times` times. The size of axis
-// `grows` is multiplied by `times`.
+// Treats the elements along the axes from `inner` on as a block, and repeats each block `times`
+// times. The size of axis `grows` is multiplied by `times`.
 Output Repeated(Builder& b, Output x, size_t inner, size_t grows, int64_t times) {
   if (!x.valid()) return x;
   std::vector<int64_t> dims = b.shape(x).dims();

@@ -1,5 +1,5 @@
 // Defines the functions of keras.ops that compute with truth values. Keras' own layers use them to
-// derive masks: a functional model then contains them, though its author never called them.
+// derive masks, so a functional model may contain them even if its author never called them.
 #include <optional>
 #include <string>
 

@@ -58,7 +58,7 @@ std::vector<Output> ValuesOf(Builder& b, const Operation& operation,
 }
 
 // Returns InvalidArgument unless all tensors have the same rank. With different ranks, broadcasting
-// would align the batch axis of one tensor with another axis of a second one.
+// would align the batch axis of one tensor with a different axis of another.
 Status CheckRanks(const Builder& b, const Operation& operation, const std::vector<Output>& inputs) {
   if (operation.kind->class_name == "Einsum") return OkStatus();
   for (const CallOperand& operand : operation.operands) {
@@ -139,7 +139,7 @@ void Operation::CallArguments(CallVisitor& visitor) {
 }
 
 // A function keeps the batch if the first axis of its results always has the size of the batch. Two
-// sizes are tried, because another axis may happen to have one of them.
+// batch sizes are tried, because another axis may happen to have one of these sizes.
 StatusOr<std::vector<TensorType>> Operation::OutputTypes(std::span<const TensorType> in) const {
   RETURN_IF_ERROR(TypesFor(*this, in, 1'013).status());
   return TypesFor(*this, in, 1'009);

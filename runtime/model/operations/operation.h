@@ -53,7 +53,7 @@ struct Operation {
 // Returns the names of all functions' classes.
 std::vector<std::string> OperationClasses();
 // Returns the operation of this class, or nullopt if there is none. `module` is the module in which
-// Keras defines the class; only the last part of its name counts.
+// Keras defines the class; only the last part of the module's name matters.
 std::optional<Operation> MakeOperation(std::string_view module, std::string_view class_name);
 
 }  // namespace tfjob::model::layers

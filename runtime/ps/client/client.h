@@ -16,8 +16,8 @@
 // EndStep recovers from lost connections and servers: it reconnects, repeats unanswered requests
 // and gradients (the servers apply each gradient only once), and waits while the chief refills a
 // server that lost its state. In the chief, EndStep refills the server itself. Servers are
-// connected, queried, filled and copied in parallel. Every wait is reported every 10 s: what is
-// awaited, and from which tasks.
+// connected, queried, filled and copied in parallel. A wait is reported every 10 s, with what is
+// awaited and from which tasks.
 #pragma once
 
 #include <cstddef>
@@ -52,35 +52,35 @@ struct ClientOptions {
   Duration patience{0};
   // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
   // step end with Cancelled. To stop a task, use this function rather than a short patience, so
-  // that a stop can be told from a stall. Patience should be minutes or unlimited, since it takes
-  // 10 s (the lease) just to give up on a silent peer. While all servers are connected, the chief
-  // and, in asynchronous mode, every task waits up to stop_patience longer for the answer to its
-  // gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one attempt
-  // to recover lost servers.
+  // that a stop can be distinguished from a stall. Patience should be minutes or unlimited, since
+  // it takes 10 s (the lease) just to give up on a silent peer. While all servers are connected,
+  // the chief and, in asynchronous mode, every task waits up to stop_patience longer for the answer
+  // to its gradient. The chief must still be able to save after a stop, so TakeSnapshot makes one
+  // attempt to recover lost servers.
   std::function<bool()> stop_requested;
-  // How long a stop may wait for such an answer. The default is longer than an exchange takes, and
-  // shorter than the time that a process is given to end.
+  // How long a stopped task may wait for the answer to its gradient. The default is longer than an
+  // exchange takes, and shorter than the time that a process is given to end.
   Duration stop_patience{5s};
-  // Asynchronous only. BeginStep sends no contribution that is staler than this: it asks ps 0 how
-  // many updates other tasks have made since this task read its values. If there were more updates
-  // than this value, it drops the whole contribution and only reads fresh values. It does the same
+  // Asynchronous only. BeginStep sends no contribution that is staler than this limit. It asks ps 0
+  // how many updates other tasks have made since this task read its values. If there were more than
+  // the limit, BeginStep drops the whole contribution and only reads fresh values. It does the same
   // if the age of the values is unknown, because the connection to ps 0 was lost during the last
   // step. Unlimited by default.
   std::optional<int64_t> max_staleness;
-  // Chief only, synchronous mode. Called by EndStep, on the caller's thread, if the step is still
-  // unanswered when a server has been shutting down for stop_patience: the step may be waiting for
-  // a stuck worker, for longer than the server keeps running. May call TakeSnapshot, which then
-  // copies the state after the last committed step. The step continues afterwards.
+  // Chief only, synchronous mode. Called by EndStep, on the caller's thread, once a server has been
+  // shutting down for stop_patience and the step is still unanswered. The step may be waiting for a
+  // stuck worker, longer than the server keeps running. May call TakeSnapshot, which then copies
+  // the state after the last committed step. The step continues afterwards.
   std::function<void()> on_late_step;
-  // Decides when a silent server is reported, and when its connection is broken.
+  // Decides when to report a silent server, and when to break its connection.
   rpc::LivenessRules liveness;
   // During a wait, the client reports at this interval, through on_event, what it is waiting for.
   Duration report_every{10s};
   // Filling a server and copying its state may take any time, but are abandoned and repeated if no
   // byte is transferred for this long.
   Duration stall_after{60s};
-  // A refusal (the address belongs to another job, attempt or definition) may come from a
-  // predecessor that is about to exit. It is final only if it persists for this long.
+  // A refusal (the address belongs to another job, attempt or definition) may come from a server of
+  // an earlier run that is about to exit. It is final only if it persists for this long.
   Duration refusal_patience{20s};
   // Borrowed. If null, the client uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
@@ -123,14 +123,14 @@ class ParameterClient {
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
 
   // Reads rows of tables, between two steps. indices[i] lists the rows of variable i: their
-  // indices, distinct and ascending, followed by -1 for each row of rows[i] that does not count. It
-  // is empty if no row is needed. rows[i] has room for one row per entry of indices[i].
+  // indices, distinct and ascending, followed by -1 for each unused row of rows[i]. The list is
+  // empty if no row is needed. rows[i] has room for one row per entry of indices[i].
   //
-  // In synchronous mode, the rows belong to the same step as the values that this task has, as long
-  // as this step accepts contributions. Returns false if the servers were rolled back: the next
-  // step then sends no gradients, but reads the values and returns StepResult::rolled_back.
-  // Recovers from losses as EndStep does, with the same errors. Returns InvalidArgument if an index
-  // does not identify a row, or if rows[i] has the wrong size.
+  // In synchronous mode, the rows belong to the same step as this task's values, unless that step
+  // no longer accepts contributions. Returns false if the servers were rolled back. The next step
+  // then sends no gradients, but reads the values and returns StepResult::rolled_back. Recovers
+  // from losses as EndStep does, with the same errors. Returns InvalidArgument if an index does not
+  // identify a row, or if rows[i] has the wrong size.
   virtual StatusOr<bool> PullRows(std::span<const std::span<const int64_t>> indices,
                                   std::span<const std::span<std::byte>> rows) = 0;
 
@@ -144,9 +144,9 @@ class ParameterClient {
   //
   // If the gradient of variable i arrives as rows (Definition::row_gradients), gradients[i] holds
   // rows, and indices[i] holds their indices in the variable, distinct and ascending, followed by
-  // -1 for each row of gradients[i] that does not count. Like gradients[i], the indices are read
-  // until EndStep returns and must not change. They may be empty for other variables, and omitted
-  // if no gradient arrives as rows.
+  // -1 for each unused row of gradients[i]. Like gradients[i], the indices are read until EndStep
+  // returns and must not change. They may be empty for other variables, and omitted if no gradient
+  // arrives as rows.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values, int64_t drawn,
                            std::span<const std::span<const int64_t>> indices = {}) = 0;
@@ -162,28 +162,28 @@ class ParameterClient {
   // to exactly one step. In asynchronous mode, each shard, with its slots and ledger, is copied at
   // one moment, but that moment may differ from shard to shard. Call only between steps or in
   // ClientOptions::on_late_step. Recovers from lost servers as EndStep does. If the servers are
-  // rolled back during the call, the next EndStep reports it.
+  // rolled back during the call, the next EndStep reports the rollback.
   //
   // Tables (Definition::tables) are streamed: until the snapshot is destroyed, the servers keep the
   // tables as of the copy, and any thread may read them while training goes on. Reading returns
-  // Unavailable if a server or the connection to it was lost while it read, or if this client was
+  // Unavailable if a server or the connection to it was lost during the read, or if this client was
   // destroyed, and NotFound if the server was lost earlier.
   //
   // Servers that were asked to end (PeerEvent::Kind::kServerEnding) end after the copy or, if there
   // are tables, once the snapshot is destroyed. Until their successors are up, no step is applied,
-  // so the copy is the last state.
+  // so the copy contains the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
-  // Announces that this task computes no further gradients (its data or its work has ended).
+  // Announces that this task computes no further gradients, because its data or its work has ended.
   virtual Status Leave() = 0;
-  // Like Leave, but for a task that was asked to end before its work is done. Also tells the chief.
-  // Waits up to 2 s for each server's answer.
+  // Like Leave, but for a task that was asked to end before its work is done. Also informs the
+  // chief. Waits up to 2 s for each server's answer.
   virtual Status Withdraw() = 0;
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
   // 20 s, then skips them.
   virtual Status Finish() = 0;
-  // Tells every server that the run has failed (state::RunFailure), as Finish does. The servers
+  // Like Finish, but tells every server that the run has failed (state::RunFailure). The servers
   // tell the other tasks, whose calls then return the same error, and exit once the chief has
   // called this function. Does nothing in a worker that already knows of a failure.
   virtual Status Fail(const Status& failure) = 0;

@@ -244,7 +244,7 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   const auto deadline = SteadyNow() + timeout;
   MutexLock lock(context_.mutex);
-  // `changed` serves all links and the step, so a wake-up may be for another reason.
+  // All links and the step share `changed`, so a wake-up may have another reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (context_.interrupted) return Cancelled(name_, ": the wait for its answer was ended");
@@ -269,7 +269,7 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
 StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
   RemoteState state = StateOf(answer.header);
-  // The chief continues counting from this epoch.
+  // Checked because the chief derives the next epoch from this one.
   if (state.epoch < 0 || state.epoch > kGreatestEpoch) {
     return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", state.epoch);
   }

@@ -76,9 +76,9 @@ struct RemoteState {
   int64_t incarnation = 0;  // the highest incarnation of this task that the server knows
 };
 
-// One thread at a time may use a link: the one that calls the ParameterClient, or one that it has
-// started for this link. Any thread may call Mark, Wake, Poll, RenewHold, ReadCopy, DropCopy and
-// Describe.
+// One thread at a time may use a link: the one that calls the ParameterClient, or a thread that the
+// client has started for this link. Any thread may call Mark, Wake, Poll, RenewHold, ReadCopy,
+// DropCopy and Describe.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -111,7 +111,7 @@ class Link : public rpc::ConnectionHandler {
   void RenewHold();
   // Returns whether the server has reported that it was asked to end.
   bool Ending() ABSL_LOCKS_EXCLUDED(context_.mutex);
-  // Tells a server that is shutting down that the states of all servers were copied.
+  // Tells a server that is shutting down that the states of all servers have been copied.
   void SayTaken();
 
   // Fills the server with its part of the state, under `epoch`. Has no time limit while bytes are
@@ -120,10 +120,10 @@ class Link : public rpc::ConnectionHandler {
   // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
   // their shapes. Returns the number of the copy.
   StatusOr<uint64_t> BeginCopy(state::Snapshot& snapshot);
-  // Waits for the end of the copy, for as long as bytes are being transferred. The answer contains
-  // the server's step and its part of the ledger.
+  // Waits for the end of the copy. Has no time limit while bytes are being transferred. The answer
+  // contains the server's step and its part of the ledger.
   StatusOr<Answer> AwaitCopy();
-  // Reads a piece of a table of the copy with this number, which the server keeps until DropCopy or
+  // Reads a piece of a table from copy number `copy`. The server keeps this copy until DropCopy or
   // the end of the connection. Returns Unavailable if the connection ends, and the server's error
   // if it no longer has the copy.
   Status ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std::byte> to);
@@ -138,8 +138,8 @@ class Link : public rpc::ConnectionHandler {
   // breaks the stream at the deadline. After Ignore and this function, the reader no longer writes
   // into the caller's spans.
   void AwaitReader(std::optional<SteadyTime> deadline);
-  // Must be called after AwaitReader. Once it has returned, the writer no longer reads from the
-  // caller's spans either.
+  // Must be called after AwaitReader. Once Release has returned, the writer no longer reads from
+  // the caller's spans either.
   void Release();
 
   enum class Part {
@@ -173,7 +173,7 @@ class Link : public rpc::ConnectionHandler {
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   // ps 0 only: returns whether this process is registered on the current connection. The caller
-  // says so with set_registered.
+  // records this with set_registered.
   bool registered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return up_ && registered_; }
   void set_registered() ABSL_NO_THREAD_SAFETY_ANALYSIS { registered_ = up_; }
 
@@ -189,8 +189,8 @@ class Link : public rpc::ConnectionHandler {
     uint64_t request = 0;
     int64_t epoch = 0;
     std::string ledger;  // sent last
-    // Position of the next bytes: the index in shards_, the slot (0: the value) and the offset
-    // in it.
+    // Position of the next bytes: the index in shards_, the slot (0: the value) and the offset in
+    // the slot.
     size_t shard = 0;
     size_t slot = 0;
     size_t offset = 0;
@@ -247,8 +247,8 @@ class Link : public rpc::ConnectionHandler {
     if (context_.step.rows) return false;
     return context_.step.pull || (server_ == 0 && context_.step.rewound);
   }
-  // The rows of a shard among those that a step reads or updates. `begin` is the position of the
-  // first one in the step's list of rows of the variable; `count` is their number.
+  // A step reads or updates a list of rows of a variable. This is the part of the list that belongs
+  // to one shard: `count` rows, beginning at position `begin`.
   struct RowRange {
     size_t begin = 0, count = 0;
   };
@@ -261,8 +261,8 @@ class Link : public rpc::ConnectionHandler {
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame);
   void OnCopied(rpc::IncomingFrame& frame);
-  // Ends the read of the piece that the request with this number asked for, unless it has ended.
-  // Requires context.mutex.
+  // Ends the read of the piece that the request with this number asked for, unless that read has
+  // already ended. Requires context.mutex.
   void EndPiece(uint64_t number, const Status& status) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Returns the memory for the bytes of a segment, or DataLoss if this server was not asked for
   // these values.
@@ -281,7 +281,7 @@ class Link : public rpc::ConnectionHandler {
   // Describes what this task is waiting for the server to do, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // These count the segments of the caller's memory that the connection may still read.
+  // Lend and Released count the segments of the caller's memory that the connection may still read.
   void Lend();
   static void Released(void* link);
   bool Lent();

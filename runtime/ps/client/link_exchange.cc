@@ -50,8 +50,8 @@ void Link::Start(int64_t epoch) {
   if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
 }
 
-// Asks for the rows that the step reads from this server's shards. If there are none, the server
-// takes no part in the step.
+// Asks for the rows that the step reads from this server's shards. If there are none, nothing is
+// sent to the server, and the link counts as answered.
 void Link::StartRows() {
   bytes_to_come_ = 0;
   for (int index : shards_) {
@@ -82,8 +82,7 @@ Link::RowRange Link::RowsOf(const Step& step, const Shard& shard) const {
   const std::span<const int64_t> indices = step.indices[variable];
   if (indices.empty()) return {};
   const int64_t row_bytes = RowBytes(context_.options.definition.state.variables[variable]);
-  // The indices of a shard's rows follow each other in the list. At the end of the list, there may
-  // be padding (-1).
+  // The rows of a shard are adjacent in the list. The list may end with padding (-1).
   const auto end = std::ranges::partition_point(indices, [](int64_t row) { return row >= 0; });
   const auto first = std::lower_bound(indices.begin(), end, shard.offset / row_bytes);
   const auto last = std::lower_bound(first, end, (shard.offset + shard.size) / row_bytes);
@@ -170,7 +169,7 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
 }
 
 // Appends the number of rows of an update, or the next piece of the update. Returns the number of
-// bytes in it.
+// bytes of that piece; 0 for the number of rows.
 size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   const Update& update = ready_[sent_];
   const auto index = static_cast<uint32_t>(update.shard);

@@ -31,8 +31,8 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
-  // Only this server's lines are sent, because the lines of all servers together may exceed
-  // a frame.
+  // Only this server's lines are sent, because the lines of all servers together may be too large
+  // for a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(Request({.type = wire::kDefine, .value = epoch}, std::move(assignment),
@@ -92,9 +92,9 @@ bool Link::HasBytesToFill() {
 
 Status Link::ReadPieceToFill() {
   fill_.wanted = false;
-  // The writer may ask again while a piece is being read, so this request may be out of date. Bytes
-  // that it has must not be replaced: it may move to another slot meanwhile. A writer without bytes
-  // does not move.
+  // The writer may ask again while a piece is being read, so this request may be outdated. Bytes
+  // that the writer still has must not be replaced, because the writer may move to another slot
+  // meanwhile. A writer without bytes does not move.
   if (fill_.shard == shards_.size() || HasBytesToFill()) return OkStatus();
   const Shard& shard = context_.shards[static_cast<size_t>(shards_[fill_.shard])];
   const state::StreamedValue& value =
@@ -102,7 +102,7 @@ Status Link::ReadPieceToFill() {
   const size_t begin = fill_.offset;
   const size_t bytes = std::min(static_cast<size_t>(shard.size) - begin, state::kPieceBytes);
   context_.mutex.Unlock();
-  // The connection may still be reading the previous piece, so this piece gets memory of its own.
+  // The connection may still be reading the previous piece, so this piece gets its own memory.
   rpc::OwnedLease piece(fill_buffers_->Take(bytes));
   const Status status = value.Read(shard.offset + static_cast<int64_t>(begin), piece->bytes(bytes));
   context_.mutex.Lock();
@@ -185,7 +185,7 @@ StatusOr<Link::Answer> Link::AwaitTransfer(uint64_t number) {
     if (context_.interrupted) return Cancelled(name_, ": the transfer was ended");
     if (fill_.wanted) {
       RETURN_IF_ERROR(ReadPieceToFill());
-      deadline = SteadyNow() + stall;  // the time that the read took does not count
+      deadline = SteadyNow() + stall;  // the time that the read took is not counted
       continue;
     }
     if (context_.changed.WaitUntil(context_.mutex, deadline) || SteadyNow() < deadline) continue;
@@ -309,8 +309,8 @@ Status Link::ReadCopy(uint64_t copy, const wire::CopyPiece& piece, std::span<std
   bool in_time = true;
   while (!piece_read_.done && !context_.closing && in_time)
     in_time = context_.changed.WaitUntil(context_.mutex, deadline);
-  // The caller may reuse `to` as soon as this function returns, and only the end of the stream
-  // stops a reader that waits for the rest of a frame.
+  // The caller may reuse `to` as soon as this function returns, so no reader may still write into
+  // it. A reader that waits for the rest of a frame is stopped only by the end of the stream.
   if (piece_read_.arriving && live_ != nullptr) {
     live_->Cancel(context_.closing ? Cancelled("disconnected")
                                    : Unavailable("the rest of a piece of a table did not arrive"));

@@ -12,10 +12,10 @@
 
 namespace tfjob::ps {
 
-// How long to wait for the answer to a request. A server answers at once, except for a hold, which
-// ps 0 answers as soon as all servers are at the same step.
+// How long to wait for the answer to a request. A server answers at once, except that ps 0 answers
+// a hold only when all servers are at the same step.
 inline constexpr Duration kRequestTimeout{10s};
-// How often a wait asks whether the task was asked to stop.
+// The interval at which a wait checks whether the task was asked to stop.
 inline constexpr Duration kStopInterval{250ms};
 
 class RemoteClient : public ParameterClient {
@@ -49,7 +49,7 @@ class RemoteClient : public ParameterClient {
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
   Status CheckRows(size_t variable, std::span<const int64_t> indices,
                    std::span<const std::byte> rows) const;
-  // Returns whether the step's gradients exceed max_staleness.
+  // Returns whether the step's gradients are staler than max_staleness.
   StatusOr<bool> TooStale();
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Waits until the step is answered. Meanwhile, recovers from lost connections and servers.
@@ -57,11 +57,11 @@ class RemoteClient : public ParameterClient {
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
   bool OutdatedRows();
-  // Makes all links ignore outstanding answers. Once it has returned, no reader writes into the
-  // caller's spans. Without a deadline, waits for a frame that is being received for as long as its
+  // Makes all links ignore outstanding answers. Once Quiesce has returned, no reader writes into
+  // the caller's spans. Without a deadline, the wait for the rest of a frame lasts as long as the
   // server is alive.
   void Quiesce(std::optional<Deadline> deadline = {});
-  // Like Quiesce, but for use after a failure. Once it has returned, no writer reads from the
+  // Like Quiesce, but for use after a failure. Once Abandon has returned, no writer reads from the
   // caller's spans either.
   void Abandon();
   bool Torn();
@@ -85,8 +85,8 @@ class RemoteClient : public ParameterClient {
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Registers this process with ps 0, unless it is already registered. Returns whether it is
-  // registered now. Also asks for the position in the data if ps 0 was filled since. A refusal is
-  // kept in registration_.
+  // registered now. Also asks for the position in the data if ps 0 has been filled since this
+  // process registered. A refusal is kept in registration_.
   bool Registered();
   // Asynchronous mode only. Called when ps 0 has a state of another epoch, in which `position`
   // batches of this task count as drawn.
@@ -117,7 +117,7 @@ class RemoteClient : public ParameterClient {
   const uint64_t fingerprint_;
   std::vector<std::vector<int>> shards_of_;  // indexed by variable
   std::vector<std::unique_ptr<Link>> links_;
-  std::shared_ptr<LinkGate> gate_;  // gives copies, which may outlive this client, the links
+  std::shared_ptr<LinkGate> gate_;  // copies that outlive the client find it closed
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
   std::vector<bool> known_;          // indexed by server: whether its state is known

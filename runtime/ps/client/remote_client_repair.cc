@@ -58,8 +58,8 @@ std::vector<size_t> RemoteClient::AwaitSome(const std::vector<size_t>& pending) 
   return pending;
 }
 
-// Between two steps, the chief takes its last copy, and needs the servers for it even though it was
-// asked to stop.
+// After a request to stop, the chief still takes its last copy between two steps, and needs the
+// servers for this copy.
 bool RemoteClient::EndsWaits() {
   {
     MutexLock lock(context_.mutex);
@@ -90,8 +90,8 @@ Status RemoteClient::Repair() {
     }
   }
   if (refusal.ok() && absl::IsFailedPrecondition(registration_)) refusal = registration_;
-  // A refusal may come from a predecessor at the same address that is about to exit, so it is final
-  // only after refusal_patience.
+  // A refusal may come from an earlier server at the same address that is about to exit. It is
+  // therefore final only after refusal_patience.
   if (refusal.ok()) {
     refused_since_ = {};
   } else if (refused_since_ == Deadline{}) {
@@ -209,8 +209,8 @@ Status RemoteClient::ContinueAsynchronous() {
     const Link::Part part = link->part();
     return part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   };
-  // A server that was asked for its values before ps 0 may have answered long ago, or its answer
-  // may have been in transit for a long time.
+  // A server may have been asked for its values earlier than ps 0. In that case, it may have
+  // answered long ago, or its answer may have been in transit for a long time.
   if (!runs(links_[0]) && std::ranges::any_of(links_, runs)) undated_ = true;
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && states_[i].ready && !runs(links_[i])) links_[i]->Start(states_[i].epoch);

@@ -1,4 +1,5 @@
-// Implements the client's operations on the whole state (filling, copying) and the end of the job.
+// Implements the client's operations on the whole state (filling, copying), and how the client ends
+// the job.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -66,10 +67,9 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
-  // An epoch must never be reused: a task distinguishes a new state from the one it knows only by
-  // the epoch. Adding 1 to the highest known epoch is not enough, since a restarted server or chief
-  // does not know the earlier epochs. The new epoch is therefore also at least the current time
-  // (NewIncarnation).
+  // An epoch must never be reused, because only the epoch shows a task that a state is new. Adding
+  // 1 to the highest known epoch is not enough, since a restarted server or chief does not know the
+  // earlier epochs. The new epoch is therefore also at least the current time (NewIncarnation).
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
@@ -79,7 +79,7 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snaps
       [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
   for (size_t k = 0; k < servers.size(); ++k) {
     if (!statuses[k].ok()) continue;
-    // Keeps the incarnation that the server knows: a new ps 0 learns it from this task.
+    // Keeps the incarnation that the server has reported: a new ps 0 learns it from this task.
     RemoteState& filled = states_[servers[k]];
     filled.ready = true;
     filled.epoch = epoch;
@@ -138,7 +138,7 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       return snapshot;
     }
     // Nobody reads these copies any more. They are dropped before Repair, which may fill the
-    // servers again, because the servers may lack the memory for both.
+    // servers again, because the servers may lack the memory for the copies and a new state.
     tables.reset();
     if (Now() >= deadline_) return status;
     {
@@ -184,8 +184,8 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot, CopiedTables* tables) {
     status = Copy(snapshot, tables);
   }
   if (!status.ok()) {
-    // A copy freezes an asynchronous server that is shutting down, until the session of the copy
-    // ends.
+    // A copy freezes an asynchronous server that is shutting down. The server stays frozen until
+    // the session that requested the copy ends.
     for (size_t i : EndingServers()) {
       if (!synchronous()) links_[i]->Disconnect();
     }
@@ -207,8 +207,8 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot, CopiedTables* tables) {
-  // A copy that cannot be completed would only keep the servers that are shutting down from
-  // applying updates.
+  // Does not begin a copy that cannot be completed. Such a copy would only keep the servers that
+  // are shutting down from applying updates.
   {
     MutexLock lock(context_.mutex);
     for (const auto& link : links_) {
@@ -271,8 +271,8 @@ Status RemoteClient::Fail(const Status& failure) {
 Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
-  // Retries servers that cannot be reached: a server that is restarting would come back empty and
-  // wait for the chief forever.
+  // Retries servers that cannot be reached: a server that is restarting would start empty and wait
+  // for the chief forever.
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();

@@ -31,7 +31,7 @@ class ScriptedServer : public rpc::StreamHandler {
  public:
   rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
   std::string body;
-  bool may_be_brief = true;  // false: behaves like a server that does not know the flag
+  bool may_be_brief = true;  // false: behaves like a server that predates the flag
   std::map<uint16_t, std::deque<std::vector<Answer>>> script;  // by type of request
   size_t contribution = 28;                                    // bytes of a step's gradients
   std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"

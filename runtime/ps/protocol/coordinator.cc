@@ -10,7 +10,8 @@ namespace {
 
 // Limits how long a chief that dies during a copy can keep the other tasks waiting.
 constexpr Duration kHoldLease{60s};
-// Once this many contributions to a step have been reported, reports of others are ignored.
+// Once this many contributions to a step have been reported, reports of further contributions are
+// ignored.
 constexpr size_t kMostStaged = 1 << 16;
 
 }  // namespace
@@ -100,7 +101,7 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   const bool restarted = hello.incarnation > known.incarnation;
   if (!restarted) {
     // Ignores late hellos, which come from an earlier process or concern an epoch that the server
-    // has left. A hello without a state has epoch 0, so it counts only if the process has
+    // has left. A hello without a state has epoch 0, so it is accepted only if the process has
     // restarted.
     if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
     if (hello.epoch == known.epoch) {
@@ -108,15 +109,15 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
       return;
     }
   }
-  // If the server had the state of this epoch, it has lost or replaced it, so the state is
-  // void everywhere.
+  // If the server had the state of this epoch, it no longer has that state, so the state is void
+  // everywhere.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
   known = {hello.incarnation, hello.epoch, hello.step, {}};
 }
 
 void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorActions& actions) {
   if (epoch_ == 0 || report.epoch != epoch_ || report.step != step_) return;
-  // A contribution counts even if its worker has left; `member` is then null.
+  // A contribution may be used even if its worker has left; `member` is then null.
   auto found = members_.find(report.name.worker);
   Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
                        ? &found->second
@@ -126,7 +127,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   auto [entry, added] = staged_.try_emplace(
       report.name, Contribution{.where = std::vector<bool>(participants_.size(), false)});
   if (server == 0) entry->second.drawn = report.drawn;  // positions are kept on ps 0 alone
-  // A contribution counts only after all servers have staged it, because all must apply the
+  // A contribution may be used only after all servers have staged it, because all must apply the
   // same set.
   std::vector<bool>& where = entry->second.where;
   const bool was_complete = std::ranges::all_of(where, std::identity());
@@ -201,7 +202,7 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   if (int64_t& newest = newest_[worker]; newest < incarnation) {
     newest = incarnation;
     // The new process computes the batch again, so the gradient of the old process must no longer
-    // count, even if it arrives later.
+    // be used, even if it arrives later.
     std::erase_if(staged_, [&](const auto& staged) {
       return staged.first.worker == worker && IsOlder(staged.first) &&
              !std::ranges::all_of(staged.second.where, std::identity());
@@ -304,8 +305,8 @@ bool Coordinator::AllApplied() const {
 
 void Coordinator::CommitStep(CoordinatorActions& actions) {
   Commit commit{.epoch = epoch_, .step = step_, .set = complete_, .measured = groups_ > 0};
-  // The earliest contributions count; the rest are dropped. The set is sorted because a sum depends
-  // on its order, which must not depend on the network.
+  // The earliest contributions are used; the rest are dropped. The set is sorted because a sum
+  // depends on its order, which must not depend on the network.
   commit.set.resize(aggregate_);
   std::ranges::sort(commit.set);
   for (size_t i = 0; i < participants_.size(); ++i) {

@@ -2,7 +2,8 @@
 // coordinator owns the step. It commits the earliest contributions that every server has staged,
 // that is, received and kept. It grants tokens, which ask workers for further batches. If the
 // servers no longer hold the same state, it declares the state void. If the mean is to be clipped
-// by a norm, a commit takes one more round: it sums the squares that the servers report.
+// by a norm, a commit takes one more round, in which the coordinator sums the squares that the
+// servers report.
 #pragma once
 
 #include <cstdint>
@@ -82,17 +83,18 @@ class Coordinator {
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. A contribution by an earlier incarnation still counts
-  // only if all servers have staged it. Leave: the worker no longer takes part, because its data
-  // ended (`for_good`), its connection closed or its lease expired. Leave has no effect unless
+  // Join makes the worker a member. From then on, a contribution by an earlier incarnation counts
+  // only if all servers have staged it. Leave ends the membership, because the worker's data ended
+  // (`for_good`), its connection closed or its lease expired. Leave has no effect unless
   // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the highest StagedReport::drawn among the worker's contributions to the current step
-  // that count as drawn, or 0. A contribution counts if it will be committed: every server keeps
-  // it, and it is among the earliest ones, up to the number that the step needs. With `backups`
-  // (see Participant::Fill), later contributions, which will be dropped, count too; otherwise their
-  // workers are expected to compute them again.
+  // whose batches count as drawn, or 0. These are the contributions that will be committed: every
+  // server keeps them, and they are among the earliest ones, up to the number that the step needs.
+  // With `backups` (see Participant::Fill), the batches of later contributions, which will be
+  // dropped, also count as drawn; otherwise, the workers are expected to compute these batches
+  // again.
   int64_t DrawnBy(const Worker& worker, bool backups) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
@@ -104,8 +106,8 @@ class Coordinator {
   CoordinatorActions Release(const Worker& worker);
   // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
   // expired hold. Takes the tokens away from members that have kept others waiting for longer than
-  // the step's lease, except during a hold. Such a member counts again as soon as it sends
-  // anything.
+  // the step's lease, except during a hold. Such a member counts as computing again as soon as it
+  // sends anything.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.

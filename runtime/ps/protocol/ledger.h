@@ -43,7 +43,7 @@ class Ledger {
   bool operator==(const Ledger&) const = default;
 
  private:
-  std::map<Worker, Name> entries_;  // the entries of a checkpoint come in any order
+  std::map<Worker, Name> entries_;  // the entries of a checkpoint arrive in any order
 };
 
 }  // namespace tfjob::ps::protocol

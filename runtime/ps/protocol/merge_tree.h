@@ -1,4 +1,4 @@
-// Decides which pairs of contributions to a step are summed as soon as both are certain to count.
+// Decides which pairs of contributions to a step are summed as soon as both are certain to be used.
 #pragma once
 
 #include <cstdint>

@@ -114,8 +114,9 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   }
   const bool kept =
       std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
-  // Either case shows that a task has violated the protocol. A server that cannot apply the commit
-  // no longer holds the common state.
+  // A commit for a later step, or with a contribution that is not staged here, shows that a task
+  // has violated the protocol. A server that cannot apply the commit no longer holds the common
+  // state.
   if (commit.step > step_ || !kept) {
     actions = Void();
     return;
@@ -195,7 +196,7 @@ ParticipantActions Participant::Tick(Duration now) {
 void Participant::Repeat(Duration now, ParticipantActions& actions) {
   repeated_ = now;
   actions.messages.push_back(Hello{incarnation_, epoch_, step_});
-  // A coordinator that lost its connection to this server may have missed any of these.
+  // A coordinator that lost its connection to this server may have missed any of these reports.
   for (const auto& [name, contribution] : staged_) {
     actions.messages.push_back(StagedReport{epoch_, contribution.step, name, contribution.drawn});
   }

@@ -207,7 +207,7 @@ TEST_F(CoordinatorTest, AsksToSumWhatIsCertainToCount) {
   const Worker w[] = {{"worker", 1}, {"worker", 2}, {"worker", 3}, {"worker", 4}};
   for (const Worker& worker : w) coordinator_.Join(worker, 1);
   EXPECT_TRUE(Stage(w[0], 1).messages.empty());
-  // This contribution is staged on one server only, so it may never count.
+  // This contribution is staged on one server only, so it is not certain to be used.
   EXPECT_TRUE(coordinator_.OnMessage(0, StagedReport{1, 5, Of(w[1], 1)}).messages.empty());
   EXPECT_TRUE(Stage(w[3], 1).messages.empty());
   const CoordinatorActions last = Stage(w[2], 1);
@@ -312,7 +312,7 @@ TEST_F(CoordinatorTest, GoesOnWithoutTasksThatDoNotComeInTime) {
   EXPECT_TRUE(coordinator_.Tick(700s).absent.empty());
 }
 
-// Returns the totals in the message to a server; empty if there is no such message.
+// Returns the totals in the message for `server`; empty if there is no such message.
 std::vector<double> TotalsFor(int server, const CoordinatorActions& actions) {
   for (const auto& [to, message] : actions.messages) {
     const auto* totals = std::get_if<Totals>(&message);
@@ -425,7 +425,7 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 7);
   report(0, 2, 8);
   // The second gradient never reached server 1 before its process died. The new process computes
-  // the eighth batch again, so the gradient must not count if it arrives after all.
+  // the eighth batch again, so the gradient must not be used if it arrives after all.
   coordinator_.Join(kA, 2);
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 7);
   EXPECT_TRUE(Committed(report(1, 2, 8)).empty());
@@ -434,7 +434,7 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 0);
 }
 
-// During a hold, more contributions may be complete than the step needs. As for dropped
+// During a hold, more contributions may be complete than the step needs. As with dropped
 // contributions (see Participant), the surplus counts as drawn only if there are backup workers.
 TEST_F(CoordinatorTest, TheSurplusCountsAsDrawnOnlyIfThereAreBackupWorkers) {
   Begin(2);

@@ -33,8 +33,8 @@ class SimulatedBatches {
     }
     return used;
   }
-  // Checks a commit to a state, and updates `used`. If there are backup workers, batches may be
-  // skipped.
+  // Checks the contributions of a commit, and updates `used`. If there are backup workers, batches
+  // may be skipped.
   void Check(const std::vector<Name>& set, bool backups, UsedBatches& used) const {
     for (const Name& name : set) {
       int64_t& last = used[name.worker];

@@ -27,8 +27,8 @@ class SimulatedSquares {
   }
 
   // Returns the sums that `server` reports. Their total over all servers depends on the
-  // contributions in the commit, and its last bits depend on the order in which the servers are
-  // added.
+  // contributions in the commit, and its last bits depend on the order in which the servers' sums
+  // are added.
   std::vector<double> On(int server, const Commit& commit) const {
     double seed = server + 1;
     for (const Name& name : commit.set) {

@@ -344,7 +344,7 @@ class Simulation {
     Departs(i);
   }
 
-  // If the coordinator is up, it sees the connection close.
+  // Tells the coordinator, if it is up, that the worker's connection has closed.
   void Departs(int i) {
     const int64_t incarnation = worker(i).incarnation;
     After(1, 100, [this, i, incarnation] {
@@ -443,7 +443,8 @@ class Simulation {
     worker(i).alive = false;
     if (i == 0) holding_ = false;
     Departs(i);
-    // A worker that restarts soon finds the job in the step in which its predecessor took part.
+    // A worker that restarts soon may rejoin the job during the step to which its predecessor
+    // contributed.
     const int least = Chance(0.5) ? 1 : 150;
     After(least, least == 1 ? 20 : 700, [this, i] { StartWorker(i); });
   }

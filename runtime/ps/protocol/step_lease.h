@@ -25,7 +25,7 @@ class StepLease {
   explicit StepLease(const LeaseRule& rule) : rule_(rule) {}
 
   // Called periodically with the number of the step in progress. If several steps have ended since
-  // the last call, their mean time counts for each of them.
+  // the last call, each of these steps is recorded with their mean duration.
   void Observe(Duration now, int64_t step);
   // Excludes the step in progress from the measurement, because it takes longer for a reason that
   // does not apply to the next step (a hold, a recovery, a stuck worker).

@@ -1,4 +1,4 @@
-// Tests that a worker that is connected but stuck loses its token, and takes part again when it
+// Tests that a worker that is connected but stuck loses its token, and contributes again when it
 // recovers.
 #include "runtime/ps/protocol/step_lease.h"
 
@@ -25,7 +25,7 @@ TEST(StepLease, IsAMultipleOfTheMedianStepButAtLeastTheLeast) {
 TEST(StepLease, StartsAgainAfterARollback) {
   StepLease lease({.factor = 2, .least = 1s});
   lease.Observe(0s, 50);
-  lease.Observe(600s, 10);  // this time counts for no step
+  lease.Observe(600s, 10);  // a rollback does not count as a step
   EXPECT_EQ(lease.Length(), 1s);
   lease.Observe(603s, 11);
   EXPECT_EQ(lease.Length(), 6s);
@@ -73,7 +73,7 @@ class TokenTest : public testing::Test {
     coordinator_.OnMessage(0, Hello{10, 1, 5});
     for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
   }
-  // Lets the first bytes of a contribution arrive, and then all of it.
+  // Lets the first bytes of a contribution arrive, and then the rest.
   CoordinatorActions Send(const Worker& worker, uint64_t sequence, int64_t step = 5) {
     CoordinatorActions actions = coordinator_.Join(worker, 1);
     CoordinatorActions staged =
@@ -81,7 +81,7 @@ class TokenTest : public testing::Test {
     staged.returned.insert(staged.returned.end(), actions.returned.begin(), actions.returned.end());
     return staged;
   }
-  // Advances the time by ticks of 1 s and returns what the last tick did.
+  // Advances the time by ticks of 1 s and returns the actions of the last tick.
   CoordinatorActions Pass(int seconds) {
     CoordinatorActions actions;
     for (; seconds > 0; --seconds) actions = coordinator_.Tick(now_ += 1s);

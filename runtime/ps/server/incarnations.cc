@@ -7,7 +7,8 @@ namespace {
 
 // Far more than the number of processes that can start, and far from overflow.
 constexpr int64_t kGreatest = int64_t{1} << 60;
-// Processes older than these have long been told to exit.
+// Limits the superseded processes, and the unregistered ones, that are remembered for each task.
+// Older ones were refused long ago.
 constexpr size_t kMostProcesses = 16;
 
 Status CheckNumber(const char* what, int64_t number) {
@@ -64,7 +65,8 @@ Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t n
 int64_t Incarnations::Connect(const protocol::Worker& task, int64_t instance) {
   Entry& entry = entries_[task];
   if (entry.instance == instance) return entry.incarnation;
-  // Only a process that has registered can turn out to be the later one for good.
+  // Supersedes only a registered process. One that has not registered may still turn out to be the
+  // later one.
   if (entry.instance && entry.incarnation != 0) {
     Supersede(entry, *entry.instance);
     entry.previous = {*entry.instance, entry.incarnation, entry.issued_here};
@@ -90,9 +92,9 @@ StatusOr<int64_t> Incarnations::Register(const protocol::Worker& task, int64_t i
   }
   // The process may not have received the answer to an earlier request.
   if (own == 0) own = entry.incarnation;
-  // If this server issued the process's number, a higher number that other servers know belonged to
-  // a predecessor of the process, which this server forgot when it was restored. Otherwise, the
-  // higher number belongs to a successor of the process.
+  // Other servers may have reported a higher number. If this server issued the process's number,
+  // the higher number belonged to a predecessor of the process, and this server lost it when it was
+  // restored. Otherwise, the higher number belongs to a successor of the process.
   const bool numbered_here = entry.incarnation != 0 && own == entry.incarnation;
   const int64_t later = numbered_here ? entry.newest : std::max(entry.newest, heard);
   const bool from_predecessor = own != 0 && entry.incarnation == 0;

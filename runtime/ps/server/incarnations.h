@@ -12,11 +12,11 @@
 
 namespace tfjob::ps {
 
-// A process introduces itself with an instance (rpc::Identity::incarnation), which tells processes
-// apart but does not order them, since clocks may differ. Its incarnation orders them: ps 0 counts
-// the processes of each task in the order in which they first connect, and continues from the
-// highest incarnation in the ledgers of the state. A restarted ps 0 may not know all numbers that
-// its predecessor issued, but a process with such a number is older than a process that had no
+// A process introduces itself with an instance (rpc::Identity::incarnation), which distinguishes
+// processes but does not order them, since clocks may differ. Its incarnation orders them: ps 0
+// counts the processes of each task in the order in which they first connect, and continues from
+// the highest incarnation in the ledgers of the state. A restarted ps 0 may not know all numbers
+// that its predecessor issued, but a process with such a number is older than a process that had no
 // number. The other servers learn incarnations from the processes. A value type.
 class Incarnations {
  public:

@@ -48,7 +48,7 @@ TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow
   EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 600, 10, 10).status()));
 }
 
-// After a restart of ps 0, two processes of a task connect, the older of which had been cut off.
+// After a restart of ps 0, two processes of a task connect. The older one had been cut off.
 TEST(Incarnations, TheLaterOfTwoProcessesWinsForGoodInWhicheverOrderTheyCome) {
   Incarnations known;
   known.Connect(kTask, 20);
@@ -93,7 +93,7 @@ TEST(Incarnations, AProcessThatHasNotRegisteredGivesWayToTheOneBefore) {
 }
 
 // ps 0 was restarted empty. Both processes have numbers from its predecessor, connect before the
-// new ps 0 is filled, and register as soon as it is.
+// new ps 0 is filled, and register right afterwards.
 TEST(Incarnations, ANewServerRefusesNeitherOfTwoProcessesUntilItKnowsTheLaterOne) {
   for (const bool older_first : {true, false}) {
     Incarnations known;

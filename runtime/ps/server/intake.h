@@ -16,7 +16,7 @@ class Intake : public std::enable_shared_from_this<Intake> {
  public:
   struct Options {
     int slots = 4;
-    // The server counts as idle if it receives fewer than `busy_bytes` within `look_every`. The
+    // The server is considered idle if it receives fewer than `busy_bytes` within `look_every`. The
     // admitted contributions are then limited by their senders, which may still be computing, so
     // another contribution is admitted.
     Duration look_every{20ms};

@@ -105,7 +105,7 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return connection_.Send(header, std::move(body));
     }
     case wire::kLeave:
-      // A task that was asked to end comes back, unless the whole job ends.
+      // A task that was asked to end will be restarted, unless the whole job ends.
       service_.Leave(worker(), incarnation(), /*for_good=*/!ending);
       // Answered first, since a server that is shutting down may close this connection once the
       // task has left.
@@ -151,8 +151,8 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
-  // Closes the connection of a superseded process: otherwise, it and its successor would keep
-  // replacing each other. An announcement has no answer, so nothing else can tell the process.
+  // Closes the connection of a superseded process, because it and its successor would otherwise
+  // keep replacing each other. An announcement has no answer that could report the error.
   if (!known.ok()) {
     service_.refusals().Note(peer_, address_, known);
     return connection_.Cancel(known);
@@ -267,8 +267,8 @@ bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
 
 void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if ((frame.header.flags & wire::kFirst) != 0 && !BeginPush(frame.header)) return;
-  // A contribution that came after the last copy would be lost with this server, so its sender
-  // repeats it.
+  // A contribution that came after the last copy would be lost with this server, so its sender must
+  // repeat it.
   if (service_.frozen()) return PutOff(frame.header.sequence);
   // Skips the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
@@ -308,8 +308,8 @@ void PeerSession::EndPush() {
     return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
-  // The last copy may have been taken since OnPush looked. It then lacks rows of this contribution,
-  // which must not be counted.
+  // The last copy may have been taken since OnPush checked. It then lacks rows of this
+  // contribution, which must not be counted.
   if (service_.frozen()) return PutOff(push_.name.sequence);
   // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {

@@ -141,7 +141,7 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t first_row = 0, rows = 0;
   };
 
-  // Returns whether the peer's role permits this frame. If not, tells the peer.
+  // Returns whether the peer's role permits this frame. If not, reports the error to the peer.
   bool Allowed(const rpc::FrameHeader& header);
   void Request(rpc::IncomingFrame& frame);
   void Register(const rpc::FrameHeader& header);
@@ -157,8 +157,8 @@ class PeerSession : public rpc::ConnectionHandler {
   Status ReadPiece(const PieceRequest& request, std::span<std::byte> to)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void DropCopy(uint64_t number);
-  // Drops all copies but those of the newest state that is kept, and also these if this server has
-  // no memory for two states. Called before the state is replaced.
+  // Drops all copies except those of the newest state that has copies. If this server has no memory
+  // for two states, drops these copies as well. Called before the state is replaced.
   void DropOldCopies();
   void Pull(const rpc::FrameHeader& header);
 

@@ -12,8 +12,8 @@
 namespace tfjob::ps {
 namespace {
 
-// A chief needs at most three copies: one that is being saved, one that is saved next, and the last
-// one. It asks for one piece at a time.
+// A chief needs at most three copies: one that is being saved, one that is to be saved next, and
+// the last one. It asks for one piece at a time.
 constexpr size_t kMostKept = 8, kMostPieces = 64;
 
 }  // namespace
@@ -42,8 +42,8 @@ StatusOr<std::string> PeerSession::KeepTables(const std::shared_ptr<Store>& stor
       return ResourceExhausted(kept_.size(), " copies of the tables are kept: drop one first");
     }
   }
-  // Without the session's lock, since this needs the locks of the shards. Only the reader thread
-  // adds copies.
+  // Copied without the session's lock, since TableCopy takes the locks of the shards. Only the
+  // reader thread adds copies.
   auto copy = std::make_shared<const TableCopy>(store, ledger);
   {
     MutexLock lock(mutex_);
@@ -71,7 +71,7 @@ void PeerSession::DropOldCopies() {
   {
     MutexLock lock(mutex_);
     if (kept_.empty()) return;
-    // The state in service does not matter: when a fill is repeated, there is none.
+    // The state in service cannot be consulted here, since there is none while a fill is repeated.
     const auto epoch = [](const auto& copy) { return copy.second->store()->epoch(); };
     const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
     const bool room =
@@ -122,7 +122,8 @@ std::optional<PeerSession::PieceRequest> PeerSession::TakePiece() {
   return request;
 }
 
-// A request does not keep its copy: a chief that reads nothing could otherwise keep any number.
+// A request does not keep its copy alive. Otherwise, a chief that reads no answers could keep any
+// number of copies.
 Status PeerSession::ReadPiece(const PieceRequest& request, std::span<std::byte> to) {
   std::shared_ptr<const TableCopy> copy;
   {

@@ -46,7 +46,7 @@ Status PeerSession::BeginShard(const rpc::SegmentInfo& segment) {
     return BeginRows(*rows, segment);
   if (segment.flags == wire::kRowCount)
     return InvalidArgument("shard ", push_.shard, ": its gradient does not arrive as rows");
-  // An empty segment stands for the whole shard.
+  // An empty segment means that the contribution has no update for this shard.
   if (segment.length == 0) return OkStatus();
   push_.expected = store.bytes_of(push_.shard);
   if (push_.staging == nullptr && !push_.synchronous)
@@ -76,7 +76,7 @@ Status PeerSession::TakeBytes(rpc::IncomingFrame& frame, const rpc::SegmentInfo&
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, push_.shard, segment.offset, segment.length);
   }
-  // None of this contribution's bytes are needed, so all are left to be skipped.
+  // Leaves the bytes to be skipped, because this contribution is not needed.
   if (push_.synchronous) return OkStatus();
   return frame.Receive(push_.update->bytes(push_.expected).subspan(segment.offset, segment.length));
 }

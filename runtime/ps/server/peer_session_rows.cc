@@ -46,7 +46,8 @@ Status PeerSession::TakeRowNumbers(rpc::IncomingFrame& frame, const rpc::Segment
 
 Status PeerSession::BeginRowNumbers(const rpc::SegmentInfo& segment) {
   const Store& store = *wanted_.store;
-  // Each shard may occur only once, so that there are at most as many numbers as rows.
+  // Each shard may occur only once, so that a request has at most as many row numbers as the
+  // tables have rows.
   if (!store.Owns(segment.index) || static_cast<int>(segment.index) <= wanted_.last_shard)
     return InvalidArgument("shard ", segment.index, " is not expected in this request now");
   const auto shard = static_cast<int>(segment.index);

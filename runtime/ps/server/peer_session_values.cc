@@ -62,8 +62,8 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_
 void PeerSession::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
-    // Ignores an exchange that is no longer current. Otherwise drops its values that have not been
-    // sent yet, so that none follow the refusal.
+    // Does nothing if the exchange is no longer current. Otherwise, drops the values that have not
+    // been sent yet, so that none follow the refusal.
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }
@@ -91,7 +91,7 @@ PeerSession::Chunk PeerSession::NextChunk() {
     chunk.rows = std::clamp<size_t>(rpc::kFrameTargetBytes / row, 1, left / row);
     chunk.bytes = chunk.rows * row;
     chunk.first_row = reply_.offset / row;
-    // A refusal may drop the part while its rows are being copied.
+    // Holds the indices, because a refusal may drop the part while its rows are being copied.
     chunk.indices.reset(part.rows->Hold());
   }
   reply_.offset += chunk.bytes;

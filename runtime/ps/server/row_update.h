@@ -11,7 +11,7 @@
 
 namespace tfjob::ps {
 
-// The layout of a shard whose gradient arrives as rows.
+// The layout of the rows in a shard whose gradient arrives as rows, or that belongs to a table.
 struct ShardRows {
   int64_t first = 0;  // the index of its first row in the variable
   int64_t count = 0;

@@ -1,6 +1,6 @@
 // Implements a ps task: holds its shards, applies updates to them and serves them to the training
-// tasks. The server starts empty and knows no other server. The chief sends it the definition and
-// the addresses of the other servers, and then fills it with its part of the state.
+// tasks. The server starts empty and without the addresses of the other servers. The chief sends it
+// the definition and these addresses, and then fills it with its part of the state.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
@@ -45,7 +45,7 @@ struct ServerOptions {
   // Connects to ps 0. Borrowed. If null, the server uses TCP sockets with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
-  // Decides when a silent peer is reported, and when its connection is broken.
+  // Decides when to report a silent peer, and when to break its connection.
   rpc::LivenessRules liveness;
   // Synchronous: the server stops waiting for a worker that has kept the others waiting for this
   // multiple of the median step time, and for at least step_lease_least. 0: it never stops waiting.
@@ -74,7 +74,7 @@ class ParameterServer : public rpc::StreamHandler {
   ~ParameterServer() override = default;
 
   // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
-  // the job and the peers have been told, but waits no longer than 2 s for slow peers. Returns
+  // the job and the peers have been informed, but waits no longer than 2 s for slow peers. Returns
   // state::RunFailure if the chief has ended the job with that error, and Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;

@@ -213,8 +213,8 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
 }
 
 // The old state goes out of service now, not when the new one is complete, because no task may mix
-// values of two states. Unless a session keeps copies of it, it is freed before the new one is
-// allocated, since a server may not have memory for both.
+// values of two states. Unless a session keeps copies of the old state, the old state is freed
+// before the new one is allocated, since a server may not have memory for both.
 Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
   std::shared_ptr<Store> old, unfinished;
   MutexLock change(change_mutex_);

@@ -46,16 +46,16 @@ class Service : public ParameterServer {
   int index() const { return options_.identity.task_index; }
   const StateMemory& memory() const { return *memory_; }
   RefusalLog& refusals() { return refusals_; }
-  // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
-  // returns FailedPrecondition if the store belongs to another epoch.
+  // ReadyStore and StoreOf return the store that is in service, or FailedPrecondition if there is
+  // none. StoreOf also returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
   PeerRole RoleOf(const rpc::Identity& peer) const;
   std::string ChiefName() const;  // "chief 0"
   // Takes the current store out of service and frees it, then creates an empty one, to be filled.
   // Returns InvalidArgument if the assignment is invalid or needs more memory than is available,
-  // and Aborted unless `epoch` is higher than all earlier epochs. In either case, the current store
-  // stays in service.
+  // and Aborted unless `epoch` is higher than all earlier epochs. After either error, the current
+  // store stays in service.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
   // Frees a store that will not be completely filled.
   void Abandon(const std::shared_ptr<Store>& store);
@@ -76,24 +76,24 @@ class Service : public ParameterServer {
   StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
   // Other servers: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
-  // Called when the task will contribute nothing more.
+  // Called when the task will make no more contributions.
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Ends the hold or, with `keep`, only returns whether it lasted until now.
+  // Ends the hold or, with `keep`, only returns whether the hold has lasted until now.
   Status Release(const protocol::Worker& worker, bool keep);
   void Finish();
   // Ends the run with an error that the peer of this session has reported. The chief's message
   // takes precedence.
   void Fail(const PeerSession& session, const std::string& words);
-  // Called when the task of this session was asked to end; it will contribute nothing more.
+  // Called when the task of this session was asked to end; it will make no more contributions.
   void OnTaskEnding(const PeerSession& session);
   // OnCopyBegins is called when the chief begins to copy the state through this session, OnTaken
   // when it has copied the state of all servers.
   void OnCopyBegins(const PeerSession& session);
   void OnTaken();
-  // Called when a session keeps `more` further copies of the tables, or fewer if negative. A server
-  // that was asked to end waits until the chief no longer needs them.
+  // Called when the number of copies of the tables that a session keeps changes by `more`. A server
+  // that was asked to end waits until the chief no longer needs these copies.
   void OnTablesKept(int more);
   // Returns whether this server's last copy has begun, so that its values must not change. Becomes
   // false again if the session that copies ends before the chief has the copies of all servers.
@@ -137,8 +137,9 @@ class Service : public ParameterServer {
   void Unregister(PeerSession& session, const Status& why);
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
-  // Notes the incarnations that the ledgers name. Disconnects older processes, and refuses them
-  // from now on, because the ledgers would treat everything that they send as already applied.
+  // Notes the incarnations that the ledgers name. Disconnects older processes and refuses them from
+  // now on: according to the ledgers, everything that an older process sends has already been
+  // applied.
   void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -175,7 +176,7 @@ class Service : public ParameterServer {
   RefusalLog refusals_;
 
   // Held while a store goes into or out of service, so that the service and the synchronizer always
-  // change to the same store. Taken before the synchronizer's lock and mutex_.
+  // switch to the same store. Taken before the synchronizer's lock and mutex_.
   Mutex change_mutex_;
   Mutex mutex_;
   CondVar changed_;

@@ -9,7 +9,7 @@ void Service::Learn(const std::map<protocol::Worker, int64_t>& incarnations) {
     auto found = sessions_.find(task);
     if (found == sessions_.end()) continue;
     // The session is cancelled, not erased, because it belongs to the thread that serves it. A
-    // process without an incarnation will get a higher one than the ledgers name.
+    // process without an incarnation will get one that is higher than all in the ledgers.
     const int64_t own = found->second->incarnation();
     if (own == 0 || own >= incarnations_.Newest(task)) continue;
     found->second->connection().Cancel(Aborted("a later start of the task is known"));

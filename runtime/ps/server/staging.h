@@ -20,7 +20,7 @@ namespace tfjob::ps {
 // thread, which then passes it to another.
 class Staging {
  public:
-  // `slot` is null if the contribution is so small that any number may arrive at once.
+  // `slot` is null for a small contribution, of which any number may arrive at once.
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
           protocol::Name name, std::unique_ptr<Intake::Slot> slot);
   // Sets the number of rows of the shard's update. Called before Take, if the shard's gradient
@@ -43,8 +43,8 @@ class Staging {
   // If the shard's updates are gradients: replaces their sum with their mean, clipped by value. The
   // mean counts as one contribution.
   void ClipMean(int shard);
-  // Returns the sums of squares of the mean of the contributions that are summed here, one per
-  // norm.
+  // Returns the sums of squares, one per norm, of the mean of the contributions that are summed
+  // here.
   std::vector<double> SquaresOfMean(kernels::Stream& stream) const;
   // Frees the shard's update, once it has been applied.
   void Free(int shard);

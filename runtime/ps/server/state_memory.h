@@ -1,4 +1,4 @@
-// Counts the memory of a server's states, and of the copies of their shards that are kept for a
+// Counts the memory of a server's states, and of the copies of shards that are kept for a
 // checkpoint.
 #pragma once
 
@@ -13,9 +13,10 @@ class StateMemory {
   // Copies are made only while states and copies together take at most `most` bytes.
   explicit StateMemory(int64_t most) : most_(most) {}
 
-  // For a state, which is never refused.
+  // Counts the memory of a state, which is never refused.
   void Take(int64_t bytes) { used_ += bytes; }
-  // For a copy. Returns false, and takes nothing, if it would exceed the limit.
+  // Counts the memory of a copy. If the copy would exceed the limit, counts nothing and returns
+  // false.
   bool TryTake(int64_t bytes) {
     int64_t used = used_;
     while (bytes <= most_ - used) {

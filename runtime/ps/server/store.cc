@@ -12,7 +12,7 @@ namespace tfjob::ps {
 namespace {
 
 // The highest incarnation that a ledger may name. A peer may announce higher ones, so that a
-// process can always be later than every one in a ledger.
+// process can always have a higher one than any in a ledger.
 constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
 
 template <typename T>
@@ -82,7 +82,7 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// These replace the shard's number in lines that do not belong to a shard. Older versions also
+// Stand in place of the shard's number in lines that do not belong to a shard. Older versions also
 // wrote lines with -2, which need not be read.
 constexpr int kCounter = -1;
 constexpr int kPosition = -3;
@@ -203,8 +203,8 @@ void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t
 
 void Store::ApplyRowsLocked(Entry& entry, std::span<const std::byte> update, int64_t rows,
                             int64_t step, double scale, kernels::Stream& stream) {
-  // Tasks send an update to every shard of a table. If it is empty, KeepBeforeWrite must not copy
-  // the shard, or every save would copy the whole table.
+  // Tasks send an update to every shard of a table. For an empty update, KeepBeforeWrite must not
+  // copy the shard, or every save would copy the whole table.
   if (rows == 0 && entry.keeps_rows) return;
   KeepBeforeWrite(entry);
   std::span<std::byte> slots[optimizer::kMaxSlots];
@@ -241,8 +241,8 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
-  // Ledger and value change under one lock, so a copy of the shard never has one change without
-  // the other.
+  // Ledger and value change under one lock, so a copy of the shard never contains only one of the
+  // two changes.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);

@@ -27,7 +27,7 @@ struct KeptShard {
   // A copy of the shard's memory at that moment; null if the shard has not changed since. Guarded
   // by the shard's lock.
   std::shared_ptr<const Buffer> state;
-  // The shard has changed, but there was no memory for a copy. Guarded in the same way.
+  // The shard has changed, but there was no memory for a copy. Also guarded by the shard's lock.
   bool lost = false;
 };
 
@@ -82,12 +82,12 @@ class Store {
   // `name` was applied before.
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
-  // Applies the mean of the updates of several contributions, summed in the given order.
-  // updates[i] belongs to names[i]; it is null, and does not count, if that contribution has no
-  // update for the shard. Contributions that the ledger contains are skipped. `sum` is scratch
-  // memory of at least the shard's size. If `counts` is given, updates[i] is the sum of counts[i]
-  // contributions, from which the caller has removed those that the ledger contains. The mean
-  // gradient is multiplied by `factor`, which clips it.
+  // Applies the mean of the updates of several contributions, summed in the given order. updates[i]
+  // belongs to names[i]; it is null, and is ignored, if that contribution has no update for the
+  // shard. Contributions that the ledger contains are skipped. `sum` is scratch memory of at least
+  // the shard's size. If `counts` is given, updates[i] is the sum of counts[i] contributions, from
+  // which the caller has removed those that the ledger contains. The mean gradient is multiplied by
+  // `factor`, which clips it.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream, std::span<const int> counts = {}, double factor = 1);
@@ -118,13 +118,13 @@ class Store {
   // Copies to.size() bytes of the value, starting at `offset`. Updates may happen between two
   // calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
-  // Copies the rows with these numbers, which CheckRows accepts, in their order.
+  // Copies the rows with these numbers, which CheckRows accepts, in the order of `indices`.
   void CopyRows(int shard, std::span<const int64_t> indices, std::span<std::byte> to);
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
   // BeginKeeping keeps the shard's current value and slots, and appends the shard's ledger as text.
-  // CopyKept copies bytes of what was kept. The first update after BeginKeeping copies the shard,
+  // CopyKept copies bytes of the kept state. The first update after BeginKeeping copies the shard,
   // unless EndKeeping was called first. `kept` must not move between BeginKeeping and EndKeeping,
   // and the store must outlive it. If a copy would exceed the limit of CountIn, it is not made, and
   // CopyKept returns ResourceExhausted.
@@ -134,15 +134,15 @@ class Store {
                   std::span<std::byte> to);
   int64_t kept_bytes() const { return kept_bytes_; }
   int64_t counted_bytes() const { return counted_bytes_; }  // see CountIn; 0: not counted
-  // Counts the store, which takes `bytes` (BytesFor), and its copies. Without this call, they have
-  // no limit. Call it before the store is used in any other way.
+  // Counts the store, which takes `bytes` (BytesFor), and its copies in `memory`. Without this
+  // call, copies have no limit. Call it before the store is used in any other way.
   void CountIn(std::shared_ptr<StateMemory> memory, int64_t bytes);
 
   // Returns InvalidArgument if the shard's value (slot 0) or slot does not have these bytes.
   Status CheckRange(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
-  // For filling the store, before it is used in any other way, with bytes that CheckRange accepts.
-  // FillTarget returns where to write them, and counts them as received if they are the next bytes
-  // of the value or slot.
+  // FillTarget serves to fill the store, before it is used in any other way, with bytes that
+  // CheckRange accepts. It returns where to write the bytes, and counts them as received if they
+  // are the next bytes of the value or slot.
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived, in order within each value or
   // slot.
@@ -180,10 +180,9 @@ class Store {
     optimizer::Projection projection;
     size_t bytes = 0;
     int slots = 0;
-    bool keeps_rows =
-        false;             // only the rows of a gradient change, so one without rows has no effect
-    ShardRows rows;        // count 0: the gradient does not arrive as rows
-    ShardRows table_rows;  // count 0: the shard belongs to no table
+    bool keeps_rows = false;  // an update changes only its rows, so one without rows has no effect
+    ShardRows rows;           // count 0: the gradient does not arrive as rows
+    ShardRows table_rows;     // count 0: the shard belongs to no table
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const;
 

@@ -1,4 +1,4 @@
-// Implements how a store keeps shards as they are at one moment, while updates change them.
+// Implements how a store preserves the state of shards as of one moment while updates change them.
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -335,7 +335,7 @@ TEST_F(KeptTableTest, AnUpdateWithoutRowsCopiesNothing) {
 }
 
 TEST_F(KeptTableTest, IsLostWithoutMemoryForItsCopy) {
-  // The store counts as 100 bytes, and the copy of one shard takes 128.
+  // The store is counted as 100 bytes, and the copy of one shard takes 128.
   store_->CountIn(std::make_shared<StateMemory>(300), 100);
   auto first = std::make_unique<TableCopy>(store_, ledger_);
   Train(0, 1);

@@ -16,7 +16,7 @@ namespace {
 // Limits the memory that is kept between two steps to 16 GiB.
 constexpr size_t kMostFreeBytes = size_t{16} << 30;
 
-// The size of the variables above which merges are worthwhile.
+// Merges are worthwhile if the variables take at least this many bytes.
 constexpr int64_t kWorthMerging = int64_t{4} << 20;
 
 int64_t BytesOf(const Definition& definition) {
@@ -229,10 +229,11 @@ bool Synchronizer::Holds(const protocol::Worker& worker) {
 // ---- messages
 
 void Synchronizer::FromParticipant(int server, int64_t incarnation, const std::string& message) {
-  // An unreadable message is dropped like a lost one; the protocol repeats both.
+  // Drops an unreadable message; the protocol repeats it like a lost one.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   if (!read) return;
-  // The sender knows only its start time, by its own clock, so its incarnation is set here.
+  // The sender has entered its start time, by its own clock. ps 0 replaces it with the incarnation
+  // that it has given to the sender.
   if (auto* hello = std::get_if<protocol::Hello>(&*read)) hello->incarnation = incarnation;
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr || server >= coordinator_->servers()) return;
@@ -386,7 +387,7 @@ void Synchronizer::CarryOut(const Work& work) {
   SumInPairs(commit.set, work.updates);
   const bool clips = work.store->definition().clipping.kind != optimizer::ClipKind::kNone;
   if (clips) SumIntoFirst(work.updates);
-  // The participant ignores what follows if the state was voided in the meantime.
+  // If the state was voided in the meantime, the participant ignores the result.
   if (work.measures) {
     std::vector<double> squares = work.updates[0]->SquaresOfMean(stream_);
     MutexLock lock(mutex_);
@@ -415,10 +416,11 @@ void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
     sum_.resize(std::max(sum_.size(), store.bytes_of(shard)));
     store.ApplyMean(shard, commit.set, updates, sum_, commit.step, stream_, counts,
                     store.FactorOf(shard, work.squares));
-    // The next step may already stage into these buffers while this one is being applied.
+    // Frees the updates early, so that the next step can stage into their buffers while this step
+    // is still being applied.
     for (const auto& update : work.updates) update->Free(shard);
   }
-  // Set after all shards, so that a reader who sees the new step finds every update applied.
+  // Set after all shards, so that a reader that sees the new step finds every update applied.
   store.step() = commit.step + 1;
 }
 

@@ -23,8 +23,8 @@
 
 namespace tfjob::ps {
 
-// Lists the tasks that have not joined a synchronous run. Known to ps 0 only; elsewhere, both lists
-// are empty.
+// Lists the tasks that have not joined a synchronous run. On all servers except ps 0, the lists are
+// empty.
 struct Attendance {
   std::vector<protocol::Worker> missing;  // the first step is waiting for them
   std::vector<protocol::Worker> absent;   // missing, but the first step no longer waits for them
@@ -56,7 +56,7 @@ class Synchronizer {
   // See protocol::StagedReport for `drawn`.
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step, int64_t drawn,
               std::shared_ptr<Staging> staging);
-  // Called when the task has requested the current values. It takes part from now on.
+  // Called when the task has requested the current values. The task is a member from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   // Called when one of the task's sessions has ended. The task leaves unless it has another session
@@ -68,7 +68,7 @@ class Synchronizer {
   // Requests a hold. The answer is sent with ReplyTo(sequence) of the worker's session.
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Ends the hold. Returns whether it lasted until now.
+  // Ends the hold. Returns whether it had lasted until then.
   bool Release(const protocol::Worker& worker);
   // Returns whether the worker still has the hold.
   bool Holds(const protocol::Worker& worker);

@@ -25,7 +25,7 @@ def parse(description, transports):
 
 
 def bus_factor(arguments):
-    """Returns the fraction of an operation's bytes that each rank must send at least."""
+    """Returns the smallest fraction of an operation's bytes that each rank must send."""
     ranks = arguments.ranks
     if arguments.operation == "all_reduce":
         return 2 * (ranks - 1) / ranks

@@ -81,7 +81,7 @@ def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
 
 
 def best_of(ways, name="mode"):
-    """Runs this program once for each way, with `--<name> WAY`, in a process of its own. Prints the
+    """Runs this program once for each way, with `--<name> WAY`, in a separate process. Prints the
     line with the most samples per CPU-second, and adds the results of all ways as "tried"."""
     lines = []
     for way in ways:

@@ -37,7 +37,7 @@ def noise(options):
 
 
 def measure(peer, options, step):
-    """Runs step(), which returns the loss, for as long as the flags say. Prints the line."""
+    """Runs step(), which returns the loss, for options.seconds, and prints the line."""
     for _ in range(WARM_UP_STEPS):
         loss = step()
     watch = fashion_mnist.Stopwatch()

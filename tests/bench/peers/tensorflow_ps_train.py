@@ -3,7 +3,7 @@ processes on this machine.
 
 In asynchronous mode, tries ParameterServerStrategy with its ClusterCoordinator ("coordinator", and
 with ten steps per call "coordinator-10"), and between-graph replication with a
-MonitoredTrainingSession ("session"). In synchronous mode, runs the latter with
+MonitoredTrainingSession ("session"). In synchronous mode, runs the session with
 SyncReplicasOptimizer. Prints the result with the most samples per CPU-second, and all results as
 "tried".
 """

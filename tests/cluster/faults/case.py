@@ -142,8 +142,8 @@ class FaultsCase(unittest.TestCase):
         self.delete(DELETED)
 
     def expect_bystanders(self, seconds=90):
-        """Checks what has become of these jobs. Does not compare their statuses with their pods;
-        expect_calm() does."""
+        """Checks that the steady job runs again, the paused job is suspended and the deleted job is
+        gone. Does not compare statuses with pods; expect_calm() does."""
         poll("steady runs again", seconds, lambda: condition(self.job(STEADY), "Running") and
              self.job(STEADY)["status"].get("ready") == "3/3" and self.job(STEADY)["status"].get("restarts") == 1)
         self.expect_pods(STEADY)

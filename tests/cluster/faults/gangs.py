@@ -1,6 +1,6 @@
 """Tests gang scheduling by Volcano and scheduler-plugins. Only the CRDs of their PodGroups are
-installed; the test acts as the scheduler. Covers what the operator writes, a quota that is
-exhausted in the middle of a gang, scaled jobs, and a scheduler that writes at the same time."""
+installed; the test acts as the scheduler. Covers what the operator writes, a quota that has room
+for only a part of a gang, scaled jobs, and a scheduler that writes at the same time."""
 from harness import api as kube
 from harness.cluster import poll
 from harness.jobs import condition

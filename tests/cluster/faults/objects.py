@@ -13,8 +13,8 @@ from harness.process import memory_mb
 from .case import FaultsCase
 
 HEALTHY = 10
-# At most, from the creation of healthy jobs to their pods. A shard that runs in parallel has a cluster of its own, which
-# needs most of the processors for seconds at a time.
+# The longest time from the creation of the healthy jobs to that of their pods. Shards that run in parallel each have
+# their own cluster, which needs most of the processors for seconds at a time.
 MOST_SECONDS = 5 if os.environ.get("TFJOB_SHARD", "1/1") == "1/1" else 20
 LEASE_SECONDS = 15  # from the moment a new process first reads the Lease of a killed one
 START_SECONDS = 1  # from the start of a process to its first call
@@ -33,8 +33,8 @@ UNREADABLE = {
     **{f"empty-{i}": "[" + "{}," * 466_000 + "{}]" for i in range(20)},  # 1.4 MB each
 }
 ODD = "spec.tfReplicaSpecs.Worker.template.odd"
-# What the condition says about each job that fails. The operator looks twelve levels deep for the
-# part that it cannot read.
+# A part of the condition's message for each job that fails. The operator looks twelve levels deep
+# for the part that it cannot read.
 PROBLEMS = {
     "deep-300": ODD + ".x" * 7 + ": nested deeper than 200 levels",
     "deep-3000": ODD + "[0]" * 7 + ": nested deeper than 200 levels",
@@ -68,7 +68,7 @@ class ObjectFaults(FaultsCase):
         self.api.create(kube.tfjobs(self.namespace), tfjob("huge", workers=100_000, ps=0))
 
     def expect_pods_of(self, prefix, since):
-        """Checks that every healthy job with this prefix has its pods MOST_SECONDS after
+        """Checks that every healthy job with this prefix has its pods within MOST_SECONDS after
         `since`."""
         left = {(f"{prefix}-{i}", *replica) for i in range(HEALTHY) for replica in REPLICAS}
         while left and time.monotonic() < since + MOST_SECONDS:
@@ -99,8 +99,8 @@ class ObjectFaults(FaultsCase):
         return json.JSONDecoder().raw_decode(text, text.rindex(key) + len(key))[0]
 
     def expect_failures(self):
-        """Checks that every job that cannot run has failed, with path and reason, and that nothing
-        was created for it."""
+        """Checks that every job that cannot run has failed, that its condition gives the path and
+        the reason, and that nothing was created for it."""
         states = self.states()
         self.assertEqual({name: states[name] for name in PROBLEMS}, dict.fromkeys(PROBLEMS, "Failed"))
         for name, problem in PROBLEMS.items():

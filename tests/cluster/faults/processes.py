@@ -34,8 +34,9 @@ class ProcessFaults(FaultsCase):
         self.assertEqual(operator.stop()[0], 0)
 
     def test_killed_at_every_call(self):
-        """For every n, kills the operator with SIGKILL before its n-th request reaches the API
-        server, and for every n again after the API server has responded."""
+        """For every n, kills the operator with SIGKILL twice: before the n-th request of a job
+        reaches the API server and, in another job, after the API server has responded to the n-th
+        request."""
         operator = self.operator()
         operator.wait_ready()
         for executed in (False, True):

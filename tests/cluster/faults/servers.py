@@ -25,7 +25,7 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_the_api_server_is_asked_to_end(self):
-        """After SIGTERM, the API server does not close open watches, and is killed after a timeout,
+        """After SIGTERM, the API server does not close open watches. It is killed after a timeout,
         as a supervisor would do."""
         def disturb():
             server = self.cluster.component("kube-apiserver")
@@ -45,8 +45,8 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_etcd_stops_while_pods_are_created(self):
-        """After 34 seconds, the API server responds to a call with 504. It may still execute the
-        call later, or only a part of it."""
+        """After 34 seconds, the API server responds to a call with 504. The server may still
+        execute the call later, or only a part of it."""
         etcd, stopped = self.cluster.component("etcd"), threading.Event()
 
         def rule(request):
@@ -121,8 +121,9 @@ class ServerFaults(FaultsCase):
         components[0].start()
 
     def await_api_server(self):
-        """Waits until the API server is ready. Restarts it if it has exited, as a supervisor does:
-        it exits if etcd does not respond when it starts."""
+        """Waits until the API server is ready. Restarts etcd and the API server if they have
+        exited, as a supervisor does. The API server exits if etcd does not respond when the server
+        starts."""
         def ready():
             for name in ("etcd", "kube-apiserver"):
                 if not (component := self.cluster.component(name)).running():

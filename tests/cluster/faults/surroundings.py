@@ -93,9 +93,9 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_clock_is_set(self):
-        """The wall clock jumps by hours, forward and back, while a job lives. The job runs as
-        usual, and the lease stays with the leader. The delay between a failure and the
-        replacement is tested in tests/timelines/setting-the-clock-changes-no-delay.timeline."""
+        """The wall clock jumps by hours, forward and back, while a job exists. The job runs as
+        usual, and the lease stays with the leader. The delay between a failure and the replacement
+        is tested in tests/timelines/setting-the-clock-changes-no-delay.timeline."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}")
         clock = self.enterContext(ProcessClock())
         leader = self.operator(*flags, environment=clock.environment)

@@ -98,8 +98,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_come_in_pieces(self):
-        """Each line arrives in two pieces. It is split within a multi-byte character if it has
-        one."""
+        """Each line arrives in two pieces. A line with a multi-byte character is split within that
+        character."""
         cut = collections.Counter()
 
         def edit(line):
@@ -127,7 +127,7 @@ class WatchFaults(FaultsCase):
 
     def test_watches_fall_silent(self):
         """Connections stay open, but no more data arrives: for services from the start of the list,
-        for jobs and pods later. Deadlines are minutes, so the operator's steady clock runs
+        for jobs and pods later. The operator's deadlines are minutes, so its steady clock runs
         faster."""
         seen = collections.Counter()
 
@@ -150,7 +150,7 @@ class WatchFaults(FaultsCase):
         def silent():
             watches = collections.Counter(request.path for request in self.proxy.requests if request.watch)
             return [path for path in watches if watches[path] < 2]
-        # The operator may give up the watch of jobs only after the job has ended.
+        # The operator might not give up the watch of jobs until the job has ended.
         poll("every watch was given up", 60, lambda: not silent())
         self.create("later")
         self.expect_life("later")

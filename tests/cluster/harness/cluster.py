@@ -33,8 +33,8 @@ def poll(what, seconds, ready, every=0.1):
 
 
 class Cluster:
-    """A control plane in a folder of its own, with fake nodes or with this machine as a real node.
-    The end of the `with` statement removes it."""
+    """A control plane in its own folder, with fake nodes or with this machine as a real node. The
+    end of the `with` statement removes it."""
 
     def __init__(self, fake_nodes=0, node=False, keep=False, flags=()):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
@@ -71,8 +71,8 @@ class Cluster:
         subprocess.run([SCRIPT, "--state", self.state, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def api(self):
-        """Returns a client with the administrator's permissions. It is closed with the cluster, or
-        earlier."""
+        """Returns a client with the administrator's permissions. The client is closed when the
+        cluster ends; the caller may close it earlier."""
         pki = self.state / "pki"
         self._clients.append(Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key"))
         return self._clients[-1]

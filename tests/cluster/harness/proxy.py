@@ -1,5 +1,5 @@
-"""Provides a TLS proxy between the operator and the API server, which injects faults of networks
-and servers.
+"""Provides a TLS proxy that injects faults of networks and servers between the operator and the API
+server.
 
     with FaultProxy(cluster) as proxy:
         operator = Operator(program, proxy.kubeconfig)
@@ -293,7 +293,8 @@ async def relay_events(events, writer, edit):
 
 
 async def relay_late(events, writer, fault):
-    """Forwards a watch. Reads the events as they arrive, and sends them when the fault says so."""
+    """Forwards a watch. Reads the events as they arrive, and sends them at the times that the fault
+    determines."""
     came = asyncio.Queue()
 
     async def read():

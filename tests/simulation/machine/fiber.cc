@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kStackBytes = size_t{512} << 10;
 constexpr size_t kGuardBytes = 4096;
 
-// Stacks are kept for later fibers, because mapping one takes longer than most fibers run.
+// Stacks are kept for later fibers, because mapping a stack takes longer than most fibers run.
 std::vector<std::byte*>& FreeStacks() {
   static auto& stacks = *new std::vector<std::byte*>;
   return stacks;

@@ -1,5 +1,4 @@
-// Runs a function on a stack of its own. Each time it is resumed, the function runs until it
-// yields.
+// Runs a function on a separate stack. Each time it is resumed, the function runs until it yields.
 #pragma once
 
 #include <ucontext.h>
@@ -36,7 +35,7 @@ class Fiber {
   ucontext_t context_{};
   ucontext_t caller_{};
   bool done_ = false;
-  // For AddressSanitizer: the fake stacks of both sides, and the caller's stack.
+  // For AddressSanitizer: the fake stacks of the fiber and of its caller, and the caller's stack.
   void* own_fake_ = nullptr;
   void* caller_fake_ = nullptr;
   const void* caller_stack_ = nullptr;

@@ -101,7 +101,7 @@ bool Machine::RunUntil(const std::function<bool()>& done, Duration limit) {
       Run(next);
       continue;
     }
-    // A timer for the limit is not needed: if no timer is left, nothing can happen any more.
+    // The limit needs no timer: if no timer is left, nothing can happen any more.
     if (timers_.empty() || timers_.top().time > end) return done();
     now_ = std::max(now_, timers_.top().time);
   }
@@ -195,7 +195,7 @@ bool Machine::Wait(const CondVar& condition, const Mutex& mutex, SteadyTime dead
   if (deadline != SteadyTime::max()) {
     const auto at = std::chrono::ceil<Duration>(deadline.time_since_epoch());
     After(at - now_, [this, number = self->number, wait] {
-      // The thread may have ended since.
+      // The thread may have ended in the meantime.
       const auto found = threads_.find(number);
       if (found != threads_.end()) Expire(found->second.get(), wait);
     });

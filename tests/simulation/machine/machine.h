@@ -1,6 +1,6 @@
 // Runs the threads of several processes deterministically, in simulated time. A seed determines
-// which thread runs next and where threads are interrupted. Time passes only while all threads
-// wait, so minutes of waiting take no time.
+// which thread runs next and where threads are interrupted. Apart from a microsecond for each turn
+// of a thread, time passes only while all threads wait, so minutes of waiting take no real time.
 //
 //   Machine machine(seed);
 //   machine.Spawn(/*process=*/1, [&] { server->WaitUntilFinished(); });
@@ -80,7 +80,7 @@ class Machine : public Scheduler {
     uint64_t number = 0;
     uint64_t wait = 0;  // number of its current wait; timers of earlier waits do nothing
     bool timed_out = false;
-    const CondVar* condition = nullptr;  // null if it waits for none
+    const CondVar* condition = nullptr;  // null if the thread waits for none
     Thread* joiner = nullptr;
     bool detached = false;
   };

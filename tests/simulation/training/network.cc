@@ -25,19 +25,19 @@ std::string Flatten(const rpc::OutgoingFrame& frame) {
 struct Network::Piece {
   Duration time{0};  // when it arrives
   std::string bytes;
-  bool within = false;  // the frame goes on in the next piece
+  bool within = false;  // the frame continues in the next piece
   bool last = false;    // the sender has closed its end
 };
 
-// All threads run on one thread of the operating system and are switched only when they wait, so
-// the members need no lock. The mutex is only needed for waiting.
+// All simulated threads run on one thread of the operating system and are switched only when they
+// wait or lock a mutex, so the members need no lock. The mutex is only needed for waiting.
 struct Network::Wire {
   Place ends[2];                       // [0] the caller's, [1] the listener's
   std::deque<Piece> flying[2];         // by sender
   std::deque<std::string> arrived[2];  // by sender
   size_t bytes[2] = {0, 0};            // flying or arrived
   bool closed[2] = {false, false};     // by this end
-  bool ended[2] = {false, false};      // this end knows that the other end is closed
+  bool ended[2] = {false, false};      // this end has noticed that the other end is closed
   bool silent = false;                 // nothing arrives any more
   Mutex mutex;
   CondVar changed;
@@ -54,7 +54,7 @@ struct Network::Listener {
 };
 
 // Reads frames as a socket does: the payload of a frame that BeginRead returns may still be on its
-// way, and the stream may break before it has arrived.
+// way, and the stream may break before the payload has arrived.
 class Network::End : public rpc::Transport, private rpc::PayloadSource {
  public:
   End(Network& network, std::shared_ptr<Wire> wire, int side)
@@ -123,8 +123,8 @@ class Network::End : public rpc::Transport, private rpc::PayloadSource {
     return lent;
   }
 
-  // Waits until at least `bytes` bytes are buffered. What was sent before the stream broke is still
-  // delivered, unless this end has closed it.
+  // Waits until at least `bytes` bytes are buffered. Bytes that were sent before the stream broke
+  // are still delivered, unless this end has closed it.
   Status Fill(size_t bytes) {
     std::deque<std::string>& arrived = wire_->arrived[1 - side_];
     if (begin_ > 0 && Buffered().size() < bytes) {
@@ -149,7 +149,7 @@ class Network::End : public rpc::Transport, private rpc::PayloadSource {
   Network& network_;
   const std::shared_ptr<Wire> wire_;
   const int side_;
-  std::string buffer_;  // received; read up to begin_
+  std::string buffer_;  // received bytes; those before begin_ have been read
   size_t begin_ = 0;
   size_t payload_ = 0;  // the number of bytes of the current payload that are not yet read
   std::optional<Duration> waiting_since_;
@@ -238,7 +238,7 @@ void Network::Arrive(const std::shared_ptr<Wire>& wire, int from) {
 void Network::Close(const std::shared_ptr<Wire>& wire, int side) {
   if (std::exchange(wire->closed[side], true)) return;
   wire->changed.NotifyAll();
-  // A reset overtakes what was sent before; an orderly end does not.
+  // A reset overtakes the bytes that were sent before it; an orderly end does not.
   if (dice_.Chance(0.5)) wire->flying[side].clear();
   Dispatch(wire, side, {.last = true});
 }

@@ -25,8 +25,8 @@ struct NetworkRules {
   Duration delay_most{1000};
   double slow = 0.01;  // a piece takes up to slow_most with this probability
   Duration slow_most{200'000};
-  // A frame that is sent is cut at a random place with this probability, and what is left of it
-  // likewise. The pieces arrive one after the other.
+  // The probability that a frame is cut at a random place. The rest may be cut again, with the same
+  // probability. The pieces arrive one after the other.
   double cut = 0.2;
   // The number of bytes that may wait in each direction of a stream; at least the window of a
   // Connection.

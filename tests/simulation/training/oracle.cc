@@ -109,7 +109,7 @@ void Oracle::CheckResult(int rank, int64_t batch, const ps::StepResult& result,
     const int64_t used = Used(row, rank, batch);
     if (!result.dropped && used < 1)
       story_.Violate(StrCat(who, " was answered with values of ps ", row.server, " without it"));
-    // A restarted task may compute a batch for which its predecessor's gradient is used.
+    // A restarted task may compute a batch for which its predecessor's gradient has been used.
     if (result.dropped && used > 0 && result.drawn != batch)
       story_.Violate(StrCat(who, " was dropped, but ps ", row.server, " has used it"));
     if (stale && used > 0 && first_time)

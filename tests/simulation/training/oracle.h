@@ -1,6 +1,6 @@
-// Knows what the variables of a simulated job must contain. Every row of every variable has one
-// element per training task and batch. If the gradient of a batch is used, it adds 1 to the batch's
-// element in each row, so the variables show how often each batch was used.
+// Checks what the variables of a simulated job contain. Every row of every variable has one element
+// per training task and batch. If the gradient of a batch is used, it adds 1 to the batch's element
+// in each row, so the variables show how often each batch was used.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace tfjob::simulation {
 
 struct Fault {
   enum class Kind {
-    kKill,    // kill -9; a successor starts after `time`
-    kVanish,  // the node fails, and the other tasks are not told; a successor starts after `time`
+    kKill,       // kill -9; a successor starts after `time`
+    kVanish,     // the node fails without notice; a successor starts after `time`
     kTerminate,  // SIGTERM; a successor starts after `time`
     kPause,      // SIGSTOP for `time`
     kHang,       // the next batch takes `time` longer; the process stays connected
@@ -26,7 +26,7 @@ struct Fault {
   Kind kind = Kind::kKill;
   Duration at{0};
   Duration time{0};
-  size_t task = 0;  // number of the task in Plan::tasks
+  size_t task = 0;  // index of the task in Plan::tasks
   size_t other = 0;
 };
 std::string ToString(Fault::Kind kind);

@@ -222,8 +222,8 @@ Status Trainer::Save(bool last) {
   return OkStatus();
 }
 
-// Saves at once, because the servers are shutting down and may not wait for the end of the step in
-// progress.
+// Saves immediately, because the servers are shutting down and may not wait for the end of the step
+// in progress.
 void Trainer::OnLateStep() {
   world_.story.Tell(process_.name(), "saves during the step");
   if (!Save(false).ok()) servers_end_ = true;  // Loop saves again, and returns the error

@@ -1,4 +1,4 @@
-// Runs the life of a job with parameter servers on a simulated machine: the real servers and
+// Runs a job with parameter servers from start to end on a simulated machine: the real servers and
 // clients, with their threads and locks, over a simulated network and clock. Processes are killed,
 // paused and cut off at random times.
 #pragma once
@@ -18,8 +18,8 @@ class TrainingSimulation {
   // If the job has not ended, its objects are leaked.
   ~TrainingSimulation();
 
-  // Runs the job. Returns "" or, if something went wrong, a description of that and of the events
-  // before it.
+  // Runs the job. Returns "" or, if something went wrong, a description of the problem and of the
+  // events before it.
   std::string Run();
   // Two runs with the same seed must have the same fingerprint.
   uint64_t fingerprint() const { return machine_->fingerprint(); }

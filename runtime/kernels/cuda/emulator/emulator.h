@@ -3,7 +3,7 @@
 // is drawn from a seed. Behaviour that would be wrong on a GPU, such as a barrier that not all
 // threads of a block reach, is reported (TakeReports); shadow.h reports wrong accesses to memory.
 //
-// Nothing here is thread-safe: one launch at a time. Only for x86-64.
+// Not thread-safe: only one launch may run at a time. Only for x86-64.
 #pragma once
 
 #include <cstddef>

@@ -110,8 +110,8 @@ TEST_F(Shadow, ReportsReadsOfWhatNothingHasWritten) {
   ExpectReport("TestUninitialised", "uninitialised: read of y+");
 }
 
-// In one order, a thread reads a word before it is first written; in others, it reads an older or
-// newer value. Each order must lead to the report.
+// In one order, a thread reads a word before the word is first written; in others, the thread reads
+// an older or newer value. Each order must lead to the report.
 TEST_F(Shadow, ReportsAMissingBarrier) {
   ExpectReport("TestWithoutBarrier", "race: read of shared memory+");
 }
@@ -161,8 +161,8 @@ TEST_F(Shadow, KnowsWhichWordsWereWritten) {
   EXPECT_EQ(shadow::FirstUninitialised(y, 256), 1);
 }
 
-// Returns how many units of traffic the kernel's accesses to shared (or to device) memory take, and
-// how many they would take ideally.
+// Returns the number of units of traffic that the kernel's accesses to shared memory or, if
+// `shared` is false, to device memory take, and the number that they would take ideally.
 std::pair<uint64_t, uint64_t> TrafficOf(const char* kernel, bool shared) {
   Operands operands;
   operands.Run(kernel, 0);

@@ -58,12 +58,12 @@ struct Host {
   size_t bytes = 0;
   std::vector<int> free_stacks;
   // The address sanitizer's copy of each stack. The next fiber on the stack takes it over, because
-  // to make a new copy per fiber would take 20 times as long as everything else.
+  // making a new copy for each fiber would take 20 times as long as everything else.
   void* fake_stacks[kMostThreads] = {};
 };
 Host host;
 
-// The stacks of all fibers, with a page below each that cannot be accessed.
+// The stacks of all fibers, with an inaccessible page below each.
 char* Stacks() {
   static char* const kStacks = [] {
     void* const memory = mmap(nullptr, kStackBytes * kMostThreads, PROT_READ | PROT_WRITE,

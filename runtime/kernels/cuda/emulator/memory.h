@@ -1,4 +1,4 @@
-// Simulates a GPU's memory in tests of kernels. The shadow (shadow.h) knows every allocation, and
+// Simulates a GPU's memory in tests of kernels. The shadow (shadow.h) tracks every allocation, and
 // memory that has not been written contains NaN.
 #pragma once
 
@@ -18,7 +18,7 @@ class EmulatedMemory {
   // Returns memory that begins `offset` bytes after a multiple of 256. The test fails if no memory
   // is left.
   std::byte* Allocate(size_t bytes, const std::string& name, size_t offset = 0);
-  // The memory is not used again.
+  // Freed memory is never reused.
   static void Free(std::byte* memory);
   // Copies from the host.
   static void Write(std::byte* to, const void* from, size_t bytes);

@@ -20,7 +20,7 @@ extern "C" char __executable_start, __data_start, _end;
 namespace tfjob::kernels::cuda::shadow {
 namespace {
 
-constexpr uint32_t kMany = 2047;   // in place of a thread's number: several
+constexpr uint32_t kMany = 2047;   // replaces a thread's number if there are several threads
 constexpr int kWatchedBlocks = 4;  // the blocks of a launch whose traffic is counted
 
 // The last read of, or the last write to, a word or a byte. A segment is the part of one block
@@ -29,13 +29,14 @@ constexpr int kWatchedBlocks = 4;  // the blocks of a launch whose traffic is co
 struct Stamp {
   uint32_t segment = 0;
   uint32_t thread : 11 = 0;
-  uint32_t epoch : 21 = 0;  // how often the thread's warp had synchronised by then
+  uint32_t epoch : 21 = 0;  // the number of times that the thread's warp had synchronised by then
 };
 constexpr uint32_t kEpochs = 0x1fffff;
 struct Cell {
   Stamp write, read;
 };
-// As its segment, marks a word that was accessed in parts: each of its bytes has a cell of its own.
+// Replaces the segment of a word that was accessed in parts. Each byte of such a word has its own
+// cell.
 constexpr uint32_t kInBytes = 0xffffffff;
 struct Segment {
   uint64_t launch = 0;
@@ -106,7 +107,7 @@ void ReportRace(Kind kind, const Place& place, const char* other, const Stamp& o
                      (old.thread == kMany ? "several" : std::to_string(old.thread)));
 }
 
-// Checks an access to the word or the byte. Stamps before segment `valid_from` do not count.
+// Checks an access to the word or the byte. Ignores stamps from segments before `valid_from`.
 void Touch(Cell& cell, Kind kind, uint32_t thread, uint32_t valid_from, const Place& place,
            const void* pc) {
   const auto valid = [valid_from](const Stamp& stamp) {
@@ -157,7 +158,8 @@ Cell& DeviceCell(uintptr_t word) {
   return s.device_cells[(word - s.arena) / 4];
 }
 
-// Reports an access that follows and may end the process, so the report is printed at once.
+// Reports an access before it happens. Prints the report immediately, because the access may end
+// the process.
 void ReportWild(const char* kind, const std::string& text) {
   Report(kind, text);
   std::fprintf(stderr, "%s: %s\n", kind, text.c_str());

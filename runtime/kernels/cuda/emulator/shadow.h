@@ -1,6 +1,6 @@
 // Checks the memory accesses of kernels. The kernels' sources are compiled with -fsanitize=thread,
-// which puts a call before every access. hooks.cc defines these calls in place of the sanitizer's
-// run-time library, so that no kernel needs to be changed. Reports
+// which inserts a call before every access. hooks.cc defines the functions that are called, in
+// place of the sanitizer's run-time library, so that no kernel needs to be changed. Reports
 //   bounds         an access outside of the allocations, or past the end of one
 //   uninitialised  a read of a word that nothing has written
 //   race           two accesses to one byte in the same launch, at least one of them a write, that
