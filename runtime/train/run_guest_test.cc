@@ -135,6 +135,23 @@ TEST_F(RunGuestTest, ItsErrorEndsTheRun) {
   EXPECT_EQ(guest.calls, "start 0 of 6\nstep 1: 4 examples\n");
 }
 
+TEST_F(RunGuestTest, LearnsOfAnErrorWhileTheVariablesAreStillThere) {
+  class Keeper : public Recorder {
+   public:
+    void OnError(Trainer& run, const Status& why) override {
+      calls += StrCat("error ", Message(why), " at ", run.global_step(), "\n");
+      auto snapshot = run.strategy().TakeSnapshot();
+      if (snapshot.ok()) end = std::make_shared<const state::Snapshot>(*std::move(snapshot));
+    }
+  };
+  Keeper guest;
+  guest.on_step = [](Trainer& run) { return run.global_step() == 2 ? Aborted("x") : OkStatus(); };
+  EXPECT_FALSE(Run(&guest).ok());
+  EXPECT_EQ(guest.calls, "start 0 of 6\nstep 1: 4 examples\nstep 2: 4 examples\nerror x at 2\n");
+  ASSERT_NE(guest.end, nullptr);
+  EXPECT_EQ(guest.end->global_step, 2);
+}
+
 TEST_F(RunGuestTest, LearnsTheStateAtWhichATaskStops) {
   Recorder guest;
   guest.on_step = [&](Trainer& run) {

@@ -34,7 +34,7 @@ class WithGuest : public StepObserver {
   }
   Status OnStop() override {
     if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStop());
-    return guest_.OnEnd(trainer_);
+    return guest_.OnStop(trainer_);
   }
   Status OnOthersEnding(bool servers) override {
     return own_ == nullptr ? OkStatus() : own_->OnOthersEnding(servers);
@@ -60,14 +60,14 @@ Status RunChief(TaskContext& context, Trainer& trainer, RunGuest* guest) {
     RETURN_IF_ERROR(TrainWith(trainer, &chief, guest));
     ASSIGN_OR_RETURN(const bool saved, chief.SaveLast());
     if (!saved) continue;
-    if (guest != nullptr) RETURN_IF_ERROR(guest->OnEnd(trainer));
+    if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
     return chief.EndJob();
   }
 }
 
 Status RunWorker(Trainer& trainer, RunGuest* guest) {
   RETURN_IF_ERROR(TrainWith(trainer, nullptr, guest));
-  if (guest != nullptr) RETURN_IF_ERROR(guest->OnEnd(trainer));
+  if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
   trainer.Leave();
   return OkStatus();
 }
@@ -102,6 +102,9 @@ Status RunTraining(TaskContext& context, RunGuest* guest) {
   RETURN_IF_ERROR(trainer.Prepare());
   const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
   const Status result = chief ? RunChief(context, trainer, guest) : RunWorker(trainer, guest);
+  const bool stopped = absl::IsCancelled(result) && context.stop().requested();
+  if (guest != nullptr && trainer.joined() && !result.ok() && !stopped)
+    guest->OnError(trainer, result);
   if (state::IsRunFailure(result)) EndRun(context, trainer, result, chief);
   return result;
 }
