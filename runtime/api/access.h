@@ -6,6 +6,8 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +32,15 @@
 
 namespace tfjob::api {
 
+// Values of variables, by the names of the variables.
+using VariableValues = std::map<std::string, tfjob::Tensor>;
+
 struct LayerData {
   Json form;  // {class_name: …, config: …}, as ReadKerasJson (model/keras.h) reads it
   tfjob::Status error;
+  // The values that variables of the layer have in the file from which it was read. The names do
+  // not begin with the layer's. Null for initial values.
+  std::shared_ptr<const VariableValues> values = nullptr;
 
   std::string class_name() const;
   std::string name() const;  // "" if the layer has no name of its own
@@ -48,7 +56,17 @@ struct ModelData {
   std::shared_ptr<const model::Model> model;  // null if the status is an error
   Status status;
   std::string name;
-  std::string weights;  // the file with the values of the variables; "" for initial values
+  // Where variables do not have initial values: their values, which may be null, or, if the shapes
+  // of the variables are not known yet, the file that contains them.
+  std::shared_ptr<const VariableValues> values;
+  std::string weights;
+
+  // The model as a layer of other models. Made by the first call.
+  const std::shared_ptr<const LayerData>& layer() const;
+
+ private:
+  mutable std::once_flag layer_made_;
+  mutable std::shared_ptr<const LayerData> layer_;
 };
 
 struct Tensor::Data {
@@ -56,7 +74,9 @@ struct Tensor::Data {
 };
 
 struct DatasetData {
-  // The files or, for arrays in memory, which array belongs to which input and output.
+  // Files: the keys of data.train in a training file; null for arrays in memory.
+  Json keys;
+  // Arrays in memory: which array belongs to which input and output, and the scale.
   config::SourceConfig source;
   std::map<std::string, tfjob::Tensor> arrays;  // empty if the examples are in files
   tfjob::Status error;
@@ -87,12 +107,13 @@ struct Access {
   static LearningRate MakeLearningRate(std::optional<double> initial, Form schedule);
   static Loss MakeLoss(Form form);
   static Model MakeModel(StatusOr<model::Model> model, const std::string& name,
+                         std::shared_ptr<const VariableValues> values = nullptr,
                          const std::string& weights = "");
   static Symbol MakeSymbol(CallData call);
   static Dataset MakeDataset(DatasetData data);
   static Strategy MakeStrategy(StrategyData data);
   static Tensor MakeTensor(tfjob::Tensor tensor);
-  static CompiledModel MakeCompiled(std::unique_ptr<CompiledData> data);
+  static CompiledModel MakeCompiled(std::shared_ptr<CompiledData> data);
 
   static const LayerData& Data(const Layer& layer) { return *layer.data_; }
   static const std::shared_ptr<const LayerData>& Shared(const Layer& layer) { return layer.data_; }
@@ -106,6 +127,10 @@ struct Access {
   static const tfjob::Tensor& Data(const Tensor& tensor) { return tensor.data_->tensor; }
 };
 
+// Returns the types of the model's inputs if they determine the shapes of all variables: because the
+// model states them, or because the variables are the same for every length that it leaves open.
+std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model);
+
 Status ToPublic(const tfjob::Status& status);
 template <typename T>
 Result<T> ToPublic(StatusOr<T> result) {
@@ -115,7 +140,7 @@ Result<T> ToPublic(StatusOr<T> result) {
 // Returns the error of a public status as one of the other packages.
 tfjob::Status FromPublic(const Status& status);
 
-// The requests to stop this process, which a Fit turns signals into.
-StopSource& ProcessStop();
+// Never requests a stop.
+const StopSource& NoStop();
 
 }  // namespace tfjob::api

@@ -1,16 +1,58 @@
 #include "runtime/api/backup.h"
 
+#include <cmath>
 #include <string>
 
 #include "runtime/base/file.h"
 #include "runtime/base/file_system.h"
+#include "runtime/base/log.h"
 
 namespace tfjob::api {
 namespace {
 
 constexpr int64_t kKeptBackups = 2;
+constexpr Logger kBackupLog("api");
+
+// The folder contains nothing else, so that it can be emptied.
+std::string FolderOf(const BackupAndRestore& backup) {
+  return StrCat(backup.backup_dir, "/fit-backup");
+}
+
+tfjob::Status RemoveCheckpoints(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
+  for (const std::string& name : names) {
+    const bool own =
+        name == "checkpoint" || name == "finished.json" || name.starts_with("model.ckpt-");
+    if (own) RETURN_IF_ERROR(RealFileSystem().Remove(StrCat(folder, "/", name)));
+  }
+  return OkStatus();
+}
 
 }  // namespace
+
+Status NanHooks::OnTrainBegin(FitControl& run) {
+  const Status can = run.CanStopTraining();
+  return can.ok() ? can : Status(can.code(), StrCat("TerminateOnNaN: ", can.message()));
+}
+
+Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& metrics) {
+  return std::isfinite(metrics["loss"]) ? Status() : run.StopTraining();
+}
+
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks) {
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    if (!callbacks[i].present())
+      return InvalidArgument("callbacks: expected a callback at index ", i, ", got a null pointer");
+  }
+  return OkStatus();
+}
+
+bool TerminatesOnNan(const std::vector<Callback>& callbacks) {
+  for (const Callback& callback : callbacks) {
+    if (dynamic_cast<const NanHooks*>(&callback.hooks()) != nullptr) return true;
+  }
+  return false;
+}
 
 StatusOr<const BackupAndRestore*> BackupOf(const std::vector<Callback>& callbacks) {
   const BackupAndRestore* found = nullptr;
@@ -33,20 +75,17 @@ StatusOr<const BackupAndRestore*> BackupOf(const std::vector<Callback>& callback
 
 void SetUpBackup(const BackupAndRestore& backup, int64_t steps_per_epoch,
                  config::TrainingConfig& config) {
-  config.model_dir = backup.backup_dir;
+  config.model_dir = FolderOf(backup);
   config.save_checkpoints_steps = backup.save_freq > 0 ? backup.save_freq : steps_per_epoch;
   config.keep_checkpoint_max = kKeptBackups;
   config.save_summary_steps = 0;
 }
 
-tfjob::Status RemoveBackup(const std::string& folder) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
-  for (const std::string& name : names) {
-    const bool own =
-        name == "checkpoint" || name == "finished.json" || name.starts_with("model.ckpt-");
-    if (own) RETURN_IF_ERROR(RealFileSystem().Remove(StrCat(folder, "/", name)));
-  }
-  return OkStatus();
+void RemoveBackup(const BackupAndRestore& backup) {
+  const tfjob::Status removed = RemoveCheckpoints(FolderOf(backup));
+  if (removed.ok()) return;
+  kBackupLog.Warning("the backup of a training that has ended could not be deleted",
+                     {{"folder", FolderOf(backup)}, {"error", removed}});
 }
 
 }  // namespace tfjob::api

@@ -1,5 +1,6 @@
-// Implements BackupAndRestore, which is not called between steps, but sets up the run: the trainer
-// saves and restores checkpoints. Private to this package.
+// Implements the callbacks that set up the run. BackupAndRestore is not called between steps: the
+// trainer saves and restores checkpoints. TerminateOnNaN makes the trainer leave it to the callback
+// what to do about numbers that are not finite. Private to this package.
 #pragma once
 
 #include "runtime/api/access.h"
@@ -12,15 +13,27 @@ struct BackupHooks : CallbackHooks {
   const BackupAndRestore options;
 };
 
+class NanHooks : public CallbackHooks {
+ public:
+  Status OnTrainBegin(FitControl& run) override;
+  bool WantsBatches() const override { return true; }
+  Status OnBatchEnd(FitControl& run, int64_t batch, const Metrics& metrics) override;
+};
+
+// Returns InvalidArgument if one of the callbacks is null.
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks);
+
 // Returns the options of the callback among `callbacks`, or null. Returns InvalidArgument if there
 // are several, or if an option is invalid.
 StatusOr<const BackupAndRestore*> BackupOf(const std::vector<Callback>& callbacks);
+bool TerminatesOnNan(const std::vector<Callback>& callbacks);
 
 // Makes the run save its checkpoints in the backup's folder.
 void SetUpBackup(const BackupAndRestore& backup, int64_t steps_per_epoch,
                  config::TrainingConfig& config);
 
-// Removes the checkpoints and the mark of the run's end from the folder.
-tfjob::Status RemoveBackup(const std::string& folder);
+// Removes the backup's checkpoints, and the mark of the run's end. A problem is only logged: the
+// training has succeeded.
+void RemoveBackup(const BackupAndRestore& backup);
 
 }  // namespace tfjob::api

@@ -23,6 +23,7 @@
 
 namespace tfjob::api {
 
+class CompiledModel;
 struct FitValues;  // the values of all variables, and the state of the optimizer, after some step
 
 // The running Fit, as its callbacks see it. Valid only during a call of a callback.
@@ -35,11 +36,22 @@ class FitControl {
   virtual int64_t epochs() const = 0;
   // Returns whether Fit has validation data.
   virtual bool validates() const = 0;
-  // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train
-  // with this one.
+  // Returns whether this process is the chief of its job. Every task calls its own callbacks, with
+  // the same metrics, so only the chief's should write files that tasks share.
+  virtual bool is_chief() const = 0;
+  // Returns the learning rate of the next update.
+  virtual double learning_rate() const = 0;
+  // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
+  virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
+  // Makes the step that has just ended the last one.
   virtual Status StopTraining() = 0;
+  // Returns OK if StopTraining is possible, and Unimplemented if other tasks train with this one.
+  virtual Status CanStopTraining() const = 0;
   // Saves the present values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
+  // Returns a copy of the model with the present values, for Evaluate, Predict and Weights. The model
+  // that Fit trains cannot be used before Fit returns.
+  virtual Result<CompiledModel> Copy() = 0;
   // Returns a copy of the present values.
   virtual Result<std::shared_ptr<const FitValues>> Values() = 0;
   // Makes Fit end with these values, instead of those of the last step.
@@ -48,7 +60,7 @@ class FitControl {
 
 // A callback of the program's own: derive a class from this one, and pass
 // std::make_shared<MyCallback>(…). Called on the thread that called Fit. If a function returns an
-// error, Fit ends with this error.
+// error, Fit ends with this error. The functions must not throw.
 class CallbackHooks {
  public:
   virtual ~CallbackHooks() = default;
@@ -61,10 +73,12 @@ class CallbackHooks {
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
+  // Called instead of OnTrainEnd if Fit ends with an error after OnTrainBegin, including Cancelled.
+  virtual void OnTrainAbort() {}
 };
 
 // A callback of any class. A callback that is used for several calls of Fit begins each of them
-// afresh.
+// afresh, apart from ModelCheckpoint.
 class Callback {
  public:
   Callback(std::shared_ptr<CallbackHooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
@@ -72,20 +86,24 @@ class Callback {
     requires std::is_base_of_v<CallbackHooks, Hooks>
   Callback(std::shared_ptr<Hooks> hooks) : hooks_(std::move(hooks)) {}  // NOLINT
 
+  bool present() const { return hooks_ != nullptr; }
   CallbackHooks& hooks() const { return *hooks_; }
 
  private:
   std::shared_ptr<CallbackHooks> hooks_;
 };
 
-// Ends the training once a metric has stopped to improve, as in Keras.
+// Ends the training once a metric has stopped improving, as in Keras. NaN is no improvement. Fit
+// returns Unimplemented, before it trains, if other tasks train with this one.
 struct EarlyStopping {
   std::string monitor = "val_loss";
   double min_delta = 0;       // a smaller change is no improvement
   int64_t patience = 0;       // the number of epochs without improvement after which training ends
-  std::string mode = "auto";  // "min", "max", or "auto": by the name of the metric
+  std::string mode = "auto";  // "min", "max", or "auto": as the metric says
   std::optional<double> baseline = {};  // the value that the metric must reach at all
-  bool restore_best_weights = false;    // end with the values of the best epoch
+  // End with the values of the best epoch. Unlike Keras, this also restores the state of the optimizer
+  // and step().
+  bool restore_best_weights = false;
   int64_t start_from_epoch = 0;         // epochs to wait before monitoring
 
   operator Callback() const;
@@ -93,7 +111,9 @@ struct EarlyStopping {
 
 // Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
 // of the epoch, from 1, and {NAME} for a metric. Both may have a format: "{epoch:02d}-{loss:.3f}".
-// The end of the path chooses the format of the file (CompiledModel::Save).
+// The end of the path chooses the format of the file (CompiledModel::Save). The folder is made if it
+// does not exist. In a job of several tasks, only the chief saves. A Callback that is made from one
+// ModelCheckpoint and used for several calls of Fit remembers the best value, as in Keras.
 struct ModelCheckpoint {
   std::string path = {};
   std::string monitor = "val_loss";
@@ -104,7 +124,7 @@ struct ModelCheckpoint {
   operator Callback() const;
 };
 
-// Writes a line per epoch to a CSV file, as in Keras.
+// Writes a line per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief does.
 struct CSVLogger {
   std::string file = {};
   char separator = ',';
@@ -115,7 +135,7 @@ struct CSVLogger {
 
 // Writes the loss and the metrics of each epoch for TensorBoard, under Keras' names: epoch_loss, …
 // in the folders log_dir/train and, for the validation, log_dir/validation. A disk that fails does
-// not stop the training.
+// not stop the training. In a job of several tasks, only the chief writes.
 struct TensorBoard {
   std::string log_dir = "logs";
 
@@ -124,17 +144,23 @@ struct TensorBoard {
 
 // Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
 // the process is asked to stop. If the program is started again, the same call of Fit continues
-// from the newest checkpoint; its History then lacks the epochs before it. Each call of Fit needs a
-// folder of its own. A TFJob's tasks may share the folder: only the chief writes.
+// from the newest checkpoint; its History then lacks the epochs before it. The checkpoints are in
+// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own. A TFJob's
+// tasks may share it: only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
-  int64_t save_freq = 0;          // steps between checkpoints; 0: an epoch
-  bool delete_checkpoint = true;  // once Fit has trained
+  int64_t save_freq = 0;  // steps between checkpoints; 0: an epoch
+  // Delete the checkpoints once Fit has trained. A job of several tasks keeps them, so that a task
+  // that is restarted afterwards finds that nothing is left to do.
+  bool delete_checkpoint = true;
 
   operator Callback() const;
 };
 
-// Ends the training, with InvalidArgument, once the loss of an epoch is NaN or infinite.
+// Ends the training after the batch whose loss is NaN or infinite, without an error, as in Keras: the
+// model then has the values of that step. Without this callback, Fit ends with an error, and with
+// the values of the last epoch before. Fit returns Unimplemented, before it trains, if other tasks
+// train with this one.
 struct TerminateOnNaN {
   operator Callback() const;
 };

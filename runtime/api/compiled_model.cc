@@ -19,17 +19,18 @@ namespace {
 
 using PublicArrays = std::map<std::string, Tensor>;
 
-constexpr int kKeptCheckpoints = 5;
-constexpr int64_t kMostBatch = int64_t{1} << 24;
-
-tfjob::Status CheckBatchSize(int64_t batch_size) {
-  if (batch_size >= 1 && batch_size <= kMostBatch) return OkStatus();
-  return InvalidArgument("batch_size: expected 1 to ", kMostBatch, ", got ", batch_size);
+tfjob::Status CheckValue(const state::Variable& variable, const tfjob::Tensor& value) {
+  if (value.dtype() == variable.dtype && value.shape() == variable.shape) return OkStatus();
+  return InvalidArgument("variable ", variable.name, ": expected ", tfjob::Name(variable.dtype), " ",
+                         variable.shape.ToString(), ", got ", tfjob::Name(value.dtype()), " ",
+                         value.shape().ToString());
 }
 
+constexpr int kKeptCheckpoints = 5;
 StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
                              const EvaluateOptions& options) {
-  RETURN_IF_ERROR(CheckBatchSize(options.batch_size));
+  RETURN_IF_ERROR(state.ExpectIdle());
+  RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
   if (options.steps < 0) return InvalidArgument("steps: expected at least 0, got ", options.steps);
   config::TrainingConfig config = state.config;
   config.eval.batch_size = options.batch_size;
@@ -40,12 +41,12 @@ StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
                    train::DefineModel(config, train::Split::kEval, *source, 1, model));
   RETURN_IF_ERROR(state.Build(definition.build.features));
   RETURN_IF_ERROR(state::CheckFits(*state.values, definition.state));
-  train::TaskContext context(TaskOptionsOf(state, config), ProcessStop(), RealClock());
+  train::TaskContext context(TaskOptionsOf(state, config), NoStop(), RealClock());
   ASSIGN_OR_RETURN(const exec::Device device, context.device());
   ASSIGN_OR_RETURN(const auto evaluation,
                    train::Evaluation::Create(config, definition, std::move(source), device));
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
-                   evaluation->Run(*state.values, ProcessStop()));
+                   evaluation->Run(*state.values, NoStop()));
   return Metrics(train::NamedValues(evaluation->definition(), totals));
 }
 
@@ -57,7 +58,8 @@ std::vector<tfjob::Tensor> ValuesOf(const state::Snapshot& snapshot) {
 
 StatusOr<io::NamedTensors> PredictFrom(CompiledData& state, const io::NamedTensors& arrays,
                                        const PredictOptions& options) {
-  RETURN_IF_ERROR(CheckBatchSize(options.batch_size));
+  RETURN_IF_ERROR(state.ExpectIdle());
+  RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
   const model::Model& model = state.internal_model();
   ASSIGN_OR_RETURN(const std::vector<tfjob::Tensor> inputs, inference::OrderInputs(model, arrays));
   ASSIGN_OR_RETURN(const auto features, inference::FeaturesOf(model, inputs));
@@ -65,17 +67,16 @@ StatusOr<io::NamedTensors> PredictFrom(CompiledData& state, const io::NamedTenso
   ASSIGN_OR_RETURN(const strategy::ModelDefinition definition,
                    train::DefineState(state.config, model, features));
   RETURN_IF_ERROR(state::CheckFits(*state.values, definition.state));
-  train::TaskContext context(TaskOptionsOf(state, state.config), ProcessStop(), RealClock());
+  train::TaskContext context(TaskOptionsOf(state, state.config), NoStop(), RealClock());
   ASSIGN_OR_RETURN(const exec::Device device, context.device());
   ASSIGN_OR_RETURN(
       const auto predictor,
       inference::Predictor::Create(definition.model, features, ValuesOf(*state.values), device));
   return predictor->Run(
       inputs, {.batch_size = options.batch_size, .scale = static_cast<float>(options.scale)},
-      ProcessStop());
+      NoStop());
 }
 
-// An array without a name is the only input.
 StatusOr<io::NamedTensors> InputArrays(const PublicArrays& inputs) {
   io::NamedTensors arrays;
   for (const auto& [name, array] : inputs) {
@@ -106,6 +107,30 @@ StatusOr<PublicArrays> PredictAll(CompiledData& state, const PublicArrays& input
   return made;
 }
 
+// Sets some of the variables to other values.
+tfjob::Status ReplaceValues(CompiledData& state, const VariableValues& values) {
+  RETURN_IF_ERROR(state.ExpectBuilt());
+  state::Snapshot changed = *state.values;
+  for (size_t i = 0; i < changed.variables.size(); ++i) {
+    const state::Variable& variable = state.definition->state.variables[i];
+    const auto value = values.find(variable.name);
+    if (value == values.end()) continue;
+    RETURN_IF_ERROR(CheckValue(variable, value->second));
+    changed.variables[i].value = value->second.Clone();
+  }
+  for (const auto& [name, value] : values) {
+    const auto& variables = state.definition->state.variables;
+    const bool known =
+        std::ranges::any_of(variables, [&](const auto& variable) { return variable.name == name; });
+    if (!known) {
+      return InvalidArgument("the model has no variable ", name,
+                             "; Weights returns the names of its variables");
+    }
+  }
+  state.values = std::make_shared<const state::Snapshot>(std::move(changed));
+  return OkStatus();
+}
+
 tfjob::Status WriteCheckpoint(const CompiledData& state, const std::string& folder) {
   RETURN_IF_ERROR(state.ExpectBuilt());
   RETURN_IF_ERROR(MakeDirectories(folder));
@@ -113,14 +138,17 @@ tfjob::Status WriteCheckpoint(const CompiledData& state, const std::string& fold
                                RealClock().Now());
 }
 
-tfjob::Status ReadWeights(CompiledData& state, const std::string& path) {
+tfjob::Status ReadWeights(CompiledData& state, const std::string& path,
+                          const LoadOptions& options) {
   RETURN_IF_ERROR(state.ExpectBuilt());
   const strategy::ModelDefinition& definition = *state.definition;
   ASSIGN_OR_RETURN(const keras::Weights weights,
                    keras::OpenWeights(path, definition.model, definition.variables));
-  ASSIGN_OR_RETURN(auto values, keras::ReadValues(weights, definition.variables, {}));
+  ASSIGN_OR_RETURN(auto values, keras::ReadValues(weights, definition.variables, options.skip));
   state::Snapshot changed = *state.values;
-  for (size_t i = 0; i < values.size(); ++i) changed.variables[i].value = *std::move(values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) changed.variables[i].value = *std::move(values[i]);
+  }
   state.values = std::make_shared<const state::Snapshot>(std::move(changed));
   return OkStatus();
 }
@@ -144,20 +172,49 @@ StatusOr<std::vector<std::pair<std::string, Tensor>>> NamedWeights(const Compile
   return weights;
 }
 
+// Sets the values that variables have in the files from which parts of the model were read.
+tfjob::Status SetValuesOfFiles(const VariableValues& values,
+                               const strategy::ModelDefinition& definition,
+                               state::Snapshot& snapshot) {
+  for (size_t i = 0; i < snapshot.variables.size(); ++i) {
+    const state::Variable& variable = definition.state.variables[i];
+    const auto value = values.find(variable.name);
+    if (value == values.end()) continue;
+    RETURN_IF_ERROR(CheckValue(variable, value->second));
+    snapshot.variables[i] = state::VariableState::Initial(variable, definition.state.optimizer,
+                                                          value->second.Clone());
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+tfjob::Status CheckBatchSize(const char* name, int64_t batch_size) {
+  if (batch_size >= 1 && batch_size <= kMostBatch) return OkStatus();
+  return InvalidArgument(name, ": expected 1 to ", kMostBatch, ", got ", batch_size);
+}
 
 tfjob::Status CompiledData::Build(const std::vector<model::TensorType>& features) {
   if (values != nullptr) return OkStatus();
   ASSIGN_OR_RETURN(strategy::ModelDefinition made,
                    train::DefineState(config, internal_model(), features));
   ASSIGN_OR_RETURN(state::Snapshot start, train::StartState(config, made));
+  if (const auto& of_files = Access::Data(model).values; of_files != nullptr)
+    RETURN_IF_ERROR(SetValuesOfFiles(*of_files, made, start));
   definition = std::move(made);
   values = std::make_shared<const state::Snapshot>(std::move(start));
   config.model = {};  // its files have been read
   return OkStatus();
 }
 
+tfjob::Status CompiledData::ExpectIdle() const {
+  if (!training) return OkStatus();
+  return FailedPrecondition("Fit is running, so the values of model ", model.name(),
+                            " are those from before Fit; use FitControl::Copy in callbacks");
+}
+
 tfjob::Status CompiledData::ExpectBuilt() const {
+  RETURN_IF_ERROR(ExpectIdle());
   if (values != nullptr) return OkStatus();
   return FailedPrecondition("the variables of model ", model.name(),
                             " have no values yet, because ",
@@ -171,14 +228,20 @@ StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& 
                                                                  config::TrainingConfig& config) {
   const DatasetData& data = Access::Data(dataset);
   RETURN_IF_ERROR(Annotate(data.error, train::KeyOf(split)));
-  // The keys of arrays in memory have no place in a training file.
+  const auto source_of = [split](config::TrainingConfig& of) -> config::SourceConfig& {
+    return split == train::Split::kTrain ? of.data.train : of.data.eval;
+  };
   config::TrainingConfig checked = config;
   checked.data.train = checked.data.eval = {};
-  if (data.source.present())
-    (split == train::Split::kTrain ? checked.data.train : checked.data.eval) = data.source;
+  const bool files = !data.keys.is_null();
+  if (files) {
+    Json keys = Json::object();
+    keys["data"][split == train::Split::kTrain ? "train" : "eval"] = data.keys;
+    RETURN_IF_ERROR(config::SetOpenKeys(checked, keys));
+  }
   RETURN_IF_ERROR(config::Validate(checked, {.model = true, .data = true}));
-  (split == train::Split::kTrain ? config.data.train : config.data.eval) = data.source;
-  if (data.source.present()) return train::LoadDataset(config, split, model);
+  source_of(config) = files ? source_of(checked) : data.source;
+  if (files) return train::LoadDataset(config, split, model);
   return train::ArraySource(data.source, split, model, data.arrays);
 }
 
@@ -208,19 +271,41 @@ tfjob::Status WriteModel(const std::string& path, const config::TrainingConfig& 
   return keras::Write(path, whole);
 }
 
-CompiledModel Access::MakeCompiled(std::unique_ptr<CompiledData> data) {
+namespace {
+
+// Ends the process if Fit is running: its callbacks must neither copy nor replace the model.
+void ExpectIdleOrExit(const std::shared_ptr<CompiledData>& data) {
+  if (data != nullptr) ToPublic(data->ExpectIdle()).value();
+}
+
+std::shared_ptr<CompiledData> CopyUnlessTraining(const std::shared_ptr<CompiledData>& data) {
+  ExpectIdleOrExit(data);
+  return data == nullptr ? nullptr : std::make_shared<CompiledData>(*data);
+}
+
+}  // namespace
+
+CompiledModel Access::MakeCompiled(std::shared_ptr<CompiledData> data) {
   return CompiledModel(std::move(data));
 }
 
-CompiledModel::CompiledModel(std::unique_ptr<CompiledData> data) : data_(std::move(data)) {}
-CompiledModel::CompiledModel(const CompiledModel& other)
-    : data_(std::make_unique<CompiledData>(*other.data_)) {}
-CompiledModel::CompiledModel(CompiledModel&& other) noexcept = default;
+CompiledModel::CompiledModel(std::shared_ptr<CompiledData> data) : data_(std::move(data)) {}
+CompiledModel::CompiledModel(const CompiledModel& other) : data_(CopyUnlessTraining(other.data_)) {}
+CompiledModel::CompiledModel(CompiledModel&& other) noexcept {
+  ExpectIdleOrExit(other.data_);
+  data_ = std::move(other.data_);
+}
 CompiledModel& CompiledModel::operator=(const CompiledModel& other) {
-  if (this != &other) data_ = std::make_unique<CompiledData>(*other.data_);
+  ExpectIdleOrExit(data_);
+  if (this != &other) data_ = CopyUnlessTraining(other.data_);
   return *this;
 }
-CompiledModel& CompiledModel::operator=(CompiledModel&& other) noexcept = default;
+CompiledModel& CompiledModel::operator=(CompiledModel&& other) noexcept {
+  ExpectIdleOrExit(data_);
+  ExpectIdleOrExit(other.data_);
+  data_ = std::move(other.data_);
+  return *this;
+}
 CompiledModel::~CompiledModel() = default;
 
 Result<Metrics> CompiledModel::Evaluate(const Dataset& test, const EvaluateOptions& options) {
@@ -246,8 +331,18 @@ Status CompiledModel::SaveCheckpoint(const std::string& folder) const {
   return ToPublic(WriteCheckpoint(*data_, folder));
 }
 
-Status CompiledModel::LoadWeights(const std::string& path) {
-  return ToPublic(ReadWeights(*data_, path));
+Status CompiledModel::LoadWeights(const std::string& path, const LoadOptions& options) {
+  return ToPublic(ReadWeights(*data_, path, options));
+}
+
+Status CompiledModel::SetWeights(const std::map<std::string, Tensor>& values) {
+  VariableValues given;
+  for (const auto& [name, value] : values) {
+    if (!value.present())
+      return ToPublic(InvalidArgument("variable ", name, ": there is no array"));
+    given.emplace(name, Access::Data(value));
+  }
+  return ToPublic(ReplaceValues(*data_, given));
 }
 
 Status CompiledModel::LoadCheckpoint(const std::string& folder) {
@@ -258,11 +353,15 @@ Result<std::vector<std::pair<std::string, Tensor>>> CompiledModel::Weights() con
   return ToPublic(NamedWeights(*data_));
 }
 
+const History& CompiledModel::history() const& {
+  return data_->history;
+}
+
 int64_t CompiledModel::step() const {
   return data_->values == nullptr ? 0 : data_->values->global_step;
 }
 
-const Model& CompiledModel::model() const {
+const Model& CompiledModel::model() const& {
   return data_->model;
 }
 

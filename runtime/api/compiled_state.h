@@ -26,7 +26,8 @@ struct CompiledData {
   std::optional<strategy::ModelDefinition> definition;
   std::shared_ptr<const state::Snapshot> values;
   int64_t epochs = 0;  // epochs' worth of batches that Fit has drawn so far; rounded up
-  bool fitted = false;
+  History history;     // of the last Fit, also if it ended with an error
+  bool training = false;  // Fit is running
 
   const model::Model& internal_model() const { return *Access::Data(model).model; }
   const StrategyData& strategy() const { return Access::Data(session->strategy); }
@@ -34,9 +35,15 @@ struct CompiledData {
   // Makes the variables, with the values from the model's file or initial values, unless that has
   // been done.
   tfjob::Status Build(const std::vector<model::TensorType>& features);
-  // Returns FailedPrecondition unless the variables have values.
+  // Returns FailedPrecondition if Fit is running.
+  tfjob::Status ExpectIdle() const;
+  // Returns FailedPrecondition if Fit is running, or if the variables have no values.
   tfjob::Status ExpectBuilt() const;
 };
+
+constexpr int64_t kMostBatch = int64_t{1} << 24;
+// Returns InvalidArgument unless the size is from 1 to kMostBatch.
+tfjob::Status CheckBatchSize(const char* name, int64_t batch_size);
 
 // Returns the examples as a source for the model. Sets data.train or data.eval of `config`.
 StatusOr<std::shared_ptr<const tfjob::data::Source>> OpenDataset(const Dataset& dataset,

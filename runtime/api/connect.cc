@@ -71,6 +71,18 @@ StatusOr<Json> WriteNode(const LayerData& layer, const std::string& name,
   return Json{{"args", std::move(args)}, {"kwargs", Json::object()}};
 }
 
+// Adds the values of a layer's variables, under the names that they have in a model with the layer.
+void AddValues(const LayerData& layer, const std::string& name, VariableValues& values) {
+  if (layer.values == nullptr) return;
+  for (const auto& [variable, value] : *layer.values)
+    values[StrCat(name, "/", variable)] = value;
+}
+
+std::shared_ptr<const VariableValues> SharedUnlessEmpty(VariableValues values) {
+  if (values.empty()) return nullptr;
+  return std::make_shared<const VariableValues>(std::move(values));
+}
+
 // Writes the functional model that computes some values.
 class Connector {
  public:
@@ -88,6 +100,8 @@ class Connector {
     }
     for (const Symbol& output : outputs.values()) {
       ASSIGN_OR_RETURN(Json history, Visit(output));
+      if (IsFunctionalModel(layers_[places_.at(Access::Call(output)).layer]))
+        history[1] = history[1].get<int64_t>() + model::kFirstCallAtEnds;
       output_layers.push_back(std::move(history));
     }
     Json config = {{"name", name}};
@@ -99,7 +113,14 @@ class Connector {
     return document;
   }
 
+  // Returns the values that variables of the layers have in files.
+  VariableValues TakeValues() { return std::move(values_); }
+
  private:
+  static bool IsFunctionalModel(const Json& layer) {
+    return layer["class_name"] == "Functional" && layer["config"].contains("layers");
+  }
+
   struct Place {
     size_t layer = 0;
     int64_t node = 0;  // the number of the call among those of its layer
@@ -179,6 +200,7 @@ class Connector {
     form["config"]["name"] = name;
     form["name"] = name;
     form["inbound_nodes"] = Json::array();
+    AddValues(*layer, name, values_);
     const size_t place = layers_.size();
     layers_.push_back(std::move(form));
     calls_.push_back(0);
@@ -203,37 +225,54 @@ class Connector {
   std::map<const CallData*, Place> places_;
   std::set<std::string> names_;
   std::map<std::string, int> numbers_;
+  VariableValues values_;
 };
 
-StatusOr<model::Model> Connect(const Symbols& inputs, const Symbols& outputs,
-                               const std::string& name) {
-  ASSIGN_OR_RETURN(const Json document, Connector().Run(inputs, outputs, name));
-  return model::ReadKerasJson(PrintJson(document), StrCat("model ", name));
+StatusOr<Model> Connect(const Symbols& inputs, const Symbols& outputs, const std::string& name) {
+  Connector connector;
+  ASSIGN_OR_RETURN(const Json document, connector.Run(inputs, outputs, name));
+  ASSIGN_OR_RETURN(model::Model model,
+                   model::ReadKerasJson(PrintJson(document), StrCat("model ", name)));
+  return Access::MakeModel(std::move(model), name, SharedUnlessEmpty(connector.TakeValues()));
 }
 
-StatusOr<model::Model> Chain(const std::vector<Layer>& layers, const std::string& name) {
+StatusOr<Model> Chain(const std::vector<Layer>& layers, const std::string& name) {
   Json list = Json::array();
+  std::map<const LayerData*, size_t> places;
+  VariableValues values;
   for (const Layer& layer : layers) {
     if (!layer.present())
       return InvalidArgument("layer ", list.size(), " of model ", name, " has no class");
-    RETURN_IF_ERROR(Access::Data(layer).error);
-    list.push_back(Access::Data(layer).form);
+    const LayerData& data = Access::Data(layer);
+    const auto [before, added] = places.emplace(&data, list.size());
+    if (!added) {
+      return InvalidArgument("layer ", list.size(), " of model ", name, " is also layer ",
+                             before->second, "; a Sequential takes a layer once: use Functional to ",
+                             "share the variables, or make another layer (Model::Clone)");
+    }
+    RETURN_IF_ERROR(data.error);
+    AddValues(data, data.name(), values);
+    list.push_back(data.form);
   }
   Json config = {{"name", name}};
   config["layers"] = std::move(list);
   Json document = {{"class_name", "Sequential"}};
   document["config"] = std::move(config);
-  return model::ReadKerasJson(PrintJson(document), StrCat("model ", name));
+  ASSIGN_OR_RETURN(model::Model model,
+                   model::ReadKerasJson(PrintJson(document), StrCat("model ", name)));
+  return Access::MakeModel(std::move(model), name, SharedUnlessEmpty(std::move(values)));
 }
 
 }  // namespace
 
 Model Sequential(const std::vector<Layer>& layers, const std::string& name) {
-  return Access::MakeModel(Chain(layers, name), name);
+  StatusOr<Model> chain = Chain(layers, name);
+  return chain.ok() ? *std::move(chain) : Access::MakeModel(chain.status(), name);
 }
 
 Model Functional(const Symbols& inputs, const Symbols& outputs, const std::string& name) {
-  return Access::MakeModel(Connect(inputs, outputs, name), name);
+  StatusOr<Model> connected = Connect(inputs, outputs, name);
+  return connected.ok() ? *std::move(connected) : Access::MakeModel(connected.status(), name);
 }
 
 }  // namespace tfjob::api

@@ -1,6 +1,7 @@
 #include "runtime/api/dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/api/access.h"
@@ -30,18 +31,36 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
   }
 }
 
-config::FeatureConfig ConfigOfFeature(const data::Feature& feature) {
-  config::FeatureConfig config{.dtype = feature.dtype,
-                               .shape = feature.shape,
-                               .max_length = std::nullopt,
-                               .default_value = std::nullopt,
-                               .decode_raw = feature.decode_raw};
-  if (feature.max_length != 0) {
-    config.max_length = feature.max_length;
-    config.shape.reset();
-    config.default_value = feature.default_value;
-  }
-  return config;
+// The functions below return keys of a training file, so that its reader checks them.
+
+Json KeysOfFeature(const data::Feature& feature) {
+  Json keys = {{"dtype", feature.dtype}};
+  const bool variable = feature.max_length != 0;
+  if (variable) keys["max_length"] = feature.max_length;
+  if (!variable || !feature.shape.empty()) keys["shape"] = feature.shape;
+  if (feature.default_value || variable) keys["default_value"] = feature.default_value.value_or(0);
+  if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
+  return keys;
+}
+
+using NameMap = std::map<std::string, std::string>;
+
+void AddNames(const NameMap& inputs, const NameMap& targets, const NameMap& sample_weights,
+              Json& keys) {
+  const auto add = [&keys](const char* key, const NameMap& names) {
+    if (names.empty()) return;
+    const bool only = names.size() == 1 && names.begin()->first.empty();
+    keys[key] = only ? Json(names.begin()->second) : Json(names);
+  };
+  add("inputs", inputs);
+  add("targets", targets);
+  add("sample_weights", sample_weights);
+}
+
+Dataset FromKeys(Json keys) {
+  DatasetData made;
+  made.keys = std::move(keys);
+  return Access::MakeDataset(std::move(made));
 }
 
 // Returns one of the datasets of FashionMnist. Checks that its files exist.
@@ -81,6 +100,8 @@ namespace data {
 Arrays::operator Dataset() const {
   DatasetData made;
   made.source.scale = scale;
+  if (!std::isfinite(scale))
+    made.error = InvalidArgument("scale: expected a finite number, got ", scale);
   AddArrays("x", x, inputs, made.source.inputs, made);
   AddArrays("y", y, targets, made.source.targets, made);
   AddArrays("sample_weight", sample_weight, sample_weights, made.source.sample_weights, made);
@@ -88,49 +109,34 @@ Arrays::operator Dataset() const {
 }
 
 Idx::operator Dataset() const {
-  DatasetData made;
-  made.source.format = config::DataFormat::kIdx;
-  made.source.images = images;
-  made.source.labels = labels;
-  made.source.scale = scale;
-  return Access::MakeDataset(std::move(made));
+  return FromKeys({{"format", "idx"}, {"images", images}, {"labels", labels}, {"scale", scale}});
 }
 
 Csv::operator Dataset() const {
-  DatasetData made;
-  made.source.format = config::DataFormat::kCsv;
-  made.source.file = file;
-  made.source.header = header;
-  made.source.label_column = label_column;
-  made.source.delimiter = std::string(1, delimiter);
-  made.source.scale = scale;
-  return Access::MakeDataset(std::move(made));
+  return FromKeys({{"format", "csv"},
+                   {"file", file},
+                   {"header", header},
+                   {"label_column", label_column},
+                   {"delimiter", std::string(1, delimiter)},
+                   {"scale", scale}});
 }
 
 Npz::operator Dataset() const {
-  DatasetData made;
-  made.source.format = config::DataFormat::kNpz;
-  made.source.file = file;
-  made.source.inputs = inputs;
-  made.source.targets = targets;
-  made.source.sample_weights = sample_weights;
-  made.source.scale = scale;
-  return Access::MakeDataset(std::move(made));
+  Json keys = {{"format", "npz"}, {"file", file}, {"scale", scale}};
+  AddNames(inputs, targets, sample_weights, keys);
+  return FromKeys(std::move(keys));
 }
 
 TfRecord::operator Dataset() const {
-  DatasetData made;
-  made.source.format = config::DataFormat::kTfRecord;
-  made.source.files = files;
-  for (const auto& [name, feature] : features)
-    made.source.features[name] = ConfigOfFeature(feature);
-  made.source.inputs = inputs;
-  made.source.targets = targets;
-  made.source.sample_weights = sample_weights;
-  made.source.on_damaged = skip_damaged ? config::OnDamaged::kSkip : config::OnDamaged::kFail;
-  made.source.cache_dir = cache_dir;
-  made.source.scale = scale;
-  return Access::MakeDataset(std::move(made));
+  Json keys = {{"format", "tfrecord"},
+               {"files", files},
+               {"on_damaged", skip_damaged ? "skip" : "fail"},
+               {"cache_dir", cache_dir},
+               {"scale", scale}};
+  keys["features"] = Json::object();
+  for (const auto& [name, feature] : features) keys["features"][name] = KeysOfFeature(feature);
+  AddNames(inputs, targets, sample_weights, keys);
+  return FromKeys(std::move(keys));
 }
 
 Result<TrainAndTest> FashionMnist(const std::string& folder) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,8 @@ struct DatasetData;
 
 // Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. The
 // training shuffles the examples, distributes them among the tasks and groups them into batches; a
-// Dataset has neither an order nor a batch size.
+// Dataset has neither an order nor a batch size. The arrays of a Dataset must not be written while it
+// is in use.
 //
 // Files are read, and arrays are checked, when the Dataset is used. Fit and Evaluate return the
 // errors. In their messages, data.train stands for the data of Fit, and data.eval for the data of
@@ -80,13 +82,15 @@ struct Npz {
   operator Dataset() const;
 };
 
-// How a feature of a tf.train.Example becomes a value. Set `shape` (FixedLenFeature of tf.io) or
-// `max_length` (VarLenFeature: longer lists are an error, shorter ones are padded).
+// How a feature of a tf.train.Example becomes a value. Set either `shape` (FixedLenFeature of tf.io)
+// or `max_length` (VarLenFeature: longer lists are an error, shorter ones are padded). Without both,
+// the feature is one value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
   std::vector<int64_t> shape = {};
   int64_t max_length = 0;       // 0: not of variable length
-  double default_value = 0;     // what pads a list
+  // What pads a list (0 if it is not set), and what replaces a missing feature with a `shape`.
+  std::optional<double> default_value = {};
   std::string decode_raw = {};  // the type of the elements that a string consists of
 };
 
@@ -107,8 +111,8 @@ struct TrainAndTest {
   Dataset train, test;
 };
 // Returns the 60,000 and 10,000 images of clothes, 28 × 28 pixels in [0, 1], and their ten classes.
-// The folder contains the four files of Debian's package dataset-fashion-mnist, or of MNIST, which
-// has the same names. Returns NotFound, with the path, if one of them is missing.
+// The folder contains the four files of Debian's package dataset-fashion-mnist, or those of MNIST,
+// whose names are the same. Returns NotFound, with the path, if one of them is missing.
 Result<TrainAndTest> FashionMnist(const std::string& folder);
 
 }  // namespace data

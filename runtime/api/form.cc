@@ -1,5 +1,6 @@
 #include "runtime/api/form.h"
 
+#include <cmath>
 #include <utility>
 
 #include "runtime/api/access.h"
@@ -38,6 +39,12 @@ Json MetricJson(const Named& metric) {
   return form;
 }
 
+void Form::Set(const char* key, double value) {
+  if (!std::isfinite(value))
+    error_.Update(InvalidArgument(data_.name, ": ", key, ": expected a finite number, got ", value));
+  data_.arguments[key] = value;
+}
+
 void Form::Set(const char* key, const std::string& value) {
   if (!value.empty()) data_.arguments[key] = value;
 }
@@ -51,10 +58,11 @@ void Form::Set(const char* key, const std::optional<int64_t>& value) {
 }
 
 void Form::Set(const char* key, const std::optional<double>& value) {
-  if (value) data_.arguments[key] = *value;
+  if (value) Set(key, *value);
 }
 
 void Form::Set(const char* key, const std::vector<double>& value) {
+  for (const double number : value) Set(key, number);  // checks it
   if (!value.empty()) data_.arguments[key] = value;
 }
 
@@ -68,6 +76,15 @@ void Form::Set(const char* key, const Integers& value) {
 }
 
 void Form::Set(const char* key, const Named& value) {
+  for (const auto& [name, argument] : value.arguments) {
+    const double* number = std::get_if<double>(&argument.held());
+    if (number != nullptr && !std::isfinite(*number)) {
+      error_.Update(InvalidArgument(data_.name, ": ", key, ".", name,
+                                    ": expected a finite number, got ", *number));
+    }
+    if (value.name.empty())
+      error_.Update(InvalidArgument(data_.name, ": ", key, ": arguments without a name"));
+  }
   if (!value.name.empty()) data_.arguments[key] = ToJson(value);
 }
 
@@ -75,6 +92,11 @@ void Form::Set(const char* key, const Layer& value) {
   if (!value.present()) return;
   const LayerData& layer = Access::Data(value);
   error_.Update(layer.error);
+  if (layer.values != nullptr) {
+    error_.Update(Unimplemented(data_.name, ": ", key, ": model ", layer.name(), " has weights from ",
+                                "a file, which would be lost in a layer that contains it; call the ",
+                                "model itself, or use Model::Clone, which has no weights"));
+  }
   data_.arguments[key] = layer.form;
 }
 

@@ -33,7 +33,8 @@ class Form {
 
   void Set(const char* key, bool value) { data_.arguments[key] = value; }
   void Set(const char* key, int64_t value) { data_.arguments[key] = value; }
-  void Set(const char* key, double value) { data_.arguments[key] = value; }
+  // Numbers must be finite: JSON has no others.
+  void Set(const char* key, double value);
   void Set(const char* key, const std::string& value);
   void Set(const char* key, const std::optional<bool>& value);
   void Set(const char* key, const std::optional<int64_t>& value);
@@ -53,7 +54,7 @@ class Form {
   // Sizes, where -1 stands for null.
   void SetSizes(const char* key, const Integers& value);
 
-  // Returns the error of a layer among the arguments, or OK.
+  // Returns the error of a layer or of a number among the arguments, or OK.
   const tfjob::Status& error() const { return error_; }
   FormData& data() { return data_; }
 

@@ -33,11 +33,22 @@ Symbol Access::MakeSymbol(CallData call) {
   return Symbol(std::make_shared<const CallData>(std::move(call)), 0);
 }
 
-Layer::Layer(const Model& model) {
-  const ModelData& held = Access::Data(model);
-  LayerData data{.form = {{"class_name", "Functional"}}, .error = FromPublic(held.status)};
-  if (held.model != nullptr) data.form = model::WriteKerasJson(*held.model);
-  data_ = std::make_shared<const LayerData>(std::move(data));
+Layer::Layer(const Model& model) : data_(Access::Data(model).layer()) {}
+
+const std::shared_ptr<const LayerData>& ModelData::layer() const {
+  std::call_once(layer_made_, [this] {
+    LayerData data{.form = {{"class_name", "Functional"}},
+                   .error = FromPublic(status),
+                   .values = values};
+    if (model != nullptr) data.form = model::WriteKerasJson(*model);
+    if (!weights.empty()) {
+      data.error.Update(Unimplemented(
+          "model ", name, " has weights, from ", weights, ", and does not state the shapes of its ",
+          "inputs, so that its weights would be lost in another model; save it with an Input"));
+    }
+    layer_ = std::make_shared<const LayerData>(std::move(data));
+  });
+  return layer_;
 }
 
 Symbol Layer::operator()(const Symbols& inputs) const {

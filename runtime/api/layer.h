@@ -18,7 +18,7 @@
 namespace tfjob::api {
 
 class Model;
-class Symbols;
+struct Input;
 struct LayerData;
 struct CallData;
 
@@ -42,7 +42,10 @@ class Symbol {
 // One value, or several: `Dense{…}(x)`, `Concatenate{}({x, y})`.
 class Symbols {
  public:
-  Symbols(const Symbol& one) : values_{one} {}                         // NOLINT
+  Symbols(const Symbol& one) : values_{one} {}  // NOLINT
+  // Every conversion of an Input would make another input. Declare it as a Symbol:
+  // `Symbol x = Input{…};`, not `auto x = Input{…};`.
+  Symbols(const Input&) = delete;
   Symbols(std::initializer_list<Symbol> values) : values_(values) {}   // NOLINT
   Symbols(std::vector<Symbol> values) : values_(std::move(values)) {}  // NOLINT
 
@@ -53,14 +56,17 @@ class Symbols {
 };
 
 // A layer of any class. Immutable and cheap to copy: a copy is the same layer. Calls of the same
-// Layer share its variables, whereas every call of `Dense{…}(x)` makes a new layer:
+// Layer share its variables:
 //
 //   Layer shared = Dense{.units = 8};
 //   Symbol left = shared(a), right = shared(b);
+//
+// `Dense{…}(x)` makes a layer and calls it once. A variable of the type Dense cannot be called.
 class Layer {
  public:
   Layer() = default;  // no layer
-  // A model as a layer of another model.
+  // A model as a layer of another model. All layers that are made from a model, or from its copies,
+  // are the same layer.
   Layer(const Model& model);  // NOLINT: a model is a layer
 
   bool present() const { return data_ != nullptr; }

@@ -5,8 +5,6 @@
 
 #include "runtime/api/compiled_state.h"
 #include "runtime/base/log.h"
-#include "runtime/inference/predictor.h"
-#include "runtime/model/any_length.h"
 #include "runtime/model/keras/model_file.h"
 #include "runtime/train/compiled_model.h"
 
@@ -61,29 +59,27 @@ StatusOr<config::TrainingConfig> ConfigOfSession(const SessionData& session) {
   return config;
 }
 
-// Makes the variables if the model states the types of all of its inputs.
-tfjob::Status BuildIfStated(CompiledData& state) {
-  const model::Model& model = state.internal_model();
-  if (model::HasAnyLength(model)) return OkStatus();
-  const auto features = inference::FeaturesOf(model, {});
-  return features.ok() ? state.Build(*features) : OkStatus();
+// Makes the variables if their shapes are known.
+tfjob::Status BuildIfKnown(CompiledData& state) {
+  const auto features = KnownFeatures(state.internal_model());
+  return features ? state.Build(*features) : OkStatus();
 }
 
-StatusOr<std::unique_ptr<CompiledData>> CompileWith(
+StatusOr<std::shared_ptr<CompiledData>> CompileWith(
     const std::shared_ptr<const SessionData>& session, const Model& model,
     const CompileOptions& options) {
   RETURN_IF_ERROR(FromPublic(model.status()));
-  auto state = std::make_unique<CompiledData>(CompiledData{.session = session, .model = model});
+  auto state = std::make_shared<CompiledData>(CompiledData{.session = session, .model = model});
   ASSIGN_OR_RETURN(state->config, ConfigOfSession(*session));
   RETURN_IF_ERROR(config::SetOpenKeys(state->config, KeysOf(options)));
   state->config.model.weights = Access::Data(model).weights;
   RETURN_IF_ERROR(config::Validate(state->config, {.model = true, .data = true}));
   RETURN_IF_ERROR(train::OutputConfigs(state->config, state->internal_model()).status());
-  RETURN_IF_ERROR(BuildIfStated(*state));
+  RETURN_IF_ERROR(BuildIfKnown(*state));
   return state;
 }
 
-StatusOr<std::unique_ptr<CompiledData>> LoadWhole(const std::shared_ptr<const SessionData>& session,
+StatusOr<std::shared_ptr<CompiledData>> LoadWhole(const std::shared_ptr<const SessionData>& session,
                                                   const std::string& path) {
   ASSIGN_OR_RETURN(config::TrainingConfig config, ConfigOfSession(*session));
   ASSIGN_OR_RETURN(model::Model read, keras::ReadModelFile(path));
@@ -95,19 +91,26 @@ StatusOr<std::unique_ptr<CompiledData>> LoadWhole(const std::shared_ptr<const Se
   }
   RETURN_IF_ERROR(config::Validate(config, {.model = true, .data = true}));
   const std::string name = read.name;
-  auto state = std::make_unique<CompiledData>(
-      CompiledData{.session = session, .model = Access::MakeModel(std::move(read), name, path)});
+  auto state = std::make_shared<CompiledData>(
+      CompiledData{.session = session, .model = Access::MakeModel(std::move(read), name)});
   state->config = std::move(config);
-  RETURN_IF_ERROR(BuildIfStated(*state));
+  RETURN_IF_ERROR(BuildIfKnown(*state));
   return state;
 }
 
 // The first session of the process configures the log.
-tfjob::Status ConfigureLogOnce(const std::string& level) {
+tfjob::Status ConfigureLogOnce(const std::string& wanted) {
+  const std::string level = wanted.empty() ? "warning" : wanted;
   ASSIGN_OR_RETURN(const LogLevel parsed, ParseLogLevel(level));
   static std::once_flag once;
-  std::call_once(once, [&] { ConfigureLogging(parsed, LogFormat::kText); });
-  return OkStatus();
+  static std::string configured;
+  std::call_once(once, [&] {
+    ConfigureLogging(parsed, LogFormat::kText);
+    configured = level;
+  });
+  if (wanted.empty() || level == configured) return OkStatus();
+  return FailedPrecondition("the first session of this process has set the level to \"", configured,
+                            "\", and all sessions share the log; got \"", level, "\"");
 }
 
 }  // namespace
@@ -132,7 +135,7 @@ bool Session::is_chief() const {
   return data_->strategy.is_chief();
 }
 
-const Strategy& Session::strategy() const {
+const Strategy& Session::strategy() const& {
   return data_->strategy;
 }
 

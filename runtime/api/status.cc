@@ -42,12 +42,21 @@ std::ostream& operator<<(std::ostream& out, const Status& status) {
   return out << status.ToString();
 }
 
+namespace {
+
+int CodeOf(const Status& status) {
+  if (status.code() != StatusCode::kCancelled) return ExitCode(FromPublic(status), NoStop());
+  return LastStopSignal() == 0 ? 0 : 128 + LastStopSignal();
+}
+
+}  // namespace
+
 void Exit(const Status& status) {
   std::cout.flush();
   if (!status.ok()) std::fprintf(stderr, "error: %s\n", status.message().c_str());
   std::fflush(nullptr);
   // Without destructors: other threads may still compute.
-  std::_Exit(ExitCode(FromPublic(status), ProcessStop()));
+  std::_Exit(CodeOf(status));
 }
 
 Status ToPublic(const tfjob::Status& status) {
@@ -55,12 +64,14 @@ Status ToPublic(const tfjob::Status& status) {
 }
 
 tfjob::Status FromPublic(const Status& status) {
-  return tfjob::Status(static_cast<tfjob::StatusCode>(status.code()), status.message());
+  const bool known = status.code() >= StatusCode::kOk && status.code() <= StatusCode::kUnauthenticated;
+  const auto code = known ? static_cast<tfjob::StatusCode>(status.code()) : tfjob::StatusCode::kUnknown;
+  return tfjob::Status(code, status.message());
 }
 
-StopSource& ProcessStop() {
-  static StopSource* const kStop = new StopSource;  // used by signal handlers until the very end
-  return *kStop;
+const StopSource& NoStop() {
+  static const StopSource* const kNever = new StopSource;
+  return *kNever;
 }
 
 }  // namespace tfjob::api

@@ -18,7 +18,7 @@ namespace tfjob::api {
 // The numbers are those of gRPC's codes.
 enum class StatusCode {
   kOk = 0,
-  kCancelled = 1,  // the process was asked to stop
+  kCancelled = 1,  // the process was asked to stop, or its job has ended without it
   kUnknown = 2,
   kInvalidArgument = 3,  // the input is wrong, and will stay wrong
   kDeadlineExceeded = 4,
@@ -47,7 +47,8 @@ class [[nodiscard]] Status {
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
-  const std::string& message() const { return message_; }
+  const std::string& message() const& { return message_; }
+  std::string message() && { return std::move(message_); }
   // Returns "OK", or "INVALID_ARGUMENT: " and the message.
   std::string ToString() const;
   // If this is an error, ends the process (Exit).
@@ -64,7 +65,8 @@ std::ostream& operator<<(std::ostream& out, const Status& status);
 // the buffers of the standard streams are written. The exit code tells the operator of a TFJob
 // whether a retry may help, as that of tfjob-trainer does: 138 for an error that may pass, 2 for an
 // invalid argument, 128 plus the signal's number for a process that was asked to stop, otherwise 1.
-// An OK status ends the process with 0.
+// An OK status ends the process with 0, and so does kCancelled in a process that was not asked to
+// stop: its job has ended without it, so that there is nothing to retry.
 [[noreturn]] void Exit(const Status& status);
 
 // A value, or the error because of which there is none.
@@ -77,10 +79,12 @@ class [[nodiscard]] Result {
   }
 
   bool ok() const { return value_.has_value(); }
-  const Status& status() const { return status_; }
+  const Status& status() const& { return status_; }
+  Status status() && { return std::move(status_); }
 
   // Return the value. If this is an error, end the process (Exit). A temporary Result gives its
-  // value away, so `for (auto& x : Weights().value())` is safe.
+  // value away, so `for (auto& x : Weights().value())` is safe. So do the functions of other types
+  // that would otherwise return a reference into a temporary object.
   T& value() & { return Checked(); }
   const T& value() const& { return const_cast<Result*>(this)->Checked(); }
   T value() && { return std::move(Checked()); }

@@ -85,7 +85,7 @@ Strategy Strategy::CentralStorage(int devices) {
   return Access::MakeStrategy(OnDevices(config::StrategyKind::kCentralStorage, devices));
 }
 
-const Status& Strategy::status() const {
+const Status& Strategy::status() const& {
   return data_->status;
 }
 

@@ -16,8 +16,10 @@ class Strategy {
  public:
   // Reads TF_CONFIG, which `tfjob run` and the operator of a TFJob set, and the other variables of
   // a task, as tfjob-trainer does. Without TF_CONFIG, the process trains alone on one device. If
-  // the variables are invalid, or describe a job that this library does not support yet,
-  // Session::Compile returns the error.
+  // the variables are invalid, Session::Compile returns InvalidArgument; if they describe a job that
+  // this library does not support yet, it returns Unimplemented. The first call takes the job's key
+  // from the environment (TFJOB_KEY), so that programs which this one starts do not inherit it;
+  // call it before other threads use the environment.
   static Strategy FromEnvironment();
   // Trains on one device, and ignores the environment, like the next two.
   static Strategy OneDevice();
@@ -26,7 +28,8 @@ class Strategy {
   // The same, with the variables on the first device.
   static Strategy CentralStorage(int devices);
 
-  const Status& status() const;
+  const Status& status() const&;
+  Status status() && { return std::as_const(*this).status(); }
   // Returns the name that the training file uses: "mirrored"; "auto" for FromEnvironment.
   std::string name() const;
   // Returns whether this process is the chief of its job, which alone needs to save what the job

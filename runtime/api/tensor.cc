@@ -93,7 +93,7 @@ DType Tensor::dtype() const {
   return static_cast<DType>(found - std::begin(kInternalTypes));
 }
 
-const std::vector<int64_t>& Tensor::shape() const {
+const std::vector<int64_t>& Tensor::shape() const& {
   static const std::vector<int64_t>* const kNone = new std::vector<int64_t>{0};
   return present() ? data_->tensor.shape().dims() : *kNone;
 }
@@ -102,44 +102,44 @@ int64_t Tensor::size() const {
   return present() ? data_->tensor.num_elements() : 0;
 }
 
-std::span<float> Tensor::float32() {
+std::span<float> Tensor::float32() & {
   return ElementsOf<float>(*this, DType::kFloat32);
 }
-std::span<const float> Tensor::float32() const {
+std::span<const float> Tensor::float32() const& {
   return const_cast<Tensor*>(this)->float32();
 }
-std::span<double> Tensor::float64() {
+std::span<double> Tensor::float64() & {
   return ElementsOf<double>(*this, DType::kFloat64);
 }
-std::span<const double> Tensor::float64() const {
+std::span<const double> Tensor::float64() const& {
   return const_cast<Tensor*>(this)->float64();
 }
-std::span<int32_t> Tensor::int32() {
+std::span<int32_t> Tensor::int32() & {
   return ElementsOf<int32_t>(*this, DType::kInt32);
 }
-std::span<const int32_t> Tensor::int32() const {
+std::span<const int32_t> Tensor::int32() const& {
   return const_cast<Tensor*>(this)->int32();
 }
-std::span<int64_t> Tensor::int64() {
+std::span<int64_t> Tensor::int64() & {
   return ElementsOf<int64_t>(*this, DType::kInt64);
 }
-std::span<const int64_t> Tensor::int64() const {
+std::span<const int64_t> Tensor::int64() const& {
   return const_cast<Tensor*>(this)->int64();
 }
-std::span<uint8_t> Tensor::uint8() {
+std::span<uint8_t> Tensor::uint8() & {
   return ElementsOf<uint8_t>(*this, DType::kUInt8);
 }
-std::span<const uint8_t> Tensor::uint8() const {
+std::span<const uint8_t> Tensor::uint8() const& {
   return const_cast<Tensor*>(this)->uint8();
 }
-std::span<bool> Tensor::boolean() {
+std::span<bool> Tensor::boolean() & {
   return ElementsOf<bool>(*this, DType::kBool);
 }
-std::span<const bool> Tensor::boolean() const {
+std::span<const bool> Tensor::boolean() const& {
   return const_cast<Tensor*>(this)->boolean();
 }
 
-std::span<const std::byte> Tensor::bytes() const {
+std::span<const std::byte> Tensor::bytes() const& {
   if (!present()) return {};
   return std::as_const(data_->tensor).bytes();
 }

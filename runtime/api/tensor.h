@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "status.h"
@@ -36,24 +37,34 @@ class Tensor {
 
   bool present() const { return data_ != nullptr; }
   DType dtype() const;
-  const std::vector<int64_t>& shape() const;
+  const std::vector<int64_t>& shape() const&;
+  std::vector<int64_t> shape() && { return std::as_const(*this).shape(); }
   int64_t size() const;  // the number of elements; 0 if there is no array
 
-  // Return the elements. If the array has elements of another type, end the process (Exit).
-  std::span<float> float32();
-  std::span<const float> float32() const;
-  std::span<double> float64();
-  std::span<const double> float64() const;
-  std::span<int32_t> int32();
-  std::span<const int32_t> int32() const;
-  std::span<int64_t> int64();
-  std::span<const int64_t> int64() const;
-  std::span<uint8_t> uint8();
-  std::span<const uint8_t> uint8() const;
-  std::span<bool> boolean();
-  std::span<const bool> boolean() const;
+  // Return the elements. If the array has elements of another type, end the process (Exit). The
+  // elements belong to the array, so it needs a name: `Tensor y = Predict(x).value();`, and then
+  // `y.float32()`.
+  std::span<float> float32() &;
+  std::span<const float> float32() const&;
+  std::span<const float> float32() && = delete;
+  std::span<double> float64() &;
+  std::span<const double> float64() const&;
+  std::span<const double> float64() && = delete;
+  std::span<int32_t> int32() &;
+  std::span<const int32_t> int32() const&;
+  std::span<const int32_t> int32() && = delete;
+  std::span<int64_t> int64() &;
+  std::span<const int64_t> int64() const&;
+  std::span<const int64_t> int64() && = delete;
+  std::span<uint8_t> uint8() &;
+  std::span<const uint8_t> uint8() const&;
+  std::span<const uint8_t> uint8() && = delete;
+  std::span<bool> boolean() &;
+  std::span<const bool> boolean() const&;
+  std::span<const bool> boolean() && = delete;
   // Returns the elements of an array of any type as bytes.
-  std::span<const std::byte> bytes() const;
+  std::span<const std::byte> bytes() const&;
+  std::span<const std::byte> bytes() && = delete;
 
   Tensor Clone() const;
   // Returns an array of another shape with the same number of elements, which it shares.
