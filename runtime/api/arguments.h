@@ -1,6 +1,7 @@
 // Defines the types of arguments that are not plain numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -18,6 +19,9 @@ class Value {
   Value(bool value) : held_(value) {}                      // NOLINT: conversions are the purpose
   Value(int value) : held_(int64_t{value}) {}              // NOLINT
   Value(int64_t value) : held_(value) {}                   // NOLINT
+  Value(long long value) : held_(int64_t{value}) {}        // NOLINT
+  Value(unsigned value) : held_(int64_t{value}) {}         // NOLINT
+  Value(size_t value) : held_(static_cast<int64_t>(value)) {}  // NOLINT
   Value(double value) : held_(value) {}                    // NOLINT
   Value(const char* value) : held_(std::string(value)) {}  // NOLINT
   Value(std::string value) : held_(std::move(value)) {}    // NOLINT

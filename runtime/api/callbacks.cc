@@ -1,6 +1,8 @@
 // Implements the callbacks of callback.h.
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -13,19 +15,12 @@
 #include "runtime/api/backup.h"
 #include "runtime/api/callback.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/file.h"
+#include "runtime/model/keras/write.h"
 #include "runtime/train/summary_writer.h"
 
 namespace tfjob::api {
 namespace {
-
-// Returns whether larger values of the metric are better.
-bool LargerIsBetter(const std::string& metric) {
-  for (const char* part : {"acc", "auc", "precision", "recall", "r2_score", "true_positives",
-                           "true_negatives", "cosine_similarity"}) {
-    if (metric.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
 
 // Follows a metric from epoch to epoch.
 class Monitor {
@@ -33,15 +28,20 @@ class Monitor {
   Monitor(std::string metric, std::string mode, double min_delta)
       : metric_(std::move(metric)), mode_(std::move(mode)), min_delta_(std::fabs(min_delta)) {}
 
-  // Returns InvalidArgument if the mode is none.
-  tfjob::Status Check() const {
+  // Finds out which values of the metric are better. Returns InvalidArgument if the mode is none.
+  tfjob::Status Begin(const FitControl& run) {
+    larger_ = mode_ == "auto" ? run.LargerIsBetter(metric_) : std::optional<bool>(mode_ == "max");
     if (mode_ == "auto" || mode_ == "min" || mode_ == "max") return OkStatus();
     return InvalidArgument("mode: expected one of auto, min, max, got \"", mode_, "\"");
   }
 
   // Returns nullopt if the epoch has no value, because it ended without a validation.
   StatusOr<std::optional<double>> ValueIn(const FitControl& run, const Metrics& metrics) const {
-    if (metrics.has(metric_)) return std::optional<double>(metrics[metric_]);
+    if (metrics.has(metric_) && larger_) return std::optional<double>(metrics[metric_]);
+    if (metrics.has(metric_)) {
+      return InvalidArgument("mode: whether larger or smaller values of ", metric_,
+                             " are better is unknown; set mode to max or min");
+    }
     const bool of_validation = metric_.starts_with("val_");
     if (of_validation && run.validates() && !metrics.has("val_loss"))
       return std::optional<double>();
@@ -52,15 +52,16 @@ class Monitor {
                            of_validation && !run.validates() ? "; set FitOptions::validation" : "");
   }
 
+  // NaN is no improvement.
   bool Improves(double value, std::optional<double> best) const {
-    if (!best) return true;
-    const bool larger = mode_ == "max" || (mode_ == "auto" && LargerIsBetter(metric_));
-    return larger ? value - min_delta_ > *best : value + min_delta_ < *best;
+    if (!best) return !std::isnan(value);
+    return *larger_ ? value - min_delta_ > *best : value + min_delta_ < *best;
   }
 
  private:
   const std::string metric_, mode_;
   const double min_delta_;
+  std::optional<bool> larger_;  // whether larger values are better; set by Begin
 };
 
 class EarlyStoppingHooks : public CallbackHooks {
@@ -68,11 +69,13 @@ class EarlyStoppingHooks : public CallbackHooks {
   explicit EarlyStoppingHooks(const EarlyStopping& options)
       : options_(options), monitor_(options.monitor, options.mode, options.min_delta) {}
 
-  Status OnTrainBegin(FitControl&) override {
+  Status OnTrainBegin(FitControl& run) override {
     waited_ = 0;
     best_.reset();
     values_ = nullptr;
-    return ToPublic(monitor_.Check());
+    const Status can = run.CanStopTraining();
+    if (!can.ok()) return Status(can.code(), StrCat("EarlyStopping: ", can.message()));
+    return ToPublic(monitor_.Begin(run));
   }
 
   Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
@@ -101,33 +104,45 @@ class EarlyStoppingHooks : public CallbackHooks {
 
  private:
   const EarlyStopping options_;
-  const Monitor monitor_;
+  Monitor monitor_;
   int64_t waited_ = 0;
   std::optional<double> best_;
   std::shared_ptr<const FitValues> values_;  // of the best epoch
 };
 
-// Returns a number in a format such as ":02d" or ":.3f", the part of {NAME:FORMAT} from the colon.
+// Returns whether the text is that of a width and a precision: "", "02", ".3" or "8.3".
+bool IsWidth(const std::string& text) {
+  const size_t point = text.find('.');
+  const auto digits = [](const std::string& part) {
+    return part.find_first_not_of("0123456789") == std::string::npos && part.size() <= 2;
+  };
+  if (point == std::string::npos) return digits(text);
+  const std::string precision = text.substr(point + 1);
+  return digits(text.substr(0, point)) && digits(precision) && !precision.empty();
+}
+
+// Prints with a format such as ":02d" or ":.3f", the part of {NAME:FORMAT} from the colon; "" for
+// none.
 StatusOr<std::string> Formatted(double value, const std::string& format) {
   if (format.empty()) return StrCat(value);
+  const std::string digits = format.size() < 2 ? "" : format.substr(1, format.size() - 2);
   const bool whole = format.back() == 'd';
-  const std::string digits = format.substr(1, format.size() - 2);
   const bool known =
       format.size() >= 2 && std::string("dfeg").find(format.back()) != std::string::npos;
-  if (!known || digits.size() > 5 || digits.find_first_not_of("0123456789.") != std::string::npos) {
+  if (!known || !IsWidth(digits)) {
     return InvalidArgument("path: the format \"", format.substr(1),
                            "\" is not supported; use one such as 02d, .3f, .2e or g");
   }
-  std::array<char, 128> text;
+  std::array<char, 512> text;  // 1e308 with %99.99f
   const std::string print = StrCat("%", digits, whole ? "lld" : format.substr(format.size() - 1));
   const int size = whole ? std::snprintf(text.data(), text.size(), print.c_str(),
-                                         static_cast<long long>(std::llround(value)))
+                                         std::isfinite(value) ? std::llround(value) : 0LL)
                          : std::snprintf(text.data(), text.size(), print.c_str(), value);
-  return std::string(text.data(), static_cast<size_t>(std::clamp(size, 0, 127)));
+  return std::string(text.data(), static_cast<size_t>(std::clamp(size, 0, 511)));
 }
 
-// Replaces {epoch} and the names of metrics in the path.
-StatusOr<std::string> PathOf(const std::string& path, int64_t epoch, const Metrics& metrics) {
+// Replaces {epoch} and the names of metrics in the path. Without metrics, only checks the formats.
+StatusOr<std::string> PathOf(const std::string& path, int64_t epoch, const Metrics* metrics) {
   std::string made;
   for (size_t at = 0; at < path.size();) {
     const size_t open = path.find('{', at);
@@ -136,11 +151,17 @@ StatusOr<std::string> PathOf(const std::string& path, int64_t epoch, const Metri
     made += path.substr(at, open - at);
     const std::string field = path.substr(open + 1, close - open - 1);
     const std::string name = field.substr(0, field.find(':'));
-    if (name != "epoch" && !metrics.has(name))
-      return InvalidArgument("path: {", field, "}: there is no metric ", name);
-    const double value = name == "epoch" ? static_cast<double>(epoch + 1) : metrics[name];
-    ASSIGN_OR_RETURN(const std::string text, Formatted(value, field.substr(name.size())));
-    made += text;
+    const std::string format = field.substr(name.size());
+    if (name == "epoch" && format.empty()) {
+      made += StrCat(epoch + 1);
+    } else {
+      if (name != "epoch" && metrics != nullptr && !metrics->has(name))
+        return InvalidArgument("path: {", field, "}: there is no metric ", name);
+      const double number = name == "epoch" ? static_cast<double>(epoch + 1)
+                                            : (metrics == nullptr ? 0 : (*metrics)[name]);
+      ASSIGN_OR_RETURN(const std::string text, Formatted(number, format));
+      made += text;
+    }
     at = close + 1;
   }
   return made;
@@ -149,11 +170,13 @@ StatusOr<std::string> PathOf(const std::string& path, int64_t epoch, const Metri
 class CheckpointHooks : public CallbackHooks {
  public:
   explicit CheckpointHooks(const ModelCheckpoint& options)
-      : options_(options), monitor_(options.monitor, options.mode, 0) {}
+      : options_(options),
+        monitor_(options.monitor, options.mode, 0),
+        best_(options.initial_value_threshold) {}
 
-  Status OnTrainBegin(FitControl&) override {
-    best_ = options_.initial_value_threshold;
-    return ToPublic(monitor_.Check());
+  Status OnTrainBegin(FitControl& run) override {
+    const tfjob::Status begun = monitor_.Begin(run);
+    return ToPublic(begun.ok() ? CheckPath() : begun);
   }
 
   Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
@@ -163,13 +186,28 @@ class CheckpointHooks : public CallbackHooks {
       if (!*value || !monitor_.Improves(**value, best_)) return {};
       best_ = **value;
     }
-    const StatusOr<std::string> path = PathOf(options_.path, epoch, metrics);
-    return path.ok() ? run.Save(*path) : ToPublic(path.status());
+    const StatusOr<std::string> path = PathOf(options_.path, epoch, &metrics);
+    if (!path.ok()) return ToPublic(path.status());
+    if (!run.is_chief()) return {};
+    const tfjob::Status made = MakeDirectories(ParentFolder(*path));
+    return made.ok() ? run.Save(*path) : ToPublic(made);
   }
 
  private:
+  // Returns the errors of the path that can be known before the first epoch has ended.
+  tfjob::Status CheckPath() const {
+    RETURN_IF_ERROR(PathOf(options_.path, 0, nullptr).status());
+    std::string formats;
+    for (const char* format : keras::kWrittenFormats) {
+      if (options_.path.ends_with(format)) return OkStatus();
+      formats += StrCat(formats.empty() ? "" : ", ", format);
+    }
+    return InvalidArgument("ModelCheckpoint: path: expected a name that ends in one of ", formats,
+                           ", got \"", options_.path, "\"");
+  }
+
   const ModelCheckpoint options_;
-  const Monitor monitor_;
+  Monitor monitor_;
   std::optional<double> best_;
 };
 
@@ -177,15 +215,19 @@ class CsvHooks : public CallbackHooks {
  public:
   explicit CsvHooks(const CSVLogger& options) : options_(options) {}
 
-  Status OnTrainBegin(FitControl&) override {
+  Status OnTrainBegin(FitControl& run) override {
     names_.clear();
+    writes_ = run.is_chief();
+    if (!writes_) return {};
     std::ifstream before(options_.file);
     header_ = !options_.append || before.peek() == std::ifstream::traits_type::eof();
+    errno = 0;
     file_ = std::ofstream(options_.file, options_.append ? std::ios::app : std::ios::trunc);
     return Written();
   }
 
   Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
+    if (!writes_) return {};
     if (names_.empty()) {
       for (const auto& [name, value] : metrics.values()) {
         names_.push_back(name);
@@ -198,35 +240,51 @@ class CsvHooks : public CallbackHooks {
     std::vector<std::string> values;
     // A metric of the validation is missing in epochs without one.
     for (const std::string& name : names_)
-      values.push_back(metrics.has(name) ? Digits17(metrics[name]) : "NA");
+      values.push_back(metrics.has(name) ? Digits(metrics[name]) : "NA");
+    errno = 0;
     file_ << epoch << Columns(values) << "\n";
     file_.flush();
     return Written();
   }
 
   Status OnTrainEnd(FitControl&) override {
+    if (!writes_) return {};
+    errno = 0;
     file_.close();
     return Written();
   }
+  void OnTrainAbort() override { file_.close(); }
 
  private:
-  static std::string Digits17(double value) {
+  // Returns the shortest digits from which the number can be read again.
+  static std::string Digits(double value) {
     std::array<char, 32> text;
-    const int size = std::snprintf(text.data(), text.size(), "%.17g", value);
-    return {text.data(), static_cast<size_t>(std::clamp(size, 0, 31))};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    return {text.data(), end};
   }
   std::string Columns(const std::vector<std::string>& values) const {
     std::string columns;
-    for (const std::string& value : values)
-      columns += StrCat(std::string(1, options_.separator), value);
+    for (const std::string& value : values) {
+      const bool quoted = value.find_first_of(std::string("\"\r\n") + options_.separator) !=
+                          std::string::npos;
+      columns += options_.separator;
+      columns += quoted ? Quoted(value) : value;
+    }
     return columns;
+  }
+  static std::string Quoted(const std::string& value) {
+    std::string quoted = "\"";
+    for (const char c : value) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + "\"";
   }
   Status Written() const {
     if (file_.good()) return {};
-    return ToPublic(Unavailable("CSVLogger: ", options_.file, " cannot be written"));
+    const std::string what = StrCat("CSVLogger: ", options_.file);
+    return ToPublic(errno == 0 ? Internal(what, " cannot be written") : ErrnoStatus(errno, what));
   }
 
   const CSVLogger options_;
+  bool writes_ = true;
   bool header_ = true;
   std::vector<std::string> names_;
   std::ofstream file_;
@@ -241,7 +299,8 @@ class TensorBoardHooks : public CallbackHooks {
     return {};
   }
 
-  Status OnEpochEnd(FitControl&, int64_t epoch, const Metrics& metrics) override {
+  Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
+    if (!run.is_chief()) return {};
     constexpr std::string_view kValidation = "val_";
     std::map<std::string, std::vector<std::pair<std::string, double>>> points;
     for (const auto& [name, value] : metrics.values()) {
@@ -266,19 +325,11 @@ class TensorBoardHooks : public CallbackHooks {
     writers_.clear();  // writes what is left
     return {};
   }
+  void OnTrainAbort() override { writers_.clear(); }
 
  private:
   const TensorBoard options_;
   std::map<std::string, std::unique_ptr<train::SummaryWriter>> writers_;  // by folder
-};
-
-class NanHooks : public CallbackHooks {
- public:
-  Status OnEpochEnd(FitControl&, int64_t epoch, const Metrics& metrics) override {
-    if (std::isfinite(metrics["loss"])) return {};
-    return ToPublic(InvalidArgument("the loss of epoch ", epoch, " is ", metrics["loss"],
-                                    "; a smaller learning rate or clipped gradients may help"));
-  }
 };
 
 class LambdaHooks : public CallbackHooks {

@@ -1,10 +1,13 @@
 // Implements CompiledModel::Fit.
-#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "runtime/api/backup.h"
 #include "runtime/api/compiled_state.h"
 #include "runtime/api/fit.h"
+#include "runtime/base/mutex.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/job_definition.h"
 
@@ -16,22 +19,40 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
     if (value >= least) return OkStatus();
     return InvalidArgument(name, ": expected at least ", least, ", got ", value);
   };
-  RETURN_IF_ERROR(at_least("batch_size", 1, options.batch_size));
+  RETURN_IF_ERROR(CheckBatchSize("batch_size", options.batch_size));
   RETURN_IF_ERROR(at_least("initial_epoch", 0, options.initial_epoch));
   RETURN_IF_ERROR(at_least("epochs", options.initial_epoch, options.epochs));
   RETURN_IF_ERROR(at_least("validation_freq", 1, options.validation_freq));
-  return at_least("validation_batch_size", 0, options.validation_batch_size);
+  if (options.validation_batch_size != 0)
+    RETURN_IF_ERROR(CheckBatchSize("validation_batch_size", options.validation_batch_size));
+  return CheckCallbacks(options.callbacks);
 }
 
 // Returns the config of a Fit, without the length of the run.
-config::TrainingConfig ConfigOfFit(const CompiledData& state, const FitOptions& options) {
+StatusOr<config::TrainingConfig> ConfigOfFit(const CompiledData& state, const FitOptions& options) {
   config::TrainingConfig config = state.config;
   config.global_batch_size = options.batch_size;
   config.data.shuffle = options.shuffle;
-  config.class_weight = options.class_weight;
+  Json weights = Json::object();
+  for (const auto& [label, weight] : options.class_weight) weights[StrCat(label)] = weight;
+  Json keys = Json::object();
+  if (!weights.empty()) keys["class_weight"] = std::move(weights);
+  RETURN_IF_ERROR(config::SetOpenKeys(config, keys));
+  if (TerminatesOnNan(options.callbacks)) config.on_non_finite = config::OnNonFinite::kContinue;
   config.eval.batch_size =
       options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size;
   return config;
+}
+
+// Returns the step at which a Fit ends.
+StatusOr<int64_t> LastStep(const FitOptions& options, const FitPlan& plan) {
+  constexpr int64_t kMostSteps = int64_t{1} << 53;
+  const int64_t epochs = options.epochs - options.initial_epoch;
+  if (epochs <= (kMostSteps - plan.start_step) / plan.steps_per_epoch)
+    return plan.start_step + epochs * plan.steps_per_epoch;
+  return InvalidArgument("epochs: ", options.epochs, " epochs of ", plan.steps_per_epoch,
+                         " steps are more than 2^53 steps; to train until a callback ends the ",
+                         "training, use a smaller number, such as 1000000");
 }
 
 // What a Fit trains on, and for how long.
@@ -39,6 +60,7 @@ struct Prepared {
   config::TrainingConfig config;
   std::shared_ptr<const tfjob::data::Source> train;
   FitPlan plan;
+  int64_t first_epoch = 0;  // the number of epochs that determine the order of the examples
   int64_t batches_per_epoch = 0;
   const BackupAndRestore* backup = nullptr;  // null for none
 };
@@ -47,18 +69,20 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   RETURN_IF_ERROR(CheckFitOptions(options));
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   const int tasks = cluster::TrainingTaskCount(tf_config);
-  if (tasks > 1 && state.fitted) {
-    return Unimplemented("Fit: a job of several tasks can train a model only once; train for all ",
-                         "epochs in one call");
+  if (options.batch_size < tasks) {
+    return InvalidArgument("batch_size: expected at least one example for each of the ", tasks,
+                           " tasks, got ", options.batch_size);
   }
-  Prepared made{.config = ConfigOfFit(state, options)};
-  ASSIGN_OR_RETURN(made.backup, BackupOf(options.callbacks));
   const model::Model& model = state.internal_model();
+  Prepared made;
+  ASSIGN_OR_RETURN(made.config, ConfigOfFit(state, options));
+  ASSIGN_OR_RETURN(made.backup, BackupOf(options.callbacks));
   ASSIGN_OR_RETURN(made.train, OpenDataset(train, train::Split::kTrain, model, made.config));
   ASSIGN_OR_RETURN(
       const strategy::ModelDefinition definition,
       train::DefineModel(made.config, train::Split::kTrain, *made.train, tasks, model));
   RETURN_IF_ERROR(state.Build(definition.build.features));
+  made.config.model = {};  // Build has read its files
   if (options.validation != nullptr) {
     ASSIGN_OR_RETURN(made.plan.validation,
                      OpenDataset(*options.validation, train::Split::kEval, model, made.config));
@@ -74,42 +98,71 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   made.plan.start_step = state.values->global_step;
   if (made.backup != nullptr) SetUpBackup(*made.backup, made.plan.steps_per_epoch, made.config);
   made.config.epochs = 0;
-  made.config.max_steps =
-      made.plan.start_step + (options.epochs - options.initial_epoch) * made.plan.steps_per_epoch;
+  ASSIGN_OR_RETURN(made.config.max_steps, LastStep(options, made.plan));
+  made.first_epoch = options.initial_epoch > 0 ? options.initial_epoch : state.epochs;
   return made;
 }
 
+// Takes the right of this process to train in a job of several tasks. Each run of such a job needs
+// all tasks, and the ports of this one.
+tfjob::Status TakeTheOnlyRun(int tasks, const cluster::TfConfig& tf_config) {
+  static Mutex mutex;
+  static std::set<std::string>* const kUsed = new std::set<std::string>;
+  if (tasks <= 1) return OkStatus();
+  MutexLock lock(mutex);
+  if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
+  return Unimplemented("Fit: a task of a job of several tasks can call Fit only once; train for all ",
+                       "epochs in one call");
+}
+
+// Keeps what the run has ended with.
+void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
+  state.history = run.history();
+  if (run.result() == nullptr) return;
+  state.values = run.result();
+  state.epochs = prepared.first_epoch + run.epochs_begun();
+}
+
 StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOptions& options) {
+  state.history = {};
   ASSIGN_OR_RETURN(Prepared prepared, Prepare(state, train, options));
   if (options.epochs == options.initial_epoch) return History();
+  const cluster::TfConfig& tf_config = state.strategy().tf_config;
+  const int tasks = cluster::TrainingTaskCount(tf_config);
+  RETURN_IF_ERROR(TakeTheOnlyRun(tasks, tf_config));
   train::TaskOptions task = TaskOptionsOf(state, prepared.config);
   task.inputs = {.model = Access::Data(state.model).model,
                  .train = prepared.train,
                  .eval = nullptr,
                  .start = state.values,
-                 .drawn = state.epochs * prepared.batches_per_epoch};
-  const ScopedStopOnSignals stop(ProcessStop());
-  train::TaskContext context(std::move(task), ProcessStop(), RealClock());
-  FitRun run(options, prepared.plan, prepared.config, context);
+                 .drawn = prepared.first_epoch * prepared.batches_per_epoch};
+  std::optional<ScopedStopOnSignals> signals;
+  if (state.session->options.handle_signals) signals.emplace();
+  const StopSource& stop = signals ? signals->source() : NoStop();
+  train::TaskContext context(std::move(task), stop, RealClock());
+  FitRun run(state, options, prepared.plan, prepared.config, context);
   const tfjob::Status trained = train::RunTraining(context, &run);
-  if (run.result() != nullptr) {
-    const int64_t steps = run.result()->global_step - prepared.plan.start_step;
-    const int64_t per_epoch = prepared.plan.steps_per_epoch;
-    state.epochs += std::max<int64_t>((steps + per_epoch - 1) / per_epoch, 0);
-    state.values = run.result();
-    state.fitted = true;
-  }
+  Keep(run, prepared, state);
+  RETURN_IF_ERROR(run.callback_error());
   RETURN_IF_ERROR(trained);
-  const BackupAndRestore* backup = prepared.backup;
-  if (backup != nullptr && backup->delete_checkpoint && state.session->strategy.is_chief())
-    RETURN_IF_ERROR(RemoveBackup(backup->backup_dir));
+  RETURN_IF_ERROR(run.Completed());
+  // In a job of several tasks, a task that is restarted needs the backup to see that nothing is
+  // left to do.
+  if (prepared.backup != nullptr && prepared.backup->delete_checkpoint && tasks == 1)
+    RemoveBackup(*prepared.backup);
   return run.history();
 }
 
 }  // namespace
 
 Result<History> CompiledModel::Fit(const Dataset& train, const FitOptions& options) {
-  return ToPublic(FitOn(*data_, train, options));
+  const std::shared_ptr<CompiledData> data = data_;
+  const tfjob::Status idle = data->ExpectIdle();
+  if (!idle.ok()) return ToPublic(idle);
+  data->training = true;
+  auto history = FitOn(*data, train, options);
+  data->training = false;
+  return ToPublic(std::move(history));
 }
 
 }  // namespace tfjob::api

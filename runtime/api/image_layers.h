@@ -37,7 +37,8 @@ struct Conv1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Conv2D {
@@ -64,7 +65,8 @@ struct Conv2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct DepthwiseConv1D {
@@ -89,7 +91,8 @@ struct DepthwiseConv1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct DepthwiseConv2D {
@@ -114,7 +117,8 @@ struct DepthwiseConv2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct SeparableConv1D {
@@ -144,7 +148,8 @@ struct SeparableConv1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct SeparableConv2D {
@@ -174,7 +179,8 @@ struct SeparableConv2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Conv1DTranspose {
@@ -199,7 +205,8 @@ struct Conv1DTranspose {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Conv2DTranspose {
@@ -224,7 +231,8 @@ struct Conv2DTranspose {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct MaxPooling1D {
@@ -237,7 +245,8 @@ struct MaxPooling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct MaxPooling2D {
@@ -250,7 +259,8 @@ struct MaxPooling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AveragePooling1D {
@@ -263,7 +273,8 @@ struct AveragePooling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AveragePooling2D {
@@ -276,7 +287,8 @@ struct AveragePooling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GlobalMaxPooling1D {
@@ -286,7 +298,8 @@ struct GlobalMaxPooling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GlobalMaxPooling2D {
@@ -296,7 +309,8 @@ struct GlobalMaxPooling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GlobalAveragePooling1D {
@@ -306,7 +320,8 @@ struct GlobalAveragePooling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GlobalAveragePooling2D {
@@ -316,7 +331,8 @@ struct GlobalAveragePooling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct ZeroPadding1D {
@@ -327,7 +343,8 @@ struct ZeroPadding1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct ZeroPadding2D {
@@ -338,7 +355,8 @@ struct ZeroPadding2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Cropping1D {
@@ -349,7 +367,8 @@ struct Cropping1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Cropping2D {
@@ -360,7 +379,8 @@ struct Cropping2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct UpSampling1D {
@@ -371,7 +391,8 @@ struct UpSampling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct UpSampling2D {
@@ -381,7 +402,8 @@ struct UpSampling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 }  // namespace tfjob::api

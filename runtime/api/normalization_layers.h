@@ -22,7 +22,8 @@ struct Dropout {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct SpatialDropout1D {
@@ -34,7 +35,8 @@ struct SpatialDropout1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct SpatialDropout2D {
@@ -46,7 +48,8 @@ struct SpatialDropout2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct SpatialDropout3D {
@@ -58,7 +61,8 @@ struct SpatialDropout3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AlphaDropout {
@@ -70,7 +74,8 @@ struct AlphaDropout {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GaussianNoise {
@@ -82,7 +87,8 @@ struct GaussianNoise {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GaussianDropout {
@@ -94,7 +100,8 @@ struct GaussianDropout {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct BatchNormalization {
@@ -118,7 +125,8 @@ struct BatchNormalization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct LayerNormalization {
@@ -138,7 +146,8 @@ struct LayerNormalization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GroupNormalization {
@@ -160,7 +169,8 @@ struct GroupNormalization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct UnitNormalization {
@@ -170,7 +180,8 @@ struct UnitNormalization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct ActivityRegularization {
@@ -183,7 +194,8 @@ struct ActivityRegularization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct RMSNormalization {
@@ -195,7 +207,8 @@ struct RMSNormalization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Normalization {
@@ -208,7 +221,8 @@ struct Normalization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 }  // namespace tfjob::api

@@ -6,10 +6,10 @@
 
 namespace tfjob::api {
 
-Optimizer::Optimizer(const char* name)
+Optimizer::Optimizer(const std::string& name)
     : data_(std::make_shared<const FormData>(FormData{.name = name})) {}
 
-Loss::Loss(const char* name) : data_(std::make_shared<const FormData>(FormData{.name = name})) {}
+Loss::Loss(const std::string& name) : data_(std::make_shared<const FormData>(FormData{.name = name})) {}
 
 LearningRate Access::MakeLearningRate(std::optional<double> initial, Form schedule) {
   LearningRate made;

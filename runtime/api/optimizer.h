@@ -2,6 +2,7 @@
 // optimizers.h and losses.h contain the classes.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +29,10 @@ class LearningRate {
 // An optimizer of any class. Immutable and cheap to copy.
 class Optimizer {
  public:
-  Optimizer() : Optimizer("sgd") {}
-  Optimizer(const char* name);  // NOLINT: "adam" is an optimizer with Keras' defaults
+  Optimizer() : Optimizer("rmsprop") {}  // Keras' default
+  Optimizer(const char* name) : Optimizer(std::string(name)) {}  // NOLINT: "adam" has Keras' defaults
+  Optimizer(const std::string& name);                            // NOLINT
+  Optimizer(std::nullptr_t) = delete;
 
  private:
   friend struct Access;
@@ -41,8 +44,10 @@ class Optimizer {
 // A loss of any class. Immutable and cheap to copy.
 class Loss {
  public:
-  Loss() = default;        // no loss
-  Loss(const char* name);  // NOLINT: "mean_squared_error" is a loss with Keras' defaults
+  Loss() = default;                                    // no loss
+  Loss(const char* name) : Loss(std::string(name)) {}  // NOLINT: "huber" has Keras' defaults
+  Loss(const std::string& name);                       // NOLINT
+  Loss(std::nullptr_t) = delete;
 
   bool present() const { return data_ != nullptr; }
 

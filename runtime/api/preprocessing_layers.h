@@ -23,7 +23,8 @@ struct CategoryEncoding {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Discretization {
@@ -35,7 +36,8 @@ struct Discretization {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct IntegerLookup {
@@ -51,7 +53,8 @@ struct IntegerLookup {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Resizing {
@@ -70,7 +73,8 @@ struct Resizing {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct CenterCrop {
@@ -83,7 +87,8 @@ struct CenterCrop {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct RandomFlip {
@@ -95,7 +100,8 @@ struct RandomFlip {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct RandomBrightness {
@@ -107,7 +113,8 @@ struct RandomBrightness {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct RandomContrast {
@@ -119,7 +126,8 @@ struct RandomContrast {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 }  // namespace tfjob::api

@@ -41,7 +41,8 @@ struct SimpleRNN {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct LSTM {
@@ -74,7 +75,8 @@ struct LSTM {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GRU {
@@ -107,7 +109,8 @@ struct GRU {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Bidirectional {
@@ -121,7 +124,8 @@ struct Bidirectional {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct TimeDistributed {
@@ -132,7 +136,8 @@ struct TimeDistributed {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct RNN {
@@ -147,7 +152,8 @@ struct RNN {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct LSTMCell {
@@ -176,7 +182,8 @@ struct LSTMCell {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GRUCell {
@@ -205,7 +212,8 @@ struct GRUCell {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct SimpleRNNCell {
@@ -232,7 +240,8 @@ struct SimpleRNNCell {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct StackedRNNCells {
@@ -243,7 +252,8 @@ struct StackedRNNCells {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct ConvLSTM1D {
@@ -281,7 +291,8 @@ struct ConvLSTM1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct ConvLSTM2D {
@@ -319,7 +330,8 @@ struct ConvLSTM2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 }  // namespace tfjob::api

@@ -64,9 +64,10 @@ Status ToPublic(const tfjob::Status& status) {
 }
 
 tfjob::Status FromPublic(const Status& status) {
-  const bool known = status.code() >= StatusCode::kOk && status.code() <= StatusCode::kUnauthenticated;
-  const auto code = known ? static_cast<tfjob::StatusCode>(status.code()) : tfjob::StatusCode::kUnknown;
-  return tfjob::Status(code, status.message());
+  const bool known =
+      status.code() >= StatusCode::kOk && status.code() <= StatusCode::kUnauthenticated;
+  const StatusCode code = known ? status.code() : StatusCode::kUnknown;
+  return tfjob::Status(static_cast<tfjob::StatusCode>(code), status.message());
 }
 
 const StopSource& NoStop() {

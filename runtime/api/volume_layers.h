@@ -37,7 +37,8 @@ struct Conv3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Conv3DTranspose {
@@ -62,7 +63,8 @@ struct Conv3DTranspose {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct MaxPooling3D {
@@ -75,7 +77,8 @@ struct MaxPooling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AveragePooling3D {
@@ -88,7 +91,8 @@ struct AveragePooling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GlobalMaxPooling3D {
@@ -98,7 +102,8 @@ struct GlobalMaxPooling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct GlobalAveragePooling3D {
@@ -108,7 +113,8 @@ struct GlobalAveragePooling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct ZeroPadding3D {
@@ -119,7 +125,8 @@ struct ZeroPadding3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct Cropping3D {
@@ -130,7 +137,8 @@ struct Cropping3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct UpSampling3D {
@@ -140,7 +148,8 @@ struct UpSampling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AdaptiveMaxPooling1D {
@@ -151,7 +160,8 @@ struct AdaptiveMaxPooling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AdaptiveMaxPooling2D {
@@ -162,7 +172,8 @@ struct AdaptiveMaxPooling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AdaptiveMaxPooling3D {
@@ -173,7 +184,8 @@ struct AdaptiveMaxPooling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AdaptiveAveragePooling1D {
@@ -184,7 +196,8 @@ struct AdaptiveAveragePooling1D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AdaptiveAveragePooling2D {
@@ -195,7 +208,8 @@ struct AdaptiveAveragePooling2D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 struct AdaptiveAveragePooling3D {
@@ -206,7 +220,8 @@ struct AdaptiveAveragePooling3D {
   bool trainable = true;
 
   operator Layer() const;
-  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }
+  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and call that
 };
 
 }  // namespace tfjob::api

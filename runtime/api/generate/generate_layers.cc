@@ -169,8 +169,9 @@ void AddLayer(const model::LayerConfig& layer, std::string& header, std::string&
   fields.push_back({"bool", "trainable", "true", "", ""});
   header += StrCat(
       "\nstruct ", layer.class_name(), " {\n", Members(fields), "\n  operator Layer() const;\n",
-      "  Symbol operator()(const Symbols& inputs) const { return Layer(*this)(inputs); "
-      "}\n};\n");
+      "  Symbol operator()(const Symbols& inputs) && { return Layer(*this)(inputs); }\n",
+      "  Symbol operator()(const Symbols& inputs) const& = delete;  // assign it to a Layer, and ",
+      "call that\n};\n");
 }
 
 constexpr char kAboutLayers[] =
