@@ -30,19 +30,19 @@ tfjob::Status RemoveCheckpoints(const std::string& folder) {
 
 }  // namespace
 
-Status NanHooks::OnTrainBegin(FitControl& run) {
-  const Status can = run.CanStopTraining();
-  return can.ok() ? can : Status(can.code(), StrCat("TerminateOnNaN: ", can.message()));
-}
-
 Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& metrics) {
   return std::isfinite(metrics["loss"]) ? Status() : run.StopTraining();
 }
 
-tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks) {
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks) {
   for (size_t i = 0; i < callbacks.size(); ++i) {
     if (!callbacks[i].present())
       return InvalidArgument("callbacks: expected a callback at index ", i, ", got a null pointer");
+    if (tasks > 1 && callbacks[i].hooks().MayStopTraining()) {
+      return Unimplemented("callbacks: the one at index ", i, " may end the training early, but ",
+                           tasks, " tasks train together, and the others would go on; leave it out, ",
+                           "such as EarlyStopping or TerminateOnNaN, or train with one task");
+    }
   }
   return OkStatus();
 }

@@ -15,13 +15,14 @@ struct BackupHooks : CallbackHooks {
 
 class NanHooks : public CallbackHooks {
  public:
-  Status OnTrainBegin(FitControl& run) override;
   bool WantsBatches() const override { return true; }
+  bool MayStopTraining() const override { return true; }
   Status OnBatchEnd(FitControl& run, int64_t batch, const Metrics& metrics) override;
 };
 
-// Returns InvalidArgument if one of the callbacks is null.
-tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks);
+// Returns InvalidArgument if one of the callbacks is null, and Unimplemented if one of them may stop
+// the training of several tasks.
+tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks);
 
 // Returns the options of the callback among `callbacks`, or null. Returns InvalidArgument if there
 // are several, or if an option is invalid.

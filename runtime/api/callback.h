@@ -43,10 +43,9 @@ class FitControl {
   virtual double learning_rate() const = 0;
   // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
-  // Makes the step that has just ended the last one.
+  // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train with
+  // this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
-  // Returns OK if StopTraining is possible, and Unimplemented if other tasks train with this one.
-  virtual Status CanStopTraining() const = 0;
   // Saves the present values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
   // Returns a copy of the model with the present values, for Evaluate, Predict and Weights. The model
@@ -70,6 +69,9 @@ class CallbackHooks {
   // metrics are those of the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
+  // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit then
+  // returns Unimplemented before it trains, instead of when StopTraining is called.
+  virtual bool MayStopTraining() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.
   virtual Status OnTrainEnd(FitControl&) { return {}; }

@@ -73,10 +73,10 @@ class EarlyStoppingHooks : public CallbackHooks {
     waited_ = 0;
     best_.reset();
     values_ = nullptr;
-    const Status can = run.CanStopTraining();
-    if (!can.ok()) return Status(can.code(), StrCat("EarlyStopping: ", can.message()));
     return ToPublic(monitor_.Begin(run));
   }
+
+  bool MayStopTraining() const override { return true; }
 
   Status OnEpochEnd(FitControl& run, int64_t epoch, const Metrics& metrics) override {
     const StatusOr<std::optional<double>> value = monitor_.ValueIn(run, metrics);

@@ -90,13 +90,6 @@ std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   return !loss && LargerIsBetterOf(found->metric);
 }
 
-Status FitRun::CanStopTraining() const {
-  if (cluster::TrainingTaskCount(context_.tf_config()) == 1) return {};
-  return ToPublic(
-      Unimplemented("the training cannot end before its last step, because other tasks train with "
-                    "this one, and they would go on"));
-}
-
 Status FitRun::StopTraining() {
   const bool earlier = run_->global_step() < run_->total_steps();
   const tfjob::Status ended = run_->EndHere();

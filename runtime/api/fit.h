@@ -64,7 +64,6 @@ class FitRun : public train::RunGuest, private FitControl {
   double learning_rate() const override;
   std::optional<bool> LargerIsBetter(const std::string& metric) const override;
   Status StopTraining() override;
-  Status CanStopTraining() const override;
   Status Save(const std::string& path) override;
   Result<CompiledModel> Copy() override;
   Result<std::shared_ptr<const FitValues>> Values() override;

@@ -23,9 +23,8 @@ tfjob::Status CheckFitOptions(const FitOptions& options) {
   RETURN_IF_ERROR(at_least("initial_epoch", 0, options.initial_epoch));
   RETURN_IF_ERROR(at_least("epochs", options.initial_epoch, options.epochs));
   RETURN_IF_ERROR(at_least("validation_freq", 1, options.validation_freq));
-  if (options.validation_batch_size != 0)
-    RETURN_IF_ERROR(CheckBatchSize("validation_batch_size", options.validation_batch_size));
-  return CheckCallbacks(options.callbacks);
+  if (options.validation_batch_size == 0) return OkStatus();
+  return CheckBatchSize("validation_batch_size", options.validation_batch_size);
 }
 
 // Returns the config of a Fit, without the length of the run.
@@ -69,6 +68,7 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   RETURN_IF_ERROR(CheckFitOptions(options));
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   const int tasks = cluster::TrainingTaskCount(tf_config);
+  RETURN_IF_ERROR(CheckCallbacks(options.callbacks, tasks));
   if (options.batch_size < tasks) {
     return InvalidArgument("batch_size: expected at least one example for each of the ", tasks,
                            " tasks, got ", options.batch_size);
