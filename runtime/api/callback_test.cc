@@ -2,8 +2,12 @@
 #include <signal.h>
 #include <tfjob/tfjob.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -113,6 +117,83 @@ TEST(StopTraining, EndsTheEpochThatHasBegun) {
   EXPECT_EQ(model.step(), 6);
 }
 
+TEST(LambdaCallback, ItsErrorIsNotOneOfTheRun) {
+  // The runtime uses OutOfRange for numbers that are not finite, and records such a failure.
+  const std::string folder = Temp("failed");
+  const tj::LambdaCallback callback = {
+      .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
+        return run.step() == 5 ? tj::Status(tj::StatusCode::kOutOfRange, "index 7") : tj::Status();
+      }};
+  const tj::BackupAndRestore backup = {.backup_dir = folder};
+  tj::CompiledModel model = Model();
+  const auto history = model.Fit(Line(), With({callback, backup}));
+  EXPECT_EQ(history.status().code(), tj::StatusCode::kOutOfRange);
+  EXPECT_EQ(history.status().message(), "index 7");
+  EXPECT_EQ(model.step(), 5);
+  EXPECT_EQ(model.history().epoch, (std::vector<int64_t>{0}));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/fit-backup/finished.json"));
+}
+
+TEST(OnTrainAbort, IsCalledIfFitEndsWithAnError) {
+  struct Aborted : tj::CallbackHooks {
+    tj::Status OnEpochEnd(tj::FitControl&, int64_t epoch, const tj::Metrics&) override {
+      return epoch == 1 ? tj::Status(tj::StatusCode::kAborted, "enough") : tj::Status();
+    }
+    tj::Status OnTrainEnd(tj::FitControl&) override {
+      ++ends;
+      return {};
+    }
+    void OnTrainAbort() override { ++aborts; }
+    int ends = 0, aborts = 0;
+  };
+  const auto callback = std::make_shared<Aborted>();
+  EXPECT_FALSE(Model().Fit(Line(), With({callback})).ok());
+  EXPECT_EQ(callback->aborts, 1);
+  EXPECT_EQ(callback->ends, 0);
+  ASSERT_TRUE(Model().Fit(Line(), With({callback}, 1)).ok());
+  EXPECT_EQ(callback->aborts, 1);
+  EXPECT_EQ(callback->ends, 1);
+}
+
+TEST(LargerIsBetter, FollowsFromTheMetricAndNotFromItsName) {
+  const tj::Symbol x = tj::Input{.shape = {1}};
+  const tj::Model model = tj::Functional(
+      x, {tj::Dense{.units = 1, .name = "acceleration"}(x), tj::Dense{.units = 1, .name = "b"}(x)});
+  tj::CompiledModel compiled =
+      tj::Session(tj::Strategy::OneDevice(), {.threads = 1})
+          .Compile(model, {.optimizer = tj::SGD{.learning_rate = 4},  // the losses grow
+                           .loss = "mean_squared_error",
+                           .metrics = {"mean_absolute_error",
+                                       {"auc", {{"as", "area"}}},
+                                       "r2_score",
+                                       "cosine_similarity"}})
+          .value();
+  std::map<std::string, std::optional<bool>> larger;
+  const tj::LambdaCallback note = {.on_train_begin = [&](tj::FitControl& run) {
+    for (const char* name :
+         {"loss", "val_loss", "acceleration_loss", "val_acceleration_mean_absolute_error", "b_area",
+          "b_r2_score", "b_cosine_similarity", "accuracy"})
+      larger[name] = run.LargerIsBetter(name);
+    return tj::Status();
+  }};
+  tj::Tensor zeros(tj::DType::kFloat32, {32, 1}), ones(tj::DType::kFloat32, {32, 1});
+  for (float& one : ones.float32()) one = 1;
+  const tj::data::Arrays arrays = {.x = ones, .targets = {{"acceleration", ones}, {"b", zeros}}};
+  const tj::EarlyStopping stopping = {.monitor = "acceleration_loss", .patience = 1};
+  const auto history = compiled.Fit(arrays, With({note, stopping}, 5));
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_TRUE(history->stopped) << "larger losses are not better";
+  EXPECT_EQ(larger, (std::map<std::string, std::optional<bool>>{
+                        {"loss", false},
+                        {"val_loss", false},
+                        {"acceleration_loss", false},
+                        {"val_acceleration_mean_absolute_error", false},
+                        {"b_area", true},
+                        {"b_r2_score", true},
+                        {"b_cosine_similarity", true},
+                        {"accuracy", std::nullopt}}));
+}
+
 class Counter : public tj::CallbackHooks {
  public:
   tj::Status OnEpochEnd(tj::FitControl&, int64_t, const tj::Metrics&) override {
@@ -173,8 +254,7 @@ TEST(EarlyStopping, NeedsItsMetric) {
 }
 
 TEST(ModelCheckpoint, NamesFilesByEpochAndMetric) {
-  const std::string folder = Temp("saved");
-  std::filesystem::create_directory(folder);
+  const std::string folder = Temp("saved");  // made by the callback
   tj::CompiledModel model = Model();
   ASSERT_TRUE(
       model.Fit(Line(), With({tj::ModelCheckpoint{.path = folder + "/{epoch:02d}.safetensors"}}, 2))
@@ -189,6 +269,34 @@ TEST(ModelCheckpoint, NamesFilesByEpochAndMetric) {
   EXPECT_EQ(
       Model().Fit(Line(), With({tj::ModelCheckpoint{.path = "{loss:n}.keras"}})).status().message(),
       "path: the format \"n\" is not supported; use one such as 02d, .3f, .2e or g");
+}
+
+TEST(ModelCheckpoint, ChecksItsPathBeforeTheFirstStep) {
+  const auto error = [](const std::string& path) {
+    tj::CompiledModel model = Model();
+    const auto history = model.Fit(Line(), With({tj::ModelCheckpoint{.path = path}}));
+    EXPECT_EQ(model.step(), 0) << path;
+    return history.status().message();
+  };
+  EXPECT_EQ(error("best"),
+            "ModelCheckpoint: path: expected a name that ends in one of .keras, .weights.h5, .h5, "
+            ".safetensors, got \"best\"");
+  for (const char* format : {"1.2.3f", "n", ".f", "123456d", "d%"}) {
+    EXPECT_EQ(error(std::string("{loss:") + format + "}.keras"),
+              std::string("path: the format \"") + format +
+                  "\" is not supported; use one such as 02d, .3f, .2e or g");
+  }
+}
+
+TEST(ModelCheckpoint, RemembersTheBestValueBetweenCallsOfFit) {
+  const std::string path = Temp("kept.safetensors");
+  const tj::Callback callback =
+      tj::ModelCheckpoint{.path = path, .monitor = "loss", .save_best_only = true};
+  tj::CompiledModel model = Model(4);  // grows worse
+  ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
+  const std::string best = Read(path);
+  ASSERT_TRUE(model.Fit(Line(), With({callback}, 1)).ok());
+  EXPECT_EQ(Read(path), best);
 }
 
 TEST(ModelCheckpoint, CanKeepOnlyTheBest) {
@@ -223,7 +331,11 @@ TEST(CSVLogger, WritesALinePerEpoch) {
   EXPECT_EQ(longer.substr(0, text.size()), text);
   EXPECT_NE(longer.find("\n2,"), std::string::npos) << longer;
   EXPECT_EQ(longer.find("epoch", 5), std::string::npos) << "one header";
-  EXPECT_FALSE(Model().Fit(Line(), With({tj::CSVLogger{.file = "/no/such/folder.csv"}})).ok());
+  EXPECT_EQ(Model()
+                .Fit(Line(), With({tj::CSVLogger{.file = "/no/such/folder.csv"}}))
+                .status()
+                .code(),
+            tj::StatusCode::kNotFound);
 }
 
 TEST(TensorBoard, WritesEventsOfTrainingAndValidation) {
@@ -255,7 +367,7 @@ TEST(BackupAndRestore, ContinuesWhereTheProgramWasAskedToStop) {
   // A process of its own, which ends with the code of the signal.
   EXPECT_EXIT(Model().Fit(Line(), With({backup, ask}, 6)).value(),
               testing::ExitedWithCode(128 + SIGTERM), "");
-  EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoint"));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/fit-backup/checkpoint"));
 
   int64_t first_step = 0;
   const tj::LambdaCallback note = {.on_train_begin = [&](tj::FitControl& run) {
@@ -269,13 +381,55 @@ TEST(BackupAndRestore, ContinuesWhereTheProgramWasAskedToStop) {
   EXPECT_EQ(history->epoch, (std::vector<int64_t>{3, 4, 5}));
   EXPECT_EQ(again.step(), 24);
   EXPECT_EQ(WeightsOf(again), WeightsOf(whole));
-  EXPECT_FALSE(std::filesystem::exists(folder + "/checkpoint")) << "the backup is deleted";
+  EXPECT_FALSE(std::filesystem::exists(folder + "/fit-backup/checkpoint"))
+      << "the backup is deleted";
 
   // The next Fit may use the folder again.
   tj::FitOptions more = With({backup}, 7);
   more.initial_epoch = 6;
   ASSERT_TRUE(again.Fit(Line(), more).ok());
   EXPECT_EQ(again.step(), 28);
+}
+
+TEST(BackupAndRestore, LeavesOtherCheckpointsOfItsFolderAlone) {
+  const std::string folder = Temp("shared");
+  tj::CompiledModel model = Model();
+  ASSERT_TRUE(model.Fit(Line(), With({}, 5)).ok());
+  ASSERT_TRUE(model.SaveCheckpoint(folder).ok());
+  tj::CompiledModel other = Model();
+  const auto history = other.Fit(Line(), With({tj::BackupAndRestore{.backup_dir = folder}}, 2));
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->epoch, (std::vector<int64_t>{0, 1})) << "restored nothing";
+  tj::CompiledModel read = Model();
+  ASSERT_TRUE(read.LoadCheckpoint(folder).ok());
+  EXPECT_EQ(WeightsOf(read), WeightsOf(model));
+}
+
+TEST(BackupAndRestore, KeepsItsCheckpointIfTheLastValidationIsCutShort) {
+  const std::string folder = Temp("cut");
+  const tj::Dataset validation = Line(8);
+  const tj::LambdaCallback ask = {
+      .on_batch_end = [](tj::FitControl& run, int64_t, const tj::Metrics&) {
+        if (run.step() == 4) raise(SIGTERM);  // the last step of the epoch
+        return tj::Status();
+      }};
+  for (const int64_t epochs : {1, 2}) {
+    std::filesystem::remove_all(folder);
+    tj::FitOptions options = With({tj::BackupAndRestore{.backup_dir = folder}, ask}, epochs);
+    options.validation = &validation;
+    EXPECT_EQ(Model().Fit(Line(), options).status().code(), tj::StatusCode::kCancelled);
+    int64_t first_step = 0;
+    options.callbacks = {tj::BackupAndRestore{.backup_dir = folder},
+                         tj::LambdaCallback{.on_train_begin = [&](tj::FitControl& run) {
+                           first_step = run.step();
+                           return tj::Status();
+                         }}};
+    tj::CompiledModel again = Model();
+    const auto history = again.Fit(Line(), options);
+    ASSERT_TRUE(history.ok()) << history.status();
+    EXPECT_EQ(first_step, 4) << epochs;
+    EXPECT_EQ(again.step(), 4 * epochs);
+  }
 }
 
 TEST(BackupAndRestore, RefusesACheckpointOfAnEarlierFit) {
@@ -290,10 +444,23 @@ TEST(BackupAndRestore, RefusesACheckpointOfAnEarlierFit) {
             "BackupAndRestore: backup_dir: expected a folder, got \"\"");
 }
 
-TEST(TerminateOnNaN, EndsFitWithAnError) {
-  // The training itself ends with the first number that is not finite.
-  const auto history = Model(1e30).Fit(Line(), With({tj::TerminateOnNaN{}}));
-  EXPECT_FALSE(history.ok());
+TEST(TerminateOnNaN, EndsFitAfterTheBatchWithoutAnError) {
+  tj::CompiledModel model = Model(1e30);
+  const auto history = model.Fit(Line(), With({tj::TerminateOnNaN{}}));
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_TRUE(history->stopped);
+  EXPECT_EQ(history->epoch, (std::vector<int64_t>{0}));
+  EXPECT_LT(model.step(), 4);
+}
+
+TEST(Fit, KeepsTheLastEpochIfNumbersAreNotFinite) {
+  tj::CompiledModel model = Model(4);  // diverges
+  const auto history = model.Fit(Line(), With({}, 1000));
+  EXPECT_EQ(history.status().code(), tj::StatusCode::kOutOfRange) << history.status();
+  const auto epochs = static_cast<int64_t>(model.history().epoch.size());
+  EXPECT_GT(epochs, 0);
+  EXPECT_EQ(model.step(), 4 * epochs);
+  for (const float weight : WeightsOf(model)) EXPECT_TRUE(std::isfinite(weight));
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
 #include "runtime/api/layers.h"
 
 namespace tfjob::api {
@@ -34,6 +38,27 @@ TEST(Sequential, ItsErrorsNameTheLayerAndTheArgument) {
   EXPECT_FALSE(Sequential({}).status().ok());
   EXPECT_EQ(Sequential({Flatten{}, Layer()}, "m").status().message(),
             "layer 1 of model m has no class");
+}
+
+TEST(Sequential, TakesALayerOnce) {
+  const Layer d = Dense{.units = 4};
+  EXPECT_NE(Sequential({Input{.shape = {4}}, d, Flatten{}, d}, "m").status().message().find(
+                "layer 3 of model m is also layer 1; a Sequential takes a layer once"),
+            std::string::npos);
+  const Model block = Sequential({Input{.shape = {4}}, Dense{.units = 4}});
+  EXPECT_FALSE(Sequential({Input{.shape = {4}}, block, block}).status().ok());
+}
+
+TEST(Sequential, NumbersMustBeFinite) {
+  EXPECT_EQ(Sequential({BatchNormalization{.momentum = NAN}}).status().message(),
+            "BatchNormalization: momentum: expected a finite number, got nan");
+  EXPECT_FALSE(Sequential({LeakyReLU{.negative_slope = INFINITY}}).status().ok());
+  EXPECT_EQ(Sequential({Dense{.units = 1, .kernel_regularizer = {"l2", {{"l2", NAN}}}}})
+                .status()
+                .message(),
+            "Dense: kernel_regularizer.l2: expected a finite number, got nan");
+  EXPECT_FALSE(
+      Sequential({Dense{.units = 1, .kernel_regularizer = {"", {{"l2", 0.1}}}}}).status().ok());
 }
 
 TEST(Sequential, WithoutAnInputTheShapeIsUnknown) {
@@ -104,11 +129,39 @@ TEST(Functional, ModelsAreLayers) {
   const Symbol x = Input{.shape = {4}};
   const Model model = Functional(x, block(block(x)), "outer");
   ASSERT_TRUE(model.status().ok()) << model.status();
-  EXPECT_NE(SummaryOf(model).find("Parameters: 40\n"), std::string::npos) << SummaryOf(model);
+  EXPECT_NE(SummaryOf(model).find("Parameters: 20\n"), std::string::npos) << SummaryOf(model);
+  const Model copy = block;
   const Layer shared = block;
-  EXPECT_NE(SummaryOf(Functional(x, shared(shared(x)))).find("Parameters: 20\n"),
+  EXPECT_NE(SummaryOf(Functional(x, shared(copy(x)))).find("Parameters: 20\n"), std::string::npos);
+  EXPECT_NE(SummaryOf(Functional(x, block.Clone()(block(x)))).find("Parameters: 40\n"),
             std::string::npos);
 }
+
+TEST(Functional, FunctionalModelsAreLayersAtItsOutputs) {
+  const Symbol a = Input{.shape = {4}};
+  const Symbol h = Dense{.units = 4}(a);
+  const Model block = Functional(a, {h, Dense{.units = 3}(h)}, "block");
+  const Symbol x = Input{.shape = {4}};
+  const Symbol first = block(x);
+  const Symbol second = block(first);
+  for (const Symbol& end : {first, second, first.Output(1), second.Output(1)}) {
+    const Model model = Functional(x, end);
+    ASSERT_TRUE(model.status().ok()) << model.status();
+    const Model again = Functional(x, {end, Dense{.units = 1}(second)});
+    ASSERT_TRUE(again.status().ok()) << again.status();
+  }
+}
+
+// Calls of a Dense would look as if they shared its variables.
+template <typename L>
+concept Callable = requires(L layer, Symbol x) { layer(x); };
+template <typename L>
+concept CallableOnce = requires(L&& layer, Symbol x) { std::move(layer)(x); };
+static_assert(!Callable<Dense> && !Callable<const LSTM> && CallableOnce<Dense>);
+static_assert(Callable<Layer> && Callable<Model>);
+// Each conversion of an Input would make another one.
+static_assert(!std::is_constructible_v<Symbols, Input> &&
+              std::is_constructible_v<Symbols, Symbol>);
 
 TEST(Functional, ItsErrorsSayWhatToChange) {
   const Symbol a = Input{.shape = {4}, .name = "a"};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include "runtime/api/access.h"
@@ -120,26 +121,44 @@ CompiledModel CompiledFor(const Strategy& strategy) {
       .value();
 }
 
-TEST(Fit, TwoTasksTrainLikeOneWithTheWholeBatch) {
-  const Dataset data =
-      data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
-  const FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
-  CompiledModel alone = CompiledFor(Strategy::OneDevice());
-  ASSERT_TRUE(alone.Fit(data, options).ok());
+Dataset ArraysOfTest() {
+  return data::Arrays{.x = Access::MakeTensor(Features()), .y = Access::MakeTensor(Classes())};
+}
 
+// Calls Fit in two tasks, with the options of each.
+std::vector<Result<History>> FitBoth(std::vector<CompiledModel>& tasks, const Dataset& data,
+                                     const std::vector<FitOptions>& options) {
+  std::vector<Result<History>> histories(2, Status(StatusCode::kUnknown, "not run"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] { histories[i] = tasks[i].Fit(data, options[i]); });
+  for (std::thread& thread : threads) thread.join();
+  return histories;
+}
+
+std::vector<CompiledModel> CompiledForTwo() {
   const std::vector<std::string> addresses = {wire::TestAddress(), wire::TestAddress()};
   std::vector<CompiledModel> tasks;
   for (int i = 0; i < 2; ++i) tasks.push_back(CompiledFor(TaskOfTwo(addresses, i)));
-  std::vector<Result<History>> histories(2, Status(StatusCode::kUnknown, "not run"));
-  {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < 2; ++i)
-      threads.emplace_back([&, i] { histories[i] = tasks[i].Fit(data, options); });
-    for (std::thread& thread : threads) thread.join();
-  }
+  return tasks;
+}
+
+class TwoTasks : public testing::TestWithParam<int64_t> {};
+
+TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
+  const Dataset data = ArraysOfTest();
+  const FitOptions options = {.batch_size = GetParam(), .epochs = 3, .verbose = Verbose::kSilent};
+  CompiledModel alone = CompiledFor(Strategy::OneDevice());
+  const History whole = alone.Fit(data, options).value();
+
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  const auto histories = FitBoth(tasks, data, {options, options});
   const auto expected = alone.Weights().value();
   for (size_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(histories[i].ok()) << histories[i].status();
+    // The metrics are those of the whole batches.
+    EXPECT_EQ(histories[i]->values, histories[0]->values);
+    EXPECT_NEAR(histories[i]->values.at("loss")[2], whole.values.at("loss")[2], 1e-5);
     EXPECT_EQ(tasks[i].step(), alone.step());
     const auto weights = tasks[i].Weights().value();
     for (size_t v = 0; v < weights.size(); ++v) {
@@ -151,7 +170,52 @@ TEST(Fit, TwoTasksTrainLikeOneWithTheWholeBatch) {
     }
   }
   EXPECT_EQ(tasks[0].Evaluate(data)->values(), tasks[1].Evaluate(data)->values());
+  // Another model of this task would meet the run of the first one.
+  CompiledModel copy = tasks[0];
   EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(copy.Fit(data, options).status().code(), StatusCode::kUnimplemented);
+}
+
+// With batches of 15, the parts of the tasks differ.
+INSTANTIATE_TEST_SUITE_P(Batches, TwoTasks, testing::Values(16, 15));
+
+TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  const Dataset data = ArraysOfTest();
+  FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = Verbose::kSilent};
+  options.callbacks = {EarlyStopping{.monitor = "loss"}};
+  for (CompiledModel& task : tasks) {
+    const Result<History> history = task.Fit(data, options);  // does not wait for the other
+    EXPECT_EQ(history.status().code(), StatusCode::kUnimplemented) << history.status();
+    EXPECT_EQ(task.step(), 0);
+  }
+  options.callbacks = {TerminateOnNaN{}};
+  EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
+  options.callbacks = {};
+  options.batch_size = 1;
+  EXPECT_NE(tasks[0].Fit(data, options).status().message().find(
+                "batch_size: expected at least one example for each of the 2 tasks"),
+            std::string::npos);
+}
+
+TEST(Fit, OfTwoTasksWritesTheFilesOfTheChiefOnly) {
+  std::vector<CompiledModel> tasks = CompiledForTwo();
+  std::vector<FitOptions> options;
+  std::vector<std::string> folders;
+  for (const char* name : {"chief", "worker"}) {
+    folders.push_back(StrCat(testing::TempDir(), "/", name));
+    std::filesystem::remove_all(folders.back());
+    std::filesystem::create_directory(folders.back());
+    options.push_back({.batch_size = 16, .epochs = 2, .verbose = Verbose::kSilent});
+    options.back().callbacks = {CSVLogger{.file = folders.back() + "/log.csv"},
+                                ModelCheckpoint{.path = folders.back() + "/m.safetensors"},
+                                TensorBoard{.log_dir = folders.back() + "/logs"}};
+  }
+  for (const auto& history : FitBoth(tasks, ArraysOfTest(), options))
+    ASSERT_TRUE(history.ok()) << history.status();
+  for (const char* file : {"/log.csv", "/m.safetensors", "/logs"})
+    EXPECT_TRUE(std::filesystem::exists(folders[0] + file)) << file;
+  EXPECT_TRUE(std::filesystem::is_empty(folders[1]));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include "runtime/api/metrics.h"
 #include "runtime/api/status.h"
@@ -36,6 +38,8 @@ TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithTheTrainersExitCodes) {
               "error: gone");
   EXPECT_EXIT(Status(StatusCode::kInternal, "bug").value(), testing::ExitedWithCode(1),
               "error: bug");
+  EXPECT_EXIT(Status(StatusCode::kCancelled, "the job is over").value(), testing::ExitedWithCode(0),
+              "error: the job is over");
 }
 
 TEST(Tensor, HoldsElementsOfOneType) {
@@ -77,6 +81,33 @@ TEST(Tensor, AnAbsentArrayHasNoElements) {
   EXPECT_EQ(none.size(), 0);
   EXPECT_TRUE(none.float32().empty());
   EXPECT_FALSE(none.Clone().present());
+}
+
+// What a temporary object holds must not be returned by reference.
+template <typename T>
+concept GivesFloats = requires(T&& tensor) { std::forward<T>(tensor).float32(); };
+template <typename T>
+concept GivesBytes = requires(T&& tensor) { std::forward<T>(tensor).bytes(); };
+static_assert(GivesFloats<Tensor&> && GivesFloats<const Tensor&> && !GivesFloats<Tensor>);
+static_assert(GivesBytes<const Tensor&> && !GivesBytes<Tensor>);
+
+TEST(Temporaries, GiveTheirPartsAway) {
+  const auto predict = [] { return Result<Tensor>(Tensor(DType::kFloat32, {2, 3})); };
+  int64_t product = 1;
+  for (const int64_t size : predict().value().shape()) product *= size;
+  EXPECT_EQ(product, 6);
+  const auto evaluate = [] {
+    return Result<Metrics>(Metrics({{"a metric with a rather long name", 0.5}}));
+  };
+  std::string names;
+  for (const auto& [name, value] : evaluate().value().values()) names += name;
+  EXPECT_EQ(names, "a metric with a rather long name");
+  const auto fail = [] {
+    return Result<int>(Status(StatusCode::kInternal, "a message that is rather long"));
+  };
+  const Status& status = fail().status();
+  const std::string& message = fail().status().message();
+  EXPECT_EQ(status.message(), message);
 }
 
 TEST(Metrics, ArePrintedInTheirOrder) {
