@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "runtime/api/access.h"
+#include "runtime/cluster/termination_message.h"
 
 namespace tfjob::api {
 
@@ -54,6 +55,8 @@ int CodeOf(const Status& status) {
 void Exit(const Status& status) {
   std::cout.flush();
   if (!status.ok()) std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  if (CodeOf(status) != 0)
+    cluster::WriteTerminationMessage(cluster::TerminationLog(), status.message());
   std::fflush(nullptr);
   // Without destructors: other threads may still compute.
   std::_Exit(CodeOf(status));

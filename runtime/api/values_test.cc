@@ -1,6 +1,9 @@
 // Tests the plain values of the API.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -40,6 +43,16 @@ TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithTheTrainersExitCodes) {
               "error: bug");
   EXPECT_EXIT(Status(StatusCode::kCancelled, "the job is over").value(), testing::ExitedWithCode(0),
               "error: the job is over");
+}
+
+TEST(ResultDeathTest, WritesTheTerminationMessage) {
+  const std::string path = testing::TempDir() + "/termination";
+  std::ofstream(path) << "";
+  setenv("TFJOB_TERMINATION_LOG", path.c_str(), 1);
+  EXPECT_EXIT(Status(StatusCode::kInternal, "bug").value(), testing::ExitedWithCode(1), "");
+  unsetenv("TFJOB_TERMINATION_LOG");
+  std::ifstream in(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "bug");
 }
 
 TEST(Tensor, HoldsElementsOfOneType) {

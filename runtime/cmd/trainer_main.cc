@@ -21,7 +21,7 @@
 #include "runtime/base/version.h"
 #include "runtime/cmd/config_file.h"
 #include "runtime/cmd/print.h"
-#include "runtime/cmd/termination_message.h"
+#include "runtime/cluster/termination_message.h"
 #include "runtime/cmd/verb.h"
 #include "runtime/config/training_config.h"
 #include "runtime/exec/device.h"
@@ -84,7 +84,7 @@ class StopGuard {
 int Report(const Status& status, const StopSource& stop) {
   if (!status.ok() && !(stop.requested() && absl::IsCancelled(status))) {
     kLog.Error("failed", {{"error", status}});
-    cmd::WriteTerminationMessage(cmd::TerminationLog(), Message(status));
+    cluster::WriteTerminationMessage(cluster::TerminationLog(), Message(status));
   }
   return ExitCode(status, stop);
 }
@@ -183,7 +183,7 @@ int Main(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     std::cerr << "tfjob-trainer: " << error.what() << "\nRun with --help for all flags.\n";
-    cmd::WriteTerminationMessage(cmd::TerminationLog(), error.what());
+    cluster::WriteTerminationMessage(cluster::TerminationLog(), error.what());
     return 2;
   }
   static StopSource stop;  // used by the signal handlers

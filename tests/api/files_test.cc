@@ -31,6 +31,11 @@ TEST(Save, AWholeModelContinuesWhereItEnded) {
   ASSERT_TRUE(loaded->Fit(train, options).ok());
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
 
+  // With a shuffle, the number of the epoch determines the order.
+  ASSERT_TRUE(model.Fit(train, Quietly(6, 5)).ok());
+  ASSERT_TRUE(loaded->Fit(train, Quietly(6, 5)).ok());
+  EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
+
   // As a model without settings, it has the weights, but a new optimizer.
   tj::CompiledModel fresh = Compiled(tj::Model::Load(path).value());
   EXPECT_EQ(fresh.step(), 0);
