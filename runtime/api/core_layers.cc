@@ -16,8 +16,8 @@ Dense::operator Layer() const {
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
   form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -31,8 +31,8 @@ EinsumDense::operator Layer() const {
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
   form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }

@@ -21,10 +21,10 @@ struct Dense {
   Named kernel_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -43,10 +43,10 @@ struct EinsumDense {
   Named kernel_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 

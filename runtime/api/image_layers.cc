@@ -18,12 +18,12 @@ Conv1D::operator Layer() const {
   form.Set("groups", groups);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("kernel_initializer", kernel_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -37,12 +37,12 @@ Conv2D::operator Layer() const {
   form.Set("groups", groups);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("kernel_initializer", kernel_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -51,16 +51,16 @@ DepthwiseConv1D::operator Layer() const {
   form.Set("kernel_size", kernel_size);
   form.Set("strides", strides);
   form.SetChoice("padding", padding);
-  form.Set("dilation_rate", dilation_rate);
   form.Set("depth_multiplier", depth_multiplier);
+  form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("depthwise_initializer", depthwise_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("depthwise_regularizer", depthwise_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("depthwise_constraint", depthwise_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -69,16 +69,16 @@ DepthwiseConv2D::operator Layer() const {
   form.Set("kernel_size", kernel_size);
   form.Set("strides", strides);
   form.SetChoice("padding", padding);
-  form.Set("dilation_rate", dilation_rate);
   form.Set("depth_multiplier", depth_multiplier);
+  form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("depthwise_initializer", depthwise_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("depthwise_regularizer", depthwise_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("depthwise_constraint", depthwise_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -92,15 +92,15 @@ SeparableConv1D::operator Layer() const {
   form.Set("depth_multiplier", depth_multiplier);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("depthwise_initializer", depthwise_initializer);
-  form.Set("depthwise_regularizer", depthwise_regularizer);
-  form.Set("depthwise_constraint", depthwise_constraint);
   form.Set("pointwise_initializer", pointwise_initializer);
+  form.Set("bias_initializer", bias_initializer);
+  form.Set("depthwise_regularizer", depthwise_regularizer);
   form.Set("pointwise_regularizer", pointwise_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
+  form.Set("depthwise_constraint", depthwise_constraint);
   form.Set("pointwise_constraint", pointwise_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -114,15 +114,15 @@ SeparableConv2D::operator Layer() const {
   form.Set("depth_multiplier", depth_multiplier);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("depthwise_initializer", depthwise_initializer);
-  form.Set("depthwise_regularizer", depthwise_regularizer);
-  form.Set("depthwise_constraint", depthwise_constraint);
   form.Set("pointwise_initializer", pointwise_initializer);
+  form.Set("bias_initializer", bias_initializer);
+  form.Set("depthwise_regularizer", depthwise_regularizer);
   form.Set("pointwise_regularizer", pointwise_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
+  form.Set("depthwise_constraint", depthwise_constraint);
   form.Set("pointwise_constraint", pointwise_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -135,12 +135,12 @@ Conv1DTranspose::operator Layer() const {
   form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("kernel_initializer", kernel_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -153,12 +153,12 @@ Conv2DTranspose::operator Layer() const {
   form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("kernel_initializer", kernel_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 

@@ -26,13 +26,13 @@ struct Conv1D {
   int64_t groups = 1;
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named kernel_initializer = {};
+  Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -54,13 +54,13 @@ struct Conv2D {
   int64_t groups = 1;
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named kernel_initializer = {};
+  Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -75,18 +75,18 @@ struct DepthwiseConv1D {
   Integers strides = {1};
   // one of "valid", "same"
   std::string padding = "valid";
-  Integers dilation_rate = {1};
   // an integer of at least 1
   int64_t depth_multiplier = 1;
+  Integers dilation_rate = {1};
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named depthwise_initializer = {};
+  Named bias_initializer = {};
   Named depthwise_regularizer = {};
-  Named depthwise_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named depthwise_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -101,18 +101,18 @@ struct DepthwiseConv2D {
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
-  Integers dilation_rate = {1, 1};
   // an integer of at least 1
   int64_t depth_multiplier = 1;
+  Integers dilation_rate = {1, 1};
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named depthwise_initializer = {};
+  Named bias_initializer = {};
   Named depthwise_regularizer = {};
-  Named depthwise_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named depthwise_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -134,16 +134,16 @@ struct SeparableConv1D {
   int64_t depth_multiplier = 1;
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named depthwise_initializer = {};
-  Named depthwise_regularizer = {};
-  Named depthwise_constraint = {};
   Named pointwise_initializer = {};
+  Named bias_initializer = {};
+  Named depthwise_regularizer = {};
   Named pointwise_regularizer = {};
-  Named pointwise_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named depthwise_constraint = {};
+  Named pointwise_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -165,16 +165,16 @@ struct SeparableConv2D {
   int64_t depth_multiplier = 1;
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named depthwise_initializer = {};
-  Named depthwise_regularizer = {};
-  Named depthwise_constraint = {};
   Named pointwise_initializer = {};
+  Named bias_initializer = {};
+  Named depthwise_regularizer = {};
   Named pointwise_regularizer = {};
-  Named pointwise_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named depthwise_constraint = {};
+  Named pointwise_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -194,13 +194,13 @@ struct Conv1DTranspose {
   Integers dilation_rate = {1};
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named kernel_initializer = {};
+  Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -220,13 +220,13 @@ struct Conv2DTranspose {
   Integers dilation_rate = {1, 1};
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named kernel_initializer = {};
+  Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 

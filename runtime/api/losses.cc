@@ -39,21 +39,21 @@ BinaryCrossentropy::operator Loss() const {
 
 BinaryFocalCrossentropy::operator Loss() const {
   Form form("binary_focal_crossentropy");
-  form.Set("from_logits", from_logits);
-  form.Set("label_smoothing", label_smoothing);
+  form.Set("apply_class_balancing", apply_class_balancing);
   form.Set("alpha", alpha);
   form.Set("gamma", gamma);
-  form.Set("apply_class_balancing", apply_class_balancing);
+  form.Set("from_logits", from_logits);
+  form.Set("label_smoothing", label_smoothing);
   form.Set("reduction", reduction);
   return Access::MakeLoss(std::move(form));
 }
 
 CategoricalFocalCrossentropy::operator Loss() const {
   Form form("categorical_focal_crossentropy");
-  form.Set("from_logits", from_logits);
-  form.Set("label_smoothing", label_smoothing);
   form.Set("alpha", alpha);
   form.Set("gamma", gamma);
+  form.Set("from_logits", from_logits);
+  form.Set("label_smoothing", label_smoothing);
   form.Set("reduction", reduction);
   return Access::MakeLoss(std::move(form));
 }

@@ -45,26 +45,26 @@ struct BinaryCrossentropy {
 };
 
 struct BinaryFocalCrossentropy {
-  std::optional<bool> from_logits = {};
-  std::optional<double> label_smoothing = {};
+  // Multiply the loss by alpha where the label is 1, and by 1 − alpha where it is 0. Default:
+  // false.
+  std::optional<bool> apply_class_balancing = {};
   // Weight of the classes; `binary_focal_crossentropy` uses it only with apply_class_balancing.
   // Default: 0.25.
   std::optional<double> alpha = {};
   // Exponent of the factor that reduces the weight of well-classified examples. Default: 2.
   std::optional<double> gamma = {};
-  // Multiply the loss by alpha where the label is 1, and by 1 − alpha where it is 0. Default:
-  // false.
-  std::optional<bool> apply_class_balancing = {};
+  std::optional<bool> from_logits = {};
+  std::optional<double> label_smoothing = {};
   std::string reduction = {};
 
   operator Loss() const;
 };
 
 struct CategoricalFocalCrossentropy {
-  std::optional<bool> from_logits = {};
-  std::optional<double> label_smoothing = {};
   std::optional<double> alpha = {};
   std::optional<double> gamma = {};
+  std::optional<bool> from_logits = {};
+  std::optional<double> label_smoothing = {};
   std::string reduction = {};
 
   operator Loss() const;

@@ -58,17 +58,17 @@ MultiHeadAttention::operator Layer() const {
   form.Set("value_dim", value_dim);
   form.Set("dropout", dropout);
   form.Set("use_bias", use_bias);
-  form.Set("use_gate", use_gate);
   form.Set("output_shape", output_shape);
   form.Set("attention_axes", attention_axes);
   form.Set("sliding_window", sliding_window);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("activity_regularizer", activity_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
+  form.Set("use_gate", use_gate);
   form.Set("seed", seed);
   return Access::MakeLayer(std::move(form), name, trainable, {});
 }

@@ -105,17 +105,17 @@ struct MultiHeadAttention {
   // a number in [0, 1)
   double dropout = 0;
   bool use_bias = true;
-  bool use_gate = false;
   Integers output_shape = {};
   Integers attention_axes = {};
   std::optional<int64_t> sliding_window = {};
   Named kernel_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
+  bool use_gate = false;
   std::optional<int64_t> seed = {};
   std::string name = {};
   bool trainable = true;

@@ -69,8 +69,8 @@ BatchNormalization::operator Layer() const {
   form.Set("moving_mean_initializer", moving_mean_initializer);
   form.Set("moving_variance_initializer", moving_variance_initializer);
   form.Set("beta_regularizer", beta_regularizer);
-  form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_regularizer", gamma_regularizer);
+  form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_constraint", gamma_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -84,8 +84,8 @@ LayerNormalization::operator Layer() const {
   form.Set("beta_initializer", beta_initializer);
   form.Set("gamma_initializer", gamma_initializer);
   form.Set("beta_regularizer", beta_regularizer);
-  form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_regularizer", gamma_regularizer);
+  form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_constraint", gamma_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -100,8 +100,8 @@ GroupNormalization::operator Layer() const {
   form.Set("beta_initializer", beta_initializer);
   form.Set("gamma_initializer", gamma_initializer);
   form.Set("beta_regularizer", beta_regularizer);
-  form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_regularizer", gamma_regularizer);
+  form.Set("beta_constraint", beta_constraint);
   form.Set("gamma_constraint", gamma_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }

@@ -117,10 +117,10 @@ struct BatchNormalization {
   Named moving_mean_initializer = {};
   Named moving_variance_initializer = {};
   Named beta_regularizer = {};
-  Named beta_constraint = {};
   Named gamma_regularizer = {};
-  Named gamma_constraint = {};
   Named activity_regularizer = {};
+  Named beta_constraint = {};
+  Named gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -138,10 +138,10 @@ struct LayerNormalization {
   Named beta_initializer = {};
   Named gamma_initializer = {};
   Named beta_regularizer = {};
-  Named beta_constraint = {};
   Named gamma_regularizer = {};
-  Named gamma_constraint = {};
   Named activity_regularizer = {};
+  Named beta_constraint = {};
+  Named gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -161,10 +161,10 @@ struct GroupNormalization {
   Named beta_initializer = {};
   Named gamma_initializer = {};
   Named beta_regularizer = {};
-  Named beta_constraint = {};
   Named gamma_regularizer = {};
-  Named gamma_constraint = {};
   Named activity_regularizer = {};
+  Named beta_constraint = {};
+  Named gamma_constraint = {};
   std::string name = {};
   bool trainable = true;
 

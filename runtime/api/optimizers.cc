@@ -64,14 +64,14 @@ SGD::operator Optimizer() const {
   form.Set("nesterov", nesterov);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
@@ -81,14 +81,14 @@ Adagrad::operator Optimizer() const {
   form.Set("epsilon", epsilon);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
@@ -96,56 +96,56 @@ Adam::operator Optimizer() const {
   Form form("adam");
   form.Set("beta_1", beta_1);
   form.Set("beta_2", beta_2);
-  form.Set("amsgrad", amsgrad);
   form.Set("epsilon", epsilon);
+  form.Set("amsgrad", amsgrad);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
 RMSprop::operator Optimizer() const {
   Form form("rmsprop");
-  form.Set("momentum", momentum);
   form.Set("rho", rho);
-  form.Set("centered", centered);
+  form.Set("momentum", momentum);
   form.Set("epsilon", epsilon);
+  form.Set("centered", centered);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
 AdamW::operator Optimizer() const {
   Form form("adamw");
+  form.Set("weight_decay", weight_decay);
   form.Set("beta_1", beta_1);
   form.Set("beta_2", beta_2);
-  form.Set("amsgrad", amsgrad);
   form.Set("epsilon", epsilon);
-  form.Set("weight_decay", weight_decay);
+  form.Set("amsgrad", amsgrad);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
@@ -156,14 +156,14 @@ Nadam::operator Optimizer() const {
   form.Set("epsilon", epsilon);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
@@ -174,14 +174,14 @@ Adamax::operator Optimizer() const {
   form.Set("epsilon", epsilon);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
@@ -191,35 +191,35 @@ Adadelta::operator Optimizer() const {
   form.Set("epsilon", epsilon);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
 Ftrl::operator Optimizer() const {
   Form form("ftrl");
-  form.Set("initial_accumulator_value", initial_accumulator_value);
   form.Set("learning_rate_power", learning_rate_power);
+  form.Set("initial_accumulator_value", initial_accumulator_value);
   form.Set("l1_regularization_strength", l1_regularization_strength);
   form.Set("l2_regularization_strength", l2_regularization_strength);
   form.Set("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength);
   form.Set("beta", beta);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 
@@ -229,14 +229,14 @@ Lion::operator Optimizer() const {
   form.Set("beta_2", beta_2);
   form.Set("weight_decay", weight_decay);
   form.Set("exclude_from_weight_decay", exclude_from_weight_decay);
+  form.Set("clipnorm", clipnorm);
+  form.Set("clipvalue", clipvalue);
+  form.Set("global_clipnorm", global_clipnorm);
   form.Set("use_ema", use_ema);
   form.Set("ema_momentum", ema_momentum);
   form.Set("ema_overwrite_frequency", ema_overwrite_frequency);
   form.Set("gradient_accumulation_steps", gradient_accumulation_steps);
   form.Set("lazy", lazy);
-  form.Set("clipvalue", clipvalue);
-  form.Set("clipnorm", clipnorm);
-  form.Set("global_clipnorm", global_clipnorm);
   return Access::MakeOptimizer(learning_rate, std::move(form));
 }
 

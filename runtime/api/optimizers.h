@@ -97,6 +97,14 @@ struct SGD {
   // Regular expressions (RE2's), such as `bias`. Variables do not decay if one of them is found in
   // their name (`dense_1/bias`), or in its last part (`bias`), in which Keras searches.
   std::vector<std::string> exclude_from_weight_decay = {};
+  // Scale the gradient of each variable so that its norm is at most this. Default: no clipping.
+  std::optional<double> clipnorm = {};
+  // Clip every element of a gradient to the range from -clipvalue to clipvalue. At most one of
+  // clipvalue, clipnorm and global_clipnorm may be set. Default: no clipping.
+  std::optional<double> clipvalue = {};
+  // Scale all gradients so that the norm of all of them together is at most this. Default: no
+  // clipping.
+  std::optional<double> global_clipnorm = {};
   // Keep an exponential moving average of the variables, and end the run with it: it replaces the
   // variables in the last checkpoint and evaluation. Default: false.
   std::optional<bool> use_ema = {};
@@ -113,14 +121,6 @@ struct SGD {
   // default, such rows are updated with a gradient of zero, as in Keras. Cannot be combined with
   // use_ema or gradient_accumulation_steps. Default: false.
   std::optional<bool> lazy = {};
-  // Clip every element of a gradient to the range from -clipvalue to clipvalue. At most one of
-  // clipvalue, clipnorm and global_clipnorm may be set. Default: no clipping.
-  std::optional<double> clipvalue = {};
-  // Scale the gradient of each variable so that its norm is at most this. Default: no clipping.
-  std::optional<double> clipnorm = {};
-  // Scale all gradients so that the norm of all of them together is at most this. Default: no
-  // clipping.
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
@@ -133,14 +133,14 @@ struct Adagrad {
   std::optional<double> epsilon = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
@@ -152,61 +152,61 @@ struct Adam {
   // Decay rate of the gradient's second moment (`adamax`: of its norm; `lion`: of the first moment
   // that is kept). Default: 0.999; lion 0.99.
   std::optional<double> beta_2 = {};
+  std::optional<double> epsilon = {};
   // Divide by the largest second moment so far. Default: false.
   std::optional<bool> amsgrad = {};
-  std::optional<double> epsilon = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
 
 struct RMSprop {
   LearningRate learning_rate = {};
-  std::optional<double> momentum = {};
   // Decay rate of the gradient's mean square. Default: 0.9; adadelta 0.95.
   std::optional<double> rho = {};
+  std::optional<double> momentum = {};
+  std::optional<double> epsilon = {};
   // Normalise gradients by their estimated variance instead of their mean square. Default: false.
   std::optional<bool> centered = {};
-  std::optional<double> epsilon = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
 
 struct AdamW {
   LearningRate learning_rate = {};
+  std::optional<double> weight_decay = {};
   std::optional<double> beta_1 = {};
   std::optional<double> beta_2 = {};
-  std::optional<bool> amsgrad = {};
   std::optional<double> epsilon = {};
-  std::optional<double> weight_decay = {};
+  std::optional<bool> amsgrad = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
@@ -218,14 +218,14 @@ struct Nadam {
   std::optional<double> epsilon = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
@@ -237,14 +237,14 @@ struct Adamax {
   std::optional<double> epsilon = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
@@ -255,24 +255,24 @@ struct Adadelta {
   std::optional<double> epsilon = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
 
 struct Ftrl {
   LearningRate learning_rate = {};
-  std::optional<double> initial_accumulator_value = {};
   // Exponent with which the learning rate depends on the sum of squared gradients; 0: it does not.
   // Default: -0.5.
   std::optional<double> learning_rate_power = {};
+  std::optional<double> initial_accumulator_value = {};
   // Strength of the L1 penalty, which makes weights zero. Default: 0.
   std::optional<double> l1_regularization_strength = {};
   // Strength of the L2 penalty. Default: 0.
@@ -283,14 +283,14 @@ struct Ftrl {
   std::optional<double> beta = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };
@@ -301,14 +301,14 @@ struct Lion {
   std::optional<double> beta_2 = {};
   std::optional<double> weight_decay = {};
   std::vector<std::string> exclude_from_weight_decay = {};
+  std::optional<double> clipnorm = {};
+  std::optional<double> clipvalue = {};
+  std::optional<double> global_clipnorm = {};
   std::optional<bool> use_ema = {};
   std::optional<double> ema_momentum = {};
   std::optional<int64_t> ema_overwrite_frequency = {};
   std::optional<int64_t> gradient_accumulation_steps = {};
   std::optional<bool> lazy = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> global_clipnorm = {};
 
   operator Optimizer() const;
 };

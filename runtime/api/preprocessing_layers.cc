@@ -24,10 +24,10 @@ Discretization::operator Layer() const {
 
 IntegerLookup::operator Layer() const {
   Form form("IntegerLookup");
-  form.Set("vocabulary", vocabulary);
-  form.Set("mask_token", mask_token);
   form.Set("max_tokens", max_tokens);
+  form.Set("mask_token", mask_token);
   form.Set("oov_token", oov_token);
+  form.Set("vocabulary", vocabulary);
   form.SetChoice("output_mode", output_mode);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }

@@ -41,11 +41,11 @@ struct Discretization {
 };
 
 struct IntegerLookup {
+  std::optional<int64_t> max_tokens = {};
+  std::optional<int64_t> mask_token = {};
+  int64_t oov_token = -1;
   // a list of integers
   Integers vocabulary = {};
-  std::optional<int64_t> mask_token = {};
-  std::optional<int64_t> max_tokens = {};
-  int64_t oov_token = -1;
   // one of "int", "one_hot", "multi_hot", "count"
   std::string output_mode = "int";
   Named activity_regularizer = {};

@@ -17,17 +17,17 @@ SimpleRNN::operator Layer() const {
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
-  form.Set("seed", seed);
   form.Set("return_sequences", return_sequences);
   form.Set("return_state", return_state);
   form.Set("go_backwards", go_backwards);
+  form.Set("seed", seed);
   form.Set("zero_output_for_mask", zero_output_for_mask);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -38,15 +38,15 @@ LSTM::operator Layer() const {
   form.Set("activation", activation);
   form.Set("recurrent_activation", recurrent_activation);
   form.Set("use_bias", use_bias);
-  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
+  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
@@ -64,15 +64,14 @@ GRU::operator Layer() const {
   form.Set("activation", activation);
   form.Set("recurrent_activation", recurrent_activation);
   form.Set("use_bias", use_bias);
-  form.Set("reset_after", reset_after);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
@@ -80,6 +79,7 @@ GRU::operator Layer() const {
   form.Set("return_sequences", return_sequences);
   form.Set("return_state", return_state);
   form.Set("go_backwards", go_backwards);
+  form.Set("reset_after", reset_after);
   form.Set("zero_output_for_mask", zero_output_for_mask);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -87,8 +87,8 @@ GRU::operator Layer() const {
 Bidirectional::operator Layer() const {
   Form form("Bidirectional");
   form.Set("layer", layer);
-  form.Set("backward_layer", backward_layer);
   form.SetChoice("merge_mode", merge_mode);
+  form.Set("backward_layer", backward_layer);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -114,15 +114,15 @@ LSTMCell::operator Layer() const {
   form.Set("activation", activation);
   form.Set("recurrent_activation", recurrent_activation);
   form.Set("use_bias", use_bias);
-  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
+  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
@@ -136,18 +136,18 @@ GRUCell::operator Layer() const {
   form.Set("activation", activation);
   form.Set("recurrent_activation", recurrent_activation);
   form.Set("use_bias", use_bias);
-  form.Set("reset_after", reset_after);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
+  form.Set("reset_after", reset_after);
   form.Set("seed", seed);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
@@ -161,10 +161,10 @@ SimpleRNNCell::operator Layer() const {
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
@@ -188,15 +188,15 @@ ConvLSTM1D::operator Layer() const {
   form.Set("activation", activation);
   form.Set("recurrent_activation", recurrent_activation);
   form.Set("use_bias", use_bias);
-  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
+  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);
@@ -217,15 +217,15 @@ ConvLSTM2D::operator Layer() const {
   form.Set("activation", activation);
   form.Set("recurrent_activation", recurrent_activation);
   form.Set("use_bias", use_bias);
-  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_initializer", kernel_initializer);
   form.Set("recurrent_initializer", recurrent_initializer);
   form.Set("bias_initializer", bias_initializer);
+  form.Set("unit_forget_bias", unit_forget_bias);
   form.Set("kernel_regularizer", kernel_regularizer);
-  form.Set("kernel_constraint", kernel_constraint);
   form.Set("recurrent_regularizer", recurrent_regularizer);
-  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_regularizer", bias_regularizer);
+  form.Set("kernel_constraint", kernel_constraint);
+  form.Set("recurrent_constraint", recurrent_constraint);
   form.Set("bias_constraint", bias_constraint);
   form.Set("dropout", dropout);
   form.Set("recurrent_dropout", recurrent_dropout);

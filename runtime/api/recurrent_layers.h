@@ -22,21 +22,21 @@ struct SimpleRNN {
   Named recurrent_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
-  std::optional<int64_t> seed = {};
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  std::optional<int64_t> seed = {};
   bool zero_output_for_mask = false;
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -51,15 +51,16 @@ struct LSTM {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
-  bool unit_forget_bias = true;
   Named kernel_initializer = {};
   Named recurrent_initializer = {};
   Named bias_initializer = {};
+  bool unit_forget_bias = true;
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
@@ -70,7 +71,6 @@ struct LSTM {
   bool return_state = false;
   bool go_backwards = false;
   bool zero_output_for_mask = false;
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -85,15 +85,15 @@ struct GRU {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
-  bool reset_after = true;
   Named kernel_initializer = {};
   Named recurrent_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
@@ -103,8 +103,8 @@ struct GRU {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool reset_after = true;
   bool zero_output_for_mask = false;
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -116,9 +116,9 @@ struct GRU {
 struct Bidirectional {
   // required
   Layer layer = {};
-  Layer backward_layer = {};
   // one of "concat", "sum", "mul", "ave", "" (null)
   std::string merge_mode = "concat";
+  Layer backward_layer = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -162,22 +162,22 @@ struct LSTMCell {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
-  bool unit_forget_bias = true;
   Named kernel_initializer = {};
   Named recurrent_initializer = {};
   Named bias_initializer = {};
+  bool unit_forget_bias = true;
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
   std::optional<int64_t> seed = {};
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -192,22 +192,22 @@ struct GRUCell {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
-  bool reset_after = true;
   Named kernel_initializer = {};
   Named recurrent_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
+  bool reset_after = true;
   std::optional<int64_t> seed = {};
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -225,17 +225,17 @@ struct SimpleRNNCell {
   Named recurrent_initializer = {};
   Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
   // a number in [0, 1)
   double recurrent_dropout = 0;
   std::optional<int64_t> seed = {};
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -268,15 +268,16 @@ struct ConvLSTM1D {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
-  bool unit_forget_bias = true;
   Named kernel_initializer = {};
   Named recurrent_initializer = {};
   Named bias_initializer = {};
+  bool unit_forget_bias = true;
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
@@ -286,7 +287,6 @@ struct ConvLSTM1D {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 
@@ -307,15 +307,16 @@ struct ConvLSTM2D {
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
-  bool unit_forget_bias = true;
   Named kernel_initializer = {};
   Named recurrent_initializer = {};
   Named bias_initializer = {};
+  bool unit_forget_bias = true;
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
   Named recurrent_regularizer = {};
-  Named recurrent_constraint = {};
   Named bias_regularizer = {};
+  Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named recurrent_constraint = {};
   Named bias_constraint = {};
   // a number in [0, 1)
   double dropout = 0;
@@ -325,7 +326,6 @@ struct ConvLSTM2D {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
-  Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
 

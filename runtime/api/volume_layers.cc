@@ -18,12 +18,12 @@ Conv3D::operator Layer() const {
   form.Set("groups", groups);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("kernel_initializer", kernel_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 
@@ -36,12 +36,12 @@ Conv3DTranspose::operator Layer() const {
   form.Set("dilation_rate", dilation_rate);
   form.Set("activation", activation);
   form.Set("use_bias", use_bias);
-  form.Set("bias_initializer", bias_initializer);
-  form.Set("bias_regularizer", bias_regularizer);
-  form.Set("bias_constraint", bias_constraint);
   form.Set("kernel_initializer", kernel_initializer);
+  form.Set("bias_initializer", bias_initializer);
   form.Set("kernel_regularizer", kernel_regularizer);
+  form.Set("bias_regularizer", bias_regularizer);
   form.Set("kernel_constraint", kernel_constraint);
+  form.Set("bias_constraint", bias_constraint);
   return Access::MakeLayer(std::move(form), name, trainable, activity_regularizer);
 }
 

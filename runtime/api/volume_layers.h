@@ -26,13 +26,13 @@ struct Conv3D {
   int64_t groups = 1;
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named kernel_initializer = {};
+  Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 
@@ -52,13 +52,13 @@ struct Conv3DTranspose {
   Integers dilation_rate = {1, 1, 1};
   std::string activation = "linear";
   bool use_bias = true;
-  Named bias_initializer = {};
-  Named bias_regularizer = {};
-  Named bias_constraint = {};
   Named kernel_initializer = {};
+  Named bias_initializer = {};
   Named kernel_regularizer = {};
-  Named kernel_constraint = {};
+  Named bias_regularizer = {};
   Named activity_regularizer = {};
+  Named kernel_constraint = {};
+  Named bias_constraint = {};
   std::string name = {};
   bool trainable = true;
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tfjob::api {
@@ -28,6 +29,8 @@ struct GeneratedField {
   std::string doc;      // for users; may be empty
 };
 
+// Puts the members of a class into the order of Keras' arguments.
+void OrderAsKeras(std::string_view class_name, std::vector<GeneratedField>& fields);
 // Returns the declarations of the members, with their comments.
 std::string Members(const std::vector<GeneratedField>& fields);
 // Returns the text as lines of a comment, each of at most 100 columns.

@@ -80,8 +80,9 @@ void AddClasses(const Kind& kind, std::string& header, std::string& source) {
   const Key* names = config::FindKey(kind.section + ".name");
   ENFORCE(names != nullptr, "a section with the key name");
   for (const std::string& name : names->choices) {
-    const std::vector<GeneratedField> fields = FieldsOf(kind.section, name, kind.names, documented);
+    std::vector<GeneratedField> fields = FieldsOf(kind.section, name, kind.names, documented);
     const std::string class_name = ClassNameOf(name);
+    OrderAsKeras(class_name, fields);
     header += StrCat("\nstruct ", class_name, " {\n", kind.rate, Members(fields), "\n  operator ",
                      kind.result, "() const;\n};\n");
     source += StrCat("\n", class_name, "::operator ", kind.result, "() const {\n  Form form(\"",

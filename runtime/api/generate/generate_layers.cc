@@ -158,6 +158,7 @@ void AddLayer(const model::LayerConfig& layer, std::string& header, std::string&
   FieldCollector collector;
   (void)layer.Visited(collector);
   std::vector<GeneratedField> fields = collector.fields();
+  OrderAsKeras(layer.class_name(), fields);
   const bool own_regularizer = Has(fields, "activity_regularizer");
   source += StrCat("\n", layer.class_name(), "::operator Layer() const {\n  Form form(\"",
                    layer.class_name(), "\");\n");
@@ -165,6 +166,7 @@ void AddLayer(const model::LayerConfig& layer, std::string& header, std::string&
   source += StrCat("  return Access::MakeLayer(std::move(form), name, trainable, ",
                    own_regularizer ? "{}" : "activity_regularizer", ");\n}\n");
   if (!own_regularizer) fields.push_back({"Named", "activity_regularizer", "{}", "", ""});
+  OrderAsKeras(layer.class_name(), fields);
   fields.push_back({"std::string", "name", "{}", "", ""});
   fields.push_back({"bool", "trainable", "true", "", ""});
   header += StrCat(
