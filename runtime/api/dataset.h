@@ -27,6 +27,9 @@ struct DatasetData;
 class Dataset {
  public:
   Dataset();  // no examples
+  // Moves are copies, so that a value can be used after a move.
+  Dataset(const Dataset&) = default;
+  Dataset& operator=(const Dataset&) = default;
 
  private:
   friend struct Access;

@@ -35,7 +35,9 @@ Json ToJson(const Named& named) {
 Json MetricJson(const Named& metric) {
   if (metric.arguments.empty()) return metric.name;
   Json form = {{"name", metric.name}};
-  for (const auto& [name, value] : metric.arguments) form[name] = ToJson(value);
+  // Keras' argument for the metric's own name.
+  for (const auto& [name, value] : metric.arguments)
+    form[name == "name" ? "as" : name] = ToJson(value);
   return form;
 }
 

@@ -26,6 +26,9 @@ struct CallData;
 // to copy.
 class Symbol {
  public:
+  // Moves are copies, so that a value can be used after a move.
+  Symbol(const Symbol&) = default;
+  Symbol& operator=(const Symbol&) = default;
   // Returns another output of the call, if the layer has several: Output(1) of an LSTM with
   // return_state is a state.
   Symbol Output(int index) const { return Symbol(call_, index); }

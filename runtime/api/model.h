@@ -17,6 +17,9 @@ struct ModelData;
 class Model {
  public:
   Model();  // not a model: its status is an error
+  // Moves are copies, so that a value can be used after a move.
+  Model(const Model&) = default;
+  Model& operator=(const Model&) = default;
   // Reads a model that Keras or this library has saved: JSON of Model.to_json(), a .keras file, or
   // an .h5 file with a whole model. If the file has weights, they are the initial values of the
   // variables, also if the model becomes a part of another one. They are read at once if the model

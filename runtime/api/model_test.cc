@@ -196,6 +196,13 @@ TEST(Model, SomeOfItsLayersCanBeFrozen) {
   EXPECT_FALSE(model.Frozen({"nothing"}).status().ok());
 }
 
+TEST(Model, CanBeUsedAfterAMove) {
+  Model first = Sequential({Input{.shape = {2}}, Dense{.units = 1}}, "m");
+  const Model second = std::move(first);
+  EXPECT_EQ(first.name(), "m");  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(first.status().ok());
+}
+
 TEST(Model, ReadsWhatItWrites) {
   const Model model = Sequential({Input{.shape = {3}}, Dense{.units = 2}}, "small");
   const std::string path = testing::TempDir() + "/small.json";

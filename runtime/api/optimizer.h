@@ -29,6 +29,9 @@ class LearningRate {
 // An optimizer of any class. Immutable and cheap to copy.
 class Optimizer {
  public:
+  // Moves are copies, so that a value can be used after a move.
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
   Optimizer() : Optimizer("rmsprop") {}  // Keras' default
   Optimizer(const char* name) : Optimizer(std::string(name)) {}  // NOLINT: "adam" has Keras' defaults
   Optimizer(const std::string& name);                            // NOLINT

@@ -191,6 +191,9 @@ struct SessionOptions {
 // Immutable and cheap to copy.
 class Session {
  public:
+  // Moves are copies, so that a value can be used after a move.
+  Session(const Session&) = default;
+  Session& operator=(const Session&) = default;
   // Errors of the strategy and the options are returned by Compile and Load.
   explicit Session(const Strategy& strategy = Strategy::FromEnvironment(),
                    const SessionOptions& options = {});

@@ -14,6 +14,9 @@ struct StrategyData;
 // Immutable and cheap to copy.
 class Strategy {
  public:
+  // Moves are copies, so that a value can be used after a move.
+  Strategy(const Strategy&) = default;
+  Strategy& operator=(const Strategy&) = default;
   // Reads TF_CONFIG, which `tfjob run` and the operator of a TFJob set, and the other variables of
   // a task, as tfjob-trainer does. Without TF_CONFIG, the process trains alone on one device. If
   // the variables are invalid, Session::Compile returns InvalidArgument; if they describe a job that

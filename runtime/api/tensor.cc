@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/api/access.h"
+#include "runtime/base/env.h"
 
 namespace tfjob::api {
 namespace {
@@ -24,13 +25,16 @@ tfjob::StatusOr<Shape> CheckedShape(DType dtype, std::vector<int64_t> dims) {
   Shape shape(std::move(dims));
   const std::optional<int64_t> elements = shape.CheckedElements();
   const auto size = static_cast<int64_t>(SizeOf(Internal(dtype)));
-  if (elements && *elements <= kMostBytes / size) return shape;
+  constexpr int64_t kSurelyFits = int64_t{1} << 30;
+  if (elements && *elements <= kMostBytes / size &&
+      (*elements * size <= kSurelyFits || *elements * size <= AvailableMemory()))
+    return shape;
   return InvalidArgument("expected the shape of an array that memory can hold, got ",
                          shape.ToString());
 }
 
 template <typename T>
-Result<Tensor> CopyOf(DType dtype, std::vector<int64_t> dims, const std::vector<T>& elements) {
+Result<Tensor> CopyOf(DType dtype, std::vector<int64_t> dims, std::span<const T> elements) {
   const StatusOr<Shape> shape = CheckedShape(dtype, std::move(dims));
   if (!shape.ok()) return ToPublic(shape.status());
   if (static_cast<size_t>(shape->num_elements()) != elements.size()) {
@@ -71,20 +75,23 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> shape) {
   data_ = std::make_shared<Data>(Data{tfjob::Tensor(Internal(dtype), *checked)});
 }
 
-Result<Tensor> Tensor::Of(std::vector<int64_t> shape, const std::vector<float>& elements) {
+Result<Tensor> Tensor::Of(std::vector<int64_t> shape, std::span<const float> elements) {
   return CopyOf(DType::kFloat32, std::move(shape), elements);
 }
-Result<Tensor> Tensor::Of(std::vector<int64_t> shape, const std::vector<double>& elements) {
+Result<Tensor> Tensor::Of(std::vector<int64_t> shape, std::span<const double> elements) {
   return CopyOf(DType::kFloat64, std::move(shape), elements);
 }
-Result<Tensor> Tensor::Of(std::vector<int64_t> shape, const std::vector<int32_t>& elements) {
+Result<Tensor> Tensor::Of(std::vector<int64_t> shape, std::span<const int32_t> elements) {
   return CopyOf(DType::kInt32, std::move(shape), elements);
 }
-Result<Tensor> Tensor::Of(std::vector<int64_t> shape, const std::vector<int64_t>& elements) {
+Result<Tensor> Tensor::Of(std::vector<int64_t> shape, std::span<const int64_t> elements) {
   return CopyOf(DType::kInt64, std::move(shape), elements);
 }
-Result<Tensor> Tensor::Of(std::vector<int64_t> shape, const std::vector<uint8_t>& elements) {
+Result<Tensor> Tensor::Of(std::vector<int64_t> shape, std::span<const uint8_t> elements) {
   return CopyOf(DType::kUInt8, std::move(shape), elements);
+}
+Result<Tensor> Tensor::Of(std::vector<int64_t> shape, std::span<const bool> elements) {
+  return CopyOf(DType::kBool, std::move(shape), elements);
 }
 
 DType Tensor::dtype() const {

@@ -27,13 +27,14 @@ class Tensor {
   // Zeros. If the shape has a negative dimension, or more elements than memory can hold, ends the
   // process (Exit).
   Tensor(DType dtype, std::vector<int64_t> shape);
-  // Return an array with these elements. Return InvalidArgument if the shape has another number of
-  // elements.
-  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<float>& elements);
-  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<double>& elements);
-  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<int32_t>& elements);
-  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<int64_t>& elements);
-  static Result<Tensor> Of(std::vector<int64_t> shape, const std::vector<uint8_t>& elements);
+  // Return an array with a copy of these elements. Return InvalidArgument if the shape has another
+  // number of elements.
+  static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const float> elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const double> elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const int32_t> elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const int64_t> elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const uint8_t> elements);
+  static Result<Tensor> Of(std::vector<int64_t> shape, std::span<const bool> elements);
 
   bool present() const { return data_ != nullptr; }
   DType dtype() const;

@@ -74,6 +74,13 @@ TEST(Tensor, ACopySharesTheElementsAndACloneDoesNot) {
   EXPECT_EQ(x.Reshaped({2, 1})->int64()[1], 7);
 }
 
+TEST(Tensor, TakesElementsOfAnyArray) {
+  const float three[] = {1, 2, 3};
+  EXPECT_EQ(Tensor::Of({3}, three)->size(), 3);
+  const bool flags[] = {true, false};
+  EXPECT_TRUE(Tensor::Of({2, 1}, flags)->boolean()[0]);
+}
+
 TEST(Tensor, RefusesAnotherNumberOfElements) {
   const auto x = Tensor::Of({2, 2}, std::vector<double>{1, 2, 3});
   EXPECT_EQ(x.status().message(), "an array of shape [2,2] has 4 elements, but 3 are given");
@@ -86,6 +93,11 @@ TEST(TensorDeathTest, ElementsOfAnotherTypeEndTheProcess) {
   const Tensor x(DType::kUInt8, {1});
   EXPECT_EXIT((void)x.float32(), testing::ExitedWithCode(2),
               "an array of uint8 has no elements of type float32");
+}
+
+TEST(TensorDeathTest, AnArrayThatMemoryCannotHoldEndsTheProcess) {
+  EXPECT_EXIT(Tensor(DType::kFloat32, {int64_t{1} << 43}), testing::ExitedWithCode(2),
+              "expected the shape of an array that memory can hold");
 }
 
 TEST(Tensor, AnAbsentArrayHasNoElements) {
