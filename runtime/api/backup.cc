@@ -1,5 +1,6 @@
 #include "runtime/api/backup.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -34,16 +35,33 @@ Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& m
   return std::isfinite(metrics["loss"]) ? Status() : run.StopTraining();
 }
 
+// Returns Unimplemented if the run of several tasks, or with a backup, cannot do what the callback
+// may need.
+tfjob::Status CheckNeeds(const Callback& callback, size_t index, int tasks, bool backup) {
+  const CallbackHooks& hooks = callback.hooks();
+  if (tasks > 1 && hooks.MayStopTraining()) {
+    return Unimplemented("callbacks: the one at index ", index, " may end the training early, but ",
+                         tasks, " tasks train together, and the others would go on; leave it out, ",
+                         "such as EarlyStopping or TerminateOnNaN, or train with one task");
+  }
+  if ((tasks > 1 || backup) && hooks.MaySetLearningRate()) {
+    return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
+                         "which ", tasks > 1 ? "the other tasks" : "BackupAndRestore",
+                         " would not know; use a schedule, such as CosineDecay");
+  }
+  return OkStatus();
+}
+
 tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks) {
   for (size_t i = 0; i < callbacks.size(); ++i) {
     if (!callbacks[i].present())
       return InvalidArgument("callbacks: expected a callback at index ", i, ", got a null pointer");
-    if (tasks > 1 && callbacks[i].hooks().MayStopTraining()) {
-      return Unimplemented("callbacks: the one at index ", i, " may end the training early, but ",
-                           tasks, " tasks train together, and the others would go on; leave it out, ",
-                           "such as EarlyStopping or TerminateOnNaN, or train with one task");
-    }
   }
+  const bool backup = std::ranges::any_of(callbacks, [](const Callback& callback) {
+    return dynamic_cast<const BackupHooks*>(&callback.hooks()) != nullptr;
+  });
+  for (size_t i = 0; i < callbacks.size(); ++i)
+    RETURN_IF_ERROR(CheckNeeds(callbacks[i], i, tasks, backup));
   return OkStatus();
 }
 

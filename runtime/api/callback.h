@@ -43,6 +43,11 @@ class FitControl {
   virtual double learning_rate() const = 0;
   // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
+  // Changes the learning rate, from the next update on, for this Fit and for later ones. Each change
+  // compiles the model again, and should therefore be rare. Returns InvalidArgument unless the rate
+  // is a finite number of at least 0, FailedPrecondition if the optimizer has a schedule, and
+  // Unimplemented where CallbackHooks::MaySetLearningRate says so.
+  virtual Status SetLearningRate(double rate) = 0;
   // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train with
   // this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
@@ -72,6 +77,10 @@ class CallbackHooks {
   // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit then
   // returns Unimplemented before it trains, instead of when StopTraining is called.
   virtual bool MayStopTraining() const { return false; }
+  // Returns whether the callback may call SetLearningRate. If other tasks train with this one, or if
+  // there is a BackupAndRestore, which does not save the rate, Fit then returns Unimplemented before
+  // it trains.
+  virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
@@ -107,6 +116,29 @@ struct EarlyStopping {
   // and step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;         // epochs to wait before monitoring
+
+  operator Callback() const;
+};
+
+// Reduces the learning rate once a metric has stopped improving, as in Keras. Not for jobs of several
+// tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
+struct ReduceLROnPlateau {
+  std::string monitor = "val_loss";
+  double factor = 0.1;        // of the rate; below 1
+  int64_t patience = 10;      // the number of epochs without improvement after which it is reduced
+  std::string mode = "auto";  // as in EarlyStopping
+  double min_delta = 1e-4;    // a smaller change is no improvement
+  int64_t cooldown = 0;       // epochs after a reduction that do not count
+  double min_lr = 0;
+
+  operator Callback() const;
+};
+
+// Sets the learning rate at the beginning of each epoch, as in Keras: to what `schedule` returns for
+// the number of the epoch, from 0, and the present rate. Not for jobs of several tasks, or together
+// with BackupAndRestore (CallbackHooks::MaySetLearningRate); schedules such as CosineDecay are.
+struct LearningRateScheduler {
+  std::function<double(int64_t epoch, double rate)> schedule = {};
 
   operator Callback() const;
 };

@@ -110,6 +110,68 @@ class EarlyStoppingHooks : public CallbackHooks {
   std::shared_ptr<const FitValues> values_;  // of the best epoch
 };
 
+class PlateauHooks : public CallbackHooks {
+ public:
+  explicit PlateauHooks(const ReduceLROnPlateau& options)
+      : options_(options), monitor_(options.monitor, options.mode, options.min_delta) {}
+
+  Status OnTrainBegin(FitControl& run) override {
+    waited_ = cooling_ = 0;
+    best_.reset();
+    if (!(options_.factor >= 0 && options_.factor < 1)) {
+      return ToPublic(InvalidArgument("ReduceLROnPlateau: factor: expected 0 to below 1, got ",
+                                      options_.factor));
+    }
+    return ToPublic(monitor_.Begin(run));
+  }
+
+  bool MaySetLearningRate() const override { return true; }
+
+  Status OnEpochEnd(FitControl& run, int64_t /*epoch*/, const Metrics& metrics) override {
+    const StatusOr<std::optional<double>> value = monitor_.ValueIn(run, metrics);
+    if (!value.ok()) return ToPublic(value.status());
+    if (!*value) return {};
+    if (cooling_ > 0) {
+      --cooling_;
+      waited_ = 0;
+    }
+    if (monitor_.Improves(**value, best_)) {
+      best_ = **value;
+      waited_ = 0;
+      return {};
+    }
+    if (cooling_ > 0 || ++waited_ < options_.patience) return {};
+    const double rate = run.learning_rate();
+    if (rate <= options_.min_lr) return {};
+    cooling_ = options_.cooldown;
+    waited_ = 0;
+    return run.SetLearningRate(std::max(rate * options_.factor, options_.min_lr));
+  }
+
+ private:
+  const ReduceLROnPlateau options_;
+  Monitor monitor_;
+  int64_t waited_ = 0, cooling_ = 0;
+  std::optional<double> best_;
+};
+
+class SchedulerHooks : public CallbackHooks {
+ public:
+  explicit SchedulerHooks(LearningRateScheduler options) : options_(std::move(options)) {}
+
+  Status OnTrainBegin(FitControl&) override {
+    if (options_.schedule) return {};
+    return ToPublic(InvalidArgument("LearningRateScheduler: schedule: expected a function"));
+  }
+  bool MaySetLearningRate() const override { return true; }
+  Status OnEpochBegin(FitControl& run, int64_t epoch) override {
+    return run.SetLearningRate(options_.schedule(epoch, run.learning_rate()));
+  }
+
+ private:
+  const LearningRateScheduler options_;
+};
+
 // Returns whether the text is that of a width and a precision: "", "02", ".3" or "8.3".
 bool IsWidth(const std::string& text) {
   const size_t point = text.find('.');
@@ -361,6 +423,14 @@ class LambdaHooks : public CallbackHooks {
 
 EarlyStopping::operator Callback() const {
   return std::make_shared<EarlyStoppingHooks>(*this);
+}
+
+ReduceLROnPlateau::operator Callback() const {
+  return std::make_shared<PlateauHooks>(*this);
+}
+
+LearningRateScheduler::operator Callback() const {
+  return std::make_shared<SchedulerHooks>(*this);
 }
 
 ModelCheckpoint::operator Callback() const {

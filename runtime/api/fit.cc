@@ -1,6 +1,7 @@
 #include "runtime/api/fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -50,6 +51,11 @@ bool LargerIsBetterOf(const model::Metric& metric) {
   return false;
 }
 
+// What has happened to a run in which this task has not taken part.
+tfjob::Status NeverJoined() {
+  return Cancelled("the job had ended before this task joined it; its model is not trained");
+}
+
 }  // namespace
 
 FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPlan& plan,
@@ -58,8 +64,9 @@ FitRun::FitRun(const CompiledData& model, const FitOptions& options, const FitPl
       options_(options),
       plan_(plan),
       config_(config),
-      context_(context),
-      bar_(options.verbose, context.clock()) {
+      context_(&context),
+      bar_(options.verbose, context.clock()),
+      completed_(NeverJoined()) {
   for (const Callback& callback : options.callbacks)
     wants_batches_ = wants_batches_ || callback.hooks().WantsBatches();
 }
@@ -71,6 +78,7 @@ int64_t FitRun::step() const {
 }
 
 double FitRun::learning_rate() const {
+  if (next_rate_) return *next_rate_;
   const optimizer::Optimizer& optimizer = run_->state().optimizer;
   return optimizer::RateAt(optimizer.schedule, optimizer.learning_rate, run_->global_step());
 }
@@ -90,11 +98,45 @@ std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   return !loss && LargerIsBetterOf(found->metric);
 }
 
-Status FitRun::StopTraining() {
-  const bool earlier = run_->global_step() < run_->total_steps();
+Status FitRun::SetLearningRate(double rate) {
+  if (!std::isfinite(rate) || rate < 0) {
+    return ToPublic(
+        InvalidArgument("learning rate: expected a finite number of at least 0, got ", rate));
+  }
+  if (!config_.optimizer.learning_rate_schedule.name.empty()) {
+    return ToPublic(FailedPrecondition("the learning rate follows the schedule ",
+                                       config_.optimizer.learning_rate_schedule.name,
+                                       "; give the optimizer a number to change it"));
+  }
+  if (rate == learning_rate()) return {};
+  if (!config_.model_dir.empty()) {
+    return ToPublic(Unimplemented("the learning rate cannot be changed while there is a ",
+                                  "BackupAndRestore, which does not save it"));
+  }
   const tfjob::Status ended = run_->EndHere();
-  if (ended.ok() && earlier) history_.stopped = true;
+  if (ended.ok()) next_rate_ = rate;
   return ToPublic(ended);
+}
+
+Status FitRun::StopTraining() {
+  const tfjob::Status ended = run_->EndHere();
+  if (!ended.ok()) return ToPublic(ended);
+  stopping_ = true;
+  if (run_->global_step() < plan_.last_step) history_.stopped = true;
+  return {};
+}
+
+std::optional<double> FitRun::next_rate() const {
+  const bool goes_on = result_ != nullptr && result_->global_step < plan_.last_step;
+  return goes_on && !stopping_ && !cut_ && callback_error_.ok() ? next_rate_ : std::nullopt;
+}
+
+void FitRun::Continue(train::TaskContext& context) {
+  context_ = &context;
+  next_rate_.reset();
+  result_ = nullptr;
+  completed_ = NeverJoined();
+  validation_ = nullptr;  // its device is that of the earlier context
 }
 
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
@@ -159,16 +201,17 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
   }
   FindPlace(run.global_step());
   if (plan_.validation != nullptr && validation_ == nullptr) {
-    ASSIGN_OR_RETURN(const exec::Device device, context_.device());
+    ASSIGN_OR_RETURN(const exec::Device device, context_->device());
     ASSIGN_OR_RETURN(validation_, train::Evaluation::Create(config_, run.definition(),
                                                             plan_.validation, device));
   }
   if (!std::exchange(begun_, true))
     RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnTrainBegin(*this); }));
-  return run.global_step() < run.total_steps() ? BeginEpoch() : OkStatus();
+  return run.global_step() < run.total_steps() && !epoch_begun_ ? BeginEpoch() : OkStatus();
 }
 
 tfjob::Status FitRun::BeginEpoch() {
+  epoch_begun_ = true;
   totals_ = {};
   bar_.BeginEpoch(epoch_, options_.epochs, steps_, plan_.steps_per_epoch);
   return Each([&](CallbackHooks& hooks) { return hooks.OnEpochBegin(*this, epoch_); });
@@ -199,20 +242,21 @@ tfjob::Status FitRun::OnStep(train::Trainer& run, const strategy::MetricTotals& 
       return hooks.WantsBatches() ? hooks.OnBatchEnd(*this, batch_number, metrics) : Status();
     }));
   }
-  const bool last = run.global_step() >= run.total_steps();
+  const bool last = run.global_step() >= plan_.last_step || stopping_;
   if (steps_ < plan_.steps_per_epoch && !last) return OkStatus();
   RETURN_IF_ERROR(EndEpoch());
   // A task that has taken over the state of another may have missed epochs.
   FindPlace(outcome.global_step);
-  return run.global_step() < run.total_steps() && !cut_ ? BeginEpoch() : OkStatus();
+  const bool goes_on = run.global_step() < plan_.last_step && !stopping_ && !cut_;
+  return goes_on ? BeginEpoch() : OkStatus();
 }
 
 StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& values) {
   if (validation_ == nullptr || (epoch_ + 1) % options_.validation_freq != 0) return true;
   ASSIGN_OR_RETURN(const auto snapshot, Snapshot());
-  const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_.stop());
+  const StatusOr<strategy::MetricTotals> totals = validation_->Run(*snapshot, context_->stop());
   // That is no error of this guest: the run itself ends a task that is asked to stop.
-  if (absl::IsCancelled(totals.status()) && context_.stop().requested()) return false;
+  if (absl::IsCancelled(totals.status()) && context_->stop().requested()) return false;
   RETURN_IF_ERROR(totals.status());
   for (const auto& [name, value] : train::NamedValues(validation_->definition(), *totals))
     values.emplace_back(StrCat("val_", name), value);
@@ -220,6 +264,7 @@ StatusOr<bool> FitRun::Validate(std::vector<std::pair<std::string, double>>& val
 }
 
 tfjob::Status FitRun::EndEpoch() {
+  epoch_begun_ = false;
   if (totals_.examples == 0) return OkStatus();  // other tasks have made the steps of this epoch
   std::vector<std::pair<std::string, double>> values = EpochSoFar().values();
   ASSIGN_OR_RETURN(const bool complete, Validate(values));
@@ -235,15 +280,12 @@ tfjob::Status FitRun::EndEpoch() {
 
 tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   run_ = &run;
-  if (!Completed().ok()) return OnStop(run);
+  completed_ = CheckCompleted();
+  if (!completed_.ok()) return OnStop(run);
+  ASSIGN_OR_RETURN(result_, Snapshot());
+  if (next_rate()) return OkStatus();
   RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnTrainEnd(*this); }));
-  std::shared_ptr<const state::Snapshot> last;
-  if (end_with_ != nullptr) {
-    last = end_with_->snapshot;
-  } else {
-    ASSIGN_OR_RETURN(last, Snapshot());
-  }
-  state::Snapshot averaged = *last;
+  state::Snapshot averaged = end_with_ != nullptr ? *end_with_->snapshot : *result_;
   state::UseAverages(run.state(), averaged);
   result_ = std::make_shared<const state::Snapshot>(std::move(averaged));
   return OkStatus();
@@ -272,10 +314,7 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
   result_ = damaged ? epoch_end_ : *last;
 }
 
-tfjob::Status FitRun::Completed() const {
-  if (run_ == nullptr) {
-    return Cancelled("the job had ended before this task joined it; its model is not trained");
-  }
+tfjob::Status FitRun::CheckCompleted() const {
   if (run_->global_step() < run_->total_steps()) {
     return Cancelled("the job ended before this task had made its last step: it is at step ",
                      run_->global_step(), " of ", run_->total_steps());

@@ -25,11 +25,14 @@ struct FitValues {
 
 struct FitPlan {
   int64_t start_step = 0;  // the step before the first one of Fit
+  int64_t last_step = 0;   // the last step of Fit, unless a callback ends it earlier
   int64_t steps_per_epoch = 1;
   std::shared_ptr<const tfjob::data::Source> validation;  // null for none
 };
 
-// Owned by the thread that trains. The model, the options, the context and the config must outlive
+// A change of the learning rate ends a run, and Fit continues with another one.
+//
+// Owned by the thread that trains. The model, the options, the contexts and the config must outlive
 // it.
 class FitRun : public train::RunGuest, private FitControl {
  public:
@@ -50,11 +53,15 @@ class FitRun : public train::RunGuest, private FitControl {
   const std::shared_ptr<const state::Snapshot>& result() const { return result_; }
   // Returns the number of epochs of which this task has made steps, or of which a checkpoint has.
   int64_t epochs_begun() const { return epochs_begun_; }
+  // Returns the learning rate with which Fit must continue from result(), or nullopt.
+  std::optional<double> next_rate() const;
+  // Continues in another run.
+  void Continue(train::TaskContext& context);
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }
   // Returns OK if the run has ended with this task, after its last step or where a callback wanted
-  // it to end, and otherwise Cancelled. Call it if the run has ended without an error.
-  tfjob::Status Completed() const;
+  // it to end, and otherwise Cancelled.
+  const tfjob::Status& completed() const { return completed_; }
 
  private:
   int64_t step() const override;
@@ -63,6 +70,7 @@ class FitRun : public train::RunGuest, private FitControl {
   bool is_chief() const override { return model_.session->strategy.is_chief(); }
   double learning_rate() const override;
   std::optional<bool> LargerIsBetter(const std::string& metric) const override;
+  Status SetLearningRate(double rate) override;
   Status StopTraining() override;
   Status Save(const std::string& path) override;
   Result<CompiledModel> Copy() override;
@@ -73,6 +81,7 @@ class FitRun : public train::RunGuest, private FitControl {
   template <typename Call>
   tfjob::Status Each(const Call& call);
   void Abort();
+  tfjob::Status CheckCompleted() const;
   // Returns a copy of the present values. All copies of a step are the same one.
   StatusOr<std::shared_ptr<const state::Snapshot>> Snapshot();
   // Continues with the epoch and the step that the run has reached.
@@ -87,19 +96,21 @@ class FitRun : public train::RunGuest, private FitControl {
   const FitOptions& options_;
   const FitPlan plan_;
   const config::TrainingConfig& config_;
-  train::TaskContext& context_;
+  train::TaskContext* context_;
   train::Trainer* run_ = nullptr;  // set by OnStart
   std::unique_ptr<train::Evaluation> validation_;
   ProgressBar bar_;
   bool wants_batches_ = false;
-  bool begun_ = false;
+  bool begun_ = false, epoch_begun_ = false;
+  bool stopping_ = false;  // a callback has ended the training
+  std::optional<double> next_rate_;
   int64_t epoch_ = 0;
   int64_t steps_ = 0;  // steps of this epoch so far
   strategy::MetricTotals totals_;
   int64_t epochs_begun_ = 0;
   bool cut_ = false;  // asked to stop before the validation of the epoch was complete
   History history_;
-  tfjob::Status callback_error_;
+  tfjob::Status callback_error_, completed_;
   std::shared_ptr<const FitValues> end_with_;
   std::shared_ptr<const state::Snapshot> taken_;      // after the last step, if it has been copied
   std::shared_ptr<const state::Snapshot> epoch_end_;  // at the end of the last complete epoch

@@ -1,4 +1,5 @@
 // Implements CompiledModel::Fit.
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -98,7 +99,8 @@ StatusOr<Prepared> Prepare(CompiledData& state, const Dataset& train, const FitO
   made.plan.start_step = state.values->global_step;
   if (made.backup != nullptr) SetUpBackup(*made.backup, made.plan.steps_per_epoch, made.config);
   made.config.epochs = 0;
-  ASSIGN_OR_RETURN(made.config.max_steps, LastStep(options, made.plan));
+  ASSIGN_OR_RETURN(made.plan.last_step, LastStep(options, made.plan));
+  made.config.max_steps = made.plan.last_step;
   made.first_epoch = options.initial_epoch > 0 ? options.initial_epoch : state.epochs;
   return made;
 }
@@ -121,6 +123,46 @@ void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   if (run.result() == nullptr) return;
   state.values = run.result();
   state.epochs = prepared.first_epoch + run.epochs_begun();
+  state.config.optimizer.learning_rate = prepared.config.optimizer.learning_rate;
+  if (const auto rate = prepared.config.optimizer.learning_rate)
+    state.definition->state.optimizer.learning_rate = *rate;
+}
+
+// Returns the task that trains from the state with the present config.
+train::TaskOptions TaskFrom(const CompiledData& state, const Prepared& prepared,
+                            const std::shared_ptr<const state::Snapshot>& start) {
+  train::TaskOptions task = TaskOptionsOf(state, prepared.config);
+  const int64_t made = start->global_step - prepared.plan.start_step;
+  task.inputs = {.model = Access::Data(state.model).model,
+                 .train = prepared.train,
+                 .eval = nullptr,
+                 .start = start,
+                 .drawn = prepared.first_epoch * prepared.batches_per_epoch + made};
+  return task;
+}
+
+// Trains, in one run or, if the learning rate is changed, in several, and keeps the result.
+tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& prepared) {
+  std::optional<ScopedStopOnSignals> signals;
+  if (state.session->options.handle_signals) signals.emplace();
+  const StopSource& stop = signals ? signals->source() : NoStop();
+  auto context = std::make_unique<train::TaskContext>(TaskFrom(state, prepared, state.values), stop,
+                                                      RealClock());
+  FitRun run(state, options, prepared.plan, prepared.config, *context);
+  tfjob::Status trained = train::RunTraining(*context, &run);
+  while (trained.ok() && run.next_rate()) {
+    const std::shared_ptr<const state::Snapshot> start = run.result();
+    prepared.config.optimizer.learning_rate = run.next_rate();
+    auto next = std::make_unique<train::TaskContext>(TaskFrom(state, prepared, start), stop,
+                                                     RealClock());
+    run.Continue(*next);
+    context = std::move(next);
+    trained = train::RunTraining(*context, &run);
+  }
+  Keep(run, prepared, state);
+  RETURN_IF_ERROR(run.callback_error());
+  RETURN_IF_ERROR(trained);
+  return run.completed();
 }
 
 StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOptions& options) {
@@ -130,27 +172,12 @@ StatusOr<History> FitOn(CompiledData& state, const Dataset& train, const FitOpti
   const cluster::TfConfig& tf_config = state.strategy().tf_config;
   const int tasks = cluster::TrainingTaskCount(tf_config);
   RETURN_IF_ERROR(TakeTheOnlyRun(tasks, tf_config));
-  train::TaskOptions task = TaskOptionsOf(state, prepared.config);
-  task.inputs = {.model = Access::Data(state.model).model,
-                 .train = prepared.train,
-                 .eval = nullptr,
-                 .start = state.values,
-                 .drawn = prepared.first_epoch * prepared.batches_per_epoch};
-  std::optional<ScopedStopOnSignals> signals;
-  if (state.session->options.handle_signals) signals.emplace();
-  const StopSource& stop = signals ? signals->source() : NoStop();
-  train::TaskContext context(std::move(task), stop, RealClock());
-  FitRun run(state, options, prepared.plan, prepared.config, context);
-  const tfjob::Status trained = train::RunTraining(context, &run);
-  Keep(run, prepared, state);
-  RETURN_IF_ERROR(run.callback_error());
-  RETURN_IF_ERROR(trained);
-  RETURN_IF_ERROR(run.Completed());
+  RETURN_IF_ERROR(Train(state, options, prepared));
   // In a job of several tasks, a task that is restarted needs the backup to see that nothing is
   // left to do.
   if (prepared.backup != nullptr && prepared.backup->delete_checkpoint && tasks == 1)
     RemoveBackup(*prepared.backup);
-  return run.history();
+  return state.history;
 }
 
 }  // namespace

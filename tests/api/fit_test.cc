@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "tests/api/programs.h"
@@ -209,6 +210,85 @@ TEST(Fit, EndsWhenTheProcessIsAskedToStop) {
     history.status().value();
   };
   EXPECT_EXIT(ask(), testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+tj::CompiledModel CompiledWith(const tj::Optimizer& optimizer) {
+  tj::CompileOptions options = Options();
+  options.optimizer = optimizer;
+  return tj::Session(tj::Strategy::OneDevice(), {.threads = 1})
+      .Compile(Classifier(), options)
+      .value();
+}
+
+// Returns a callback that records the learning rate of each epoch.
+tj::LambdaCallback RecordRates(std::vector<double>& rates) {
+  return {.on_epoch_end = [&rates](tj::FitControl& run, int64_t, const tj::Metrics&) {
+    rates.push_back(run.learning_rate());
+    return tj::Status();
+  }};
+}
+
+TEST(LearningRateScheduler, TrainsEachEpochWithItsRate) {
+  const tj::Dataset train = Points(96);
+  tj::CompiledModel scheduled = CompiledWith(tj::SGD{.learning_rate = 0.5});
+  std::vector<double> rates;
+  tj::FitOptions options = Quietly(3);
+  options.callbacks = {
+      RecordRates(rates), tj::LearningRateScheduler{[](int64_t epoch, double rate) {
+        return epoch == 0 ? rate : 0.125;
+      }}};
+  const auto history = scheduled.Fit(train, options);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->epoch, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_FALSE(history->stopped);
+  EXPECT_EQ(scheduled.step(), 9);
+  EXPECT_EQ(rates, (std::vector<double>{0.5, 0.125, 0.125}));
+
+  tj::CompiledModel first = CompiledWith(tj::SGD{.learning_rate = 0.5});
+  tj::CompiledModel second = CompiledWith(tj::SGD{.learning_rate = 0.125});
+  ASSERT_TRUE(first.Fit(train, Quietly(1)).ok());
+  std::map<std::string, tj::Tensor> values;
+  for (const auto& [name, value] : first.Weights().value()) values[name] = value;
+  ASSERT_TRUE(second.SetWeights(values).ok());
+  ASSERT_TRUE(second.Fit(train, Quietly(3, 1)).ok());
+  EXPECT_EQ(WeightsOf(scheduled), WeightsOf(second));
+
+  // Later calls of Fit keep the rate.
+  rates.clear();
+  options = Quietly(4, 3);
+  options.callbacks = {RecordRates(rates)};
+  ASSERT_TRUE(scheduled.Fit(train, options).ok());
+  EXPECT_EQ(rates, (std::vector<double>{0.125}));
+}
+
+TEST(LearningRateScheduler, IsRefusedWhereTheRateCannotChange) {
+  const tj::LearningRateScheduler halve = {[](int64_t, double rate) { return rate / 2; }};
+  tj::FitOptions options = Quietly(2);
+  options.callbacks = {halve};
+  const tj::CosineDecay decay = {.initial_learning_rate = 0.1, .decay_steps = 10};
+  const auto scheduled =
+      CompiledWith(tj::SGD{.learning_rate = decay}).Fit(Points(32), options).status();
+  EXPECT_EQ(scheduled.code(), tj::StatusCode::kFailedPrecondition);
+  EXPECT_NE(scheduled.message().find("cosine_decay"), std::string::npos) << scheduled;
+  options.callbacks = {halve, tj::BackupAndRestore{.backup_dir = Temp("rates")}};
+  EXPECT_EQ(Compiled().Fit(Points(32), options).status().code(), tj::StatusCode::kUnimplemented);
+  options.callbacks = {tj::LearningRateScheduler{}};
+  EXPECT_EQ(Compiled().Fit(Points(32), options).status().code(),
+            tj::StatusCode::kInvalidArgument);
+}
+
+TEST(ReduceLROnPlateau, ReducesTheRateUntilItsMinimum) {
+  tj::CompiledModel model = CompiledWith(tj::SGD{.learning_rate = 0.5});
+  std::vector<double> rates;
+  tj::FitOptions options = Quietly(5);
+  // No epoch is that much better than the first one.
+  options.callbacks = {RecordRates(rates), tj::ReduceLROnPlateau{.monitor = "loss",
+                                                                 .factor = 0.5,
+                                                                 .patience = 1,
+                                                                 .min_delta = 100,
+                                                                 .min_lr = 0.2}};
+  ASSERT_TRUE(model.Fit(Points(96), options).ok());
+  EXPECT_EQ(rates, (std::vector<double>{0.5, 0.5, 0.25, 0.2, 0.2}));
 }
 
 TEST(Mirrored, TakesTheStepsOfOneDevice) {
