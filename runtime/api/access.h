@@ -127,8 +127,9 @@ struct Access {
   static const tfjob::Tensor& Data(const Tensor& tensor) { return tensor.data_->tensor; }
 };
 
-// Returns the types of the model's inputs if they determine the shapes of all variables: because the
-// model states them, or because the variables are the same for every length that it leaves open.
+// Returns the types of the model's inputs if they determine the shapes of all variables: because
+// the model states them, or because the variables are the same for every length that it leaves
+// open.
 std::optional<std::vector<model::TensorType>> KnownFeatures(const model::Model& model);
 
 Status ToPublic(const tfjob::Status& status);

@@ -16,15 +16,15 @@ class Value {
  public:
   using Held = std::variant<bool, int64_t, double, std::string>;
 
-  Value(bool value) : held_(value) {}                      // NOLINT: conversions are the purpose
-  Value(int value) : held_(int64_t{value}) {}              // NOLINT
-  Value(int64_t value) : held_(value) {}                   // NOLINT
-  Value(long long value) : held_(int64_t{value}) {}        // NOLINT
-  Value(unsigned value) : held_(int64_t{value}) {}         // NOLINT
+  Value(bool value) : held_(value) {}                // NOLINT: conversions are the purpose
+  Value(int value) : held_(int64_t{value}) {}        // NOLINT
+  Value(int64_t value) : held_(value) {}             // NOLINT
+  Value(long long value) : held_(int64_t{value}) {}  // NOLINT
+  Value(unsigned value) : held_(int64_t{value}) {}   // NOLINT
   Value(size_t value) : held_(static_cast<int64_t>(value)) {}  // NOLINT
-  Value(double value) : held_(value) {}                    // NOLINT
-  Value(const char* value) : held_(std::string(value)) {}  // NOLINT
-  Value(std::string value) : held_(std::move(value)) {}    // NOLINT
+  Value(double value) : held_(value) {}                        // NOLINT
+  Value(const char* value) : held_(std::string(value)) {}      // NOLINT
+  Value(std::string value) : held_(std::move(value)) {}        // NOLINT
 
   const Held& held() const { return held_; }
 

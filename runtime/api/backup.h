@@ -20,8 +20,8 @@ class NanHooks : public CallbackHooks {
   Status OnBatchEnd(FitControl& run, int64_t batch, const Metrics& metrics) override;
 };
 
-// Returns InvalidArgument if one of the callbacks is null, and Unimplemented if one of them may need
-// what is not possible: CallbackHooks::MayStopTraining, MaySetLearningRate.
+// Returns InvalidArgument if one of the callbacks is null, and Unimplemented if one of them may
+// need what is not possible: CallbackHooks::MayStopTraining, MaySetLearningRate.
 tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks);
 
 // Returns the options of the callback among `callbacks`, or null. Returns InvalidArgument if there

@@ -43,18 +43,18 @@ class FitControl {
   virtual double learning_rate() const = 0;
   // Returns whether larger values of the metric are better, or nullopt for an unknown metric.
   virtual std::optional<bool> LargerIsBetter(const std::string& metric) const = 0;
-  // Changes the learning rate, from the next update on, for this Fit and for later ones. Each change
-  // compiles the model again, and should therefore be rare. Returns InvalidArgument unless the rate
-  // is a finite number of at least 0, FailedPrecondition if the optimizer has a schedule, and
-  // Unimplemented where CallbackHooks::MaySetLearningRate says so.
+  // Changes the learning rate, from the next update on, for this Fit and for later ones. Each
+  // change compiles the model again, and should therefore be rare. Returns InvalidArgument unless
+  // the rate is a finite number of at least 0, FailedPrecondition if the optimizer has a schedule,
+  // and Unimplemented where CallbackHooks::MaySetLearningRate says so.
   virtual Status SetLearningRate(double rate) = 0;
-  // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train with
-  // this one (CallbackHooks::MayStopTraining).
+  // Makes the step that has just ended the last one. Returns Unimplemented if other tasks train
+  // with this one (CallbackHooks::MayStopTraining).
   virtual Status StopTraining() = 0;
   // Saves the present values, as CompiledModel::Save does.
   virtual Status Save(const std::string& path) = 0;
-  // Returns a copy of the model with the present values, for Evaluate, Predict and Weights. The model
-  // that Fit trains cannot be used before Fit returns.
+  // Returns a copy of the model with the present values, for Evaluate, Predict and Weights. The
+  // model that Fit trains cannot be used before Fit returns.
   virtual Result<CompiledModel> Copy() = 0;
   // Returns a copy of the present values.
   virtual Result<std::shared_ptr<const FitValues>> Values() = 0;
@@ -74,12 +74,12 @@ class CallbackHooks {
   // metrics are those of the epoch so far.
   virtual Status OnBatchEnd(FitControl&, int64_t /*batch*/, const Metrics&) { return {}; }
   virtual bool WantsBatches() const { return false; }
-  // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit then
-  // returns Unimplemented before it trains, instead of when StopTraining is called.
+  // Returns whether the callback may call StopTraining. If other tasks train with this one, Fit
+  // then returns Unimplemented before it trains, instead of when StopTraining is called.
   virtual bool MayStopTraining() const { return false; }
-  // Returns whether the callback may call SetLearningRate. If other tasks train with this one, or if
-  // there is a BackupAndRestore, which does not save the rate, Fit then returns Unimplemented before
-  // it trains.
+  // Returns whether the callback may call SetLearningRate. If other tasks train with this one, or
+  // if there is a BackupAndRestore, which does not save the rate, Fit then returns Unimplemented
+  // before it trains.
   virtual bool MaySetLearningRate() const { return false; }
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.
@@ -112,16 +112,16 @@ struct EarlyStopping {
   int64_t patience = 0;       // the number of epochs without improvement after which training ends
   std::string mode = "auto";  // "min", "max", or "auto": as the metric says
   std::optional<double> baseline = {};  // the value that the metric must reach at all
-  // End with the values of the best epoch. Unlike Keras, this also restores the state of the optimizer
-  // and step().
+  // End with the values of the best epoch. Unlike Keras, this also restores the state of the
+  // optimizer and step().
   bool restore_best_weights = false;
-  int64_t start_from_epoch = 0;         // epochs to wait before monitoring
+  int64_t start_from_epoch = 0;  // epochs to wait before monitoring
 
   operator Callback() const;
 };
 
-// Reduces the learning rate once a metric has stopped improving, as in Keras. Not for jobs of several
-// tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
+// Reduces the learning rate once a metric has stopped improving, as in Keras. Not for jobs of
+// several tasks, or together with BackupAndRestore (CallbackHooks::MaySetLearningRate).
 struct ReduceLROnPlateau {
   std::string monitor = "val_loss";
   double factor = 0.1;        // of the rate; below 1
@@ -134,9 +134,10 @@ struct ReduceLROnPlateau {
   operator Callback() const;
 };
 
-// Sets the learning rate at the beginning of each epoch, as in Keras: to what `schedule` returns for
-// the number of the epoch, from 0, and the present rate. Not for jobs of several tasks, or together
-// with BackupAndRestore (CallbackHooks::MaySetLearningRate); schedules such as CosineDecay are.
+// Sets the learning rate at the beginning of each epoch, as in Keras: to what `schedule` returns
+// for the number of the epoch, from 0, and the present rate. Not for jobs of several tasks, or
+// together with BackupAndRestore (CallbackHooks::MaySetLearningRate); schedules such as CosineDecay
+// are.
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 
@@ -145,9 +146,9 @@ struct LearningRateScheduler {
 
 // Saves the model at the end of each epoch, as in Keras. In `path`, {epoch} stands for the number
 // of the epoch, from 1, and {NAME} for a metric. Both may have a format: "{epoch:02d}-{loss:.3f}".
-// The end of the path chooses the format of the file (CompiledModel::Save). The folder is made if it
-// does not exist. In a job of several tasks, only the chief saves. A Callback that is made from one
-// ModelCheckpoint and used for several calls of Fit remembers the best value, as in Keras.
+// The end of the path chooses the format of the file (CompiledModel::Save). The folder is made if
+// it does not exist. In a job of several tasks, only the chief saves. A Callback that is made from
+// one ModelCheckpoint and used for several calls of Fit remembers the best value, as in Keras.
 struct ModelCheckpoint {
   std::string path = {};
   std::string monitor = "val_loss";
@@ -158,7 +159,8 @@ struct ModelCheckpoint {
   operator Callback() const;
 };
 
-// Writes a line per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief does.
+// Writes a line per epoch to a CSV file, as in Keras. In a job of several tasks, only the chief
+// does.
 struct CSVLogger {
   std::string file = {};
   char separator = ',';
@@ -179,8 +181,8 @@ struct TensorBoard {
 // Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
 // the process is asked to stop. If the program is started again, the same call of Fit continues
 // from the newest checkpoint; its History then lacks the epochs before it. The checkpoints are in
-// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own. A TFJob's
-// tasks may share it: only the chief writes.
+// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own. A
+// TFJob's tasks may share it: only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: an epoch
@@ -191,10 +193,10 @@ struct BackupAndRestore {
   operator Callback() const;
 };
 
-// Ends the training after the batch whose loss is NaN or infinite, without an error, as in Keras: the
-// model then has the values of that step. Without this callback, Fit ends with an error, and with
-// the values of the last epoch before. Fit returns Unimplemented, before it trains, if other tasks
-// train with this one.
+// Ends the training after the batch whose loss is NaN or infinite, without an error, as in Keras:
+// the model then has the values of that step. Without this callback, Fit ends with an error, and
+// with the values of the last epoch before. Fit returns Unimplemented, before it trains, if other
+// tasks train with this one.
 struct TerminateOnNaN {
   operator Callback() const;
 };

@@ -331,11 +331,9 @@ TEST(CSVLogger, WritesALinePerEpoch) {
   EXPECT_EQ(longer.substr(0, text.size()), text);
   EXPECT_NE(longer.find("\n2,"), std::string::npos) << longer;
   EXPECT_EQ(longer.find("epoch", 5), std::string::npos) << "one header";
-  EXPECT_EQ(Model()
-                .Fit(Line(), With({tj::CSVLogger{.file = "/no/such/folder.csv"}}))
-                .status()
-                .code(),
-            tj::StatusCode::kNotFound);
+  EXPECT_EQ(
+      Model().Fit(Line(), With({tj::CSVLogger{.file = "/no/such/folder.csv"}})).status().code(),
+      tj::StatusCode::kNotFound);
 }
 
 TEST(TensorBoard, WritesEventsOfTrainingAndValidation) {

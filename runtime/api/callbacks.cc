@@ -327,8 +327,8 @@ class CsvHooks : public CallbackHooks {
   std::string Columns(const std::vector<std::string>& values) const {
     std::string columns;
     for (const std::string& value : values) {
-      const bool quoted = value.find_first_of(std::string("\"\r\n") + options_.separator) !=
-                          std::string::npos;
+      const bool quoted =
+          value.find_first_of(std::string("\"\r\n") + options_.separator) != std::string::npos;
       columns += options_.separator;
       columns += quoted ? Quoted(value) : value;
     }

@@ -21,8 +21,8 @@ using PublicArrays = std::map<std::string, Tensor>;
 
 tfjob::Status CheckValue(const state::Variable& variable, const tfjob::Tensor& value) {
   if (value.dtype() == variable.dtype && value.shape() == variable.shape) return OkStatus();
-  return InvalidArgument("variable ", variable.name, ": expected ", tfjob::Name(variable.dtype), " ",
-                         variable.shape.ToString(), ", got ", tfjob::Name(value.dtype()), " ",
+  return InvalidArgument("variable ", variable.name, ": expected ", tfjob::Name(variable.dtype),
+                         " ", variable.shape.ToString(), ", got ", tfjob::Name(value.dtype()), " ",
                          value.shape().ToString());
 }
 
@@ -45,8 +45,7 @@ StatusOr<Metrics> EvaluateOn(CompiledData& state, const Dataset& test,
   ASSIGN_OR_RETURN(const exec::Device device, context.device());
   ASSIGN_OR_RETURN(const auto evaluation,
                    train::Evaluation::Create(config, definition, std::move(source), device));
-  ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
-                   evaluation->Run(*state.values, NoStop()));
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(*state.values, NoStop()));
   return Metrics(train::NamedValues(evaluation->definition(), totals));
 }
 
@@ -181,8 +180,8 @@ tfjob::Status SetValuesOfFiles(const VariableValues& values,
     const auto value = values.find(variable.name);
     if (value == values.end()) continue;
     RETURN_IF_ERROR(CheckValue(variable, value->second));
-    snapshot.variables[i] = state::VariableState::Initial(variable, definition.state.optimizer,
-                                                          value->second.Clone());
+    snapshot.variables[i] =
+        state::VariableState::Initial(variable, definition.state.optimizer, value->second.Clone());
   }
   return OkStatus();
 }

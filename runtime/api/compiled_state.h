@@ -25,8 +25,8 @@ struct CompiledData {
   // known. The values are never changed, but replaced, so copies of the state share them.
   std::optional<strategy::ModelDefinition> definition;
   std::shared_ptr<const state::Snapshot> values;
-  int64_t epochs = 0;  // epochs' worth of batches that Fit has drawn so far; rounded up
-  History history;     // of the last Fit, also if it ended with an error
+  int64_t epochs = 0;     // epochs' worth of batches that Fit has drawn so far; rounded up
+  History history;        // of the last Fit, also if it ended with an error
   bool training = false;  // Fit is running
 
   const model::Model& internal_model() const { return *Access::Data(model).model; }

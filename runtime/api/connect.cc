@@ -74,8 +74,7 @@ StatusOr<Json> WriteNode(const LayerData& layer, const std::string& name,
 // Adds the values of a layer's variables, under the names that they have in a model with the layer.
 void AddValues(const LayerData& layer, const std::string& name, VariableValues& values) {
   if (layer.values == nullptr) return;
-  for (const auto& [variable, value] : *layer.values)
-    values[StrCat(name, "/", variable)] = value;
+  for (const auto& [variable, value] : *layer.values) values[StrCat(name, "/", variable)] = value;
 }
 
 std::shared_ptr<const VariableValues> SharedUnlessEmpty(VariableValues values) {
@@ -247,7 +246,8 @@ StatusOr<Model> Chain(const std::vector<Layer>& layers, const std::string& name)
     const auto [before, added] = places.emplace(&data, list.size());
     if (!added) {
       return InvalidArgument("layer ", list.size(), " of model ", name, " is also layer ",
-                             before->second, "; a Sequential takes a layer once: use Functional to ",
+                             before->second,
+                             "; a Sequential takes a layer once: use Functional to ",
                              "share the variables, or make another layer (Model::Clone)");
     }
     RETURN_IF_ERROR(data.error);

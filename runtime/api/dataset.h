@@ -18,8 +18,8 @@ struct DatasetData;
 
 // Examples: inputs, labels and, optionally, sample weights. Immutable and cheap to copy. The
 // training shuffles the examples, distributes them among the tasks and groups them into batches; a
-// Dataset has neither an order nor a batch size. The arrays of a Dataset must not be written while it
-// is in use.
+// Dataset has neither an order nor a batch size. The arrays of a Dataset must not be written while
+// it is in use.
 //
 // Files are read, and arrays are checked, when the Dataset is used. Fit and Evaluate return the
 // errors. In their messages, data.train stands for the data of Fit, and data.eval for the data of
@@ -85,13 +85,13 @@ struct Npz {
   operator Dataset() const;
 };
 
-// How a feature of a tf.train.Example becomes a value. Set either `shape` (FixedLenFeature of tf.io)
-// or `max_length` (VarLenFeature: longer lists are an error, shorter ones are padded). Without both,
-// the feature is one value.
+// How a feature of a tf.train.Example becomes a value. Set either `shape` (FixedLenFeature of
+// tf.io) or `max_length` (VarLenFeature: longer lists are an error, shorter ones are padded).
+// Without both, the feature is one value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
   std::vector<int64_t> shape = {};
-  int64_t max_length = 0;       // 0: not of variable length
+  int64_t max_length = 0;  // 0: not of variable length
   // What pads a list (0 if it is not set), and what replaces a missing feature with a `shape`.
   std::optional<double> default_value = {};
   std::string decode_raw = {};  // the type of the elements that a string consists of

@@ -113,8 +113,9 @@ tfjob::Status TakeTheOnlyRun(int tasks, const cluster::TfConfig& tf_config) {
   if (tasks <= 1) return OkStatus();
   MutexLock lock(mutex);
   if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
-  return Unimplemented("Fit: a task of a job of several tasks can call Fit only once; train for all ",
-                       "epochs in one call");
+  return Unimplemented(
+      "Fit: a task of a job of several tasks can call Fit only once; train for all ",
+      "epochs in one call");
 }
 
 // Keeps what the run has ended with.
@@ -153,8 +154,8 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
   while (trained.ok() && run.next_rate()) {
     const std::shared_ptr<const state::Snapshot> start = run.result();
     prepared.config.optimizer.learning_rate = run.next_rate();
-    auto next = std::make_unique<train::TaskContext>(TaskFrom(state, prepared, start), stop,
-                                                     RealClock());
+    auto next =
+        std::make_unique<train::TaskContext>(TaskFrom(state, prepared, start), stop, RealClock());
     run.Continue(*next);
     context = std::move(next);
     trained = train::RunTraining(*context, &run);

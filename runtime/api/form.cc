@@ -43,7 +43,8 @@ Json MetricJson(const Named& metric) {
 
 void Form::Set(const char* key, double value) {
   if (!std::isfinite(value))
-    error_.Update(InvalidArgument(data_.name, ": ", key, ": expected a finite number, got ", value));
+    error_.Update(
+        InvalidArgument(data_.name, ": ", key, ": expected a finite number, got ", value));
   data_.arguments[key] = value;
 }
 
@@ -95,9 +96,10 @@ void Form::Set(const char* key, const Layer& value) {
   const LayerData& layer = Access::Data(value);
   error_.Update(layer.error);
   if (layer.values != nullptr) {
-    error_.Update(Unimplemented(data_.name, ": ", key, ": model ", layer.name(), " has weights from ",
-                                "a file, which would be lost in a layer that contains it; call the ",
-                                "model itself, or use Model::Clone, which has no weights"));
+    error_.Update(
+        Unimplemented(data_.name, ": ", key, ": model ", layer.name(), " has weights from ",
+                      "a file, which would be lost in a layer that contains it; call the ",
+                      "model itself, or use Model::Clone, which has no weights"));
   }
   data_.arguments[key] = layer.form;
 }

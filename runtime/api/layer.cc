@@ -37,9 +37,8 @@ Layer::Layer(const Model& model) : data_(Access::Data(model).layer()) {}
 
 const std::shared_ptr<const LayerData>& ModelData::layer() const {
   std::call_once(layer_made_, [this] {
-    LayerData data{.form = {{"class_name", "Functional"}},
-                   .error = FromPublic(status),
-                   .values = values};
+    LayerData data{
+        .form = {{"class_name", "Functional"}}, .error = FromPublic(status), .values = values};
     if (model != nullptr) data.form = model::WriteKerasJson(*model);
     if (!weights.empty()) {
       data.error.Update(Unimplemented(

@@ -44,8 +44,8 @@ class Model {
   // Returns Keras' JSON, which keras.models.model_from_json reads.
   Result<std::string> ToJson() const;
 
-  // Returns a model with the same layers, but variables of its own, as keras.models.clone_model does.
-  // It has no weights from a file.
+  // Returns a model with the same layers, but variables of its own, as keras.models.clone_model
+  // does. It has no weights from a file.
   Model Clone() const;
 
   // Calls the model as a layer of another model. As in Keras, all calls share its variables;

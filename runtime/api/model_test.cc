@@ -42,8 +42,10 @@ TEST(Sequential, ItsErrorsNameTheLayerAndTheArgument) {
 
 TEST(Sequential, TakesALayerOnce) {
   const Layer d = Dense{.units = 4};
-  EXPECT_NE(Sequential({Input{.shape = {4}}, d, Flatten{}, d}, "m").status().message().find(
-                "layer 3 of model m is also layer 1; a Sequential takes a layer once"),
+  EXPECT_NE(Sequential({Input{.shape = {4}}, d, Flatten{}, d}, "m")
+                .status()
+                .message()
+                .find("layer 3 of model m is also layer 1; a Sequential takes a layer once"),
             std::string::npos);
   const Model block = Sequential({Input{.shape = {4}}, Dense{.units = 4}});
   EXPECT_FALSE(Sequential({Input{.shape = {4}}, block, block}).status().ok());
@@ -160,8 +162,7 @@ concept CallableOnce = requires(L&& layer, Symbol x) { std::move(layer)(x); };
 static_assert(!Callable<Dense> && !Callable<const LSTM> && CallableOnce<Dense>);
 static_assert(Callable<Layer> && Callable<Model>);
 // Each conversion of an Input would make another one.
-static_assert(!std::is_constructible_v<Symbols, Input> &&
-              std::is_constructible_v<Symbols, Symbol>);
+static_assert(!std::is_constructible_v<Symbols, Input> && std::is_constructible_v<Symbols, Symbol>);
 
 TEST(Functional, ItsErrorsSayWhatToChange) {
   const Symbol a = Input{.shape = {4}, .name = "a"};

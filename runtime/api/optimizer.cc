@@ -9,7 +9,8 @@ namespace tfjob::api {
 Optimizer::Optimizer(const std::string& name)
     : data_(std::make_shared<const FormData>(FormData{.name = name})) {}
 
-Loss::Loss(const std::string& name) : data_(std::make_shared<const FormData>(FormData{.name = name})) {}
+Loss::Loss(const std::string& name)
+    : data_(std::make_shared<const FormData>(FormData{.name = name})) {}
 
 LearningRate Access::MakeLearningRate(std::optional<double> initial, Form schedule) {
   LearningRate made;

@@ -33,8 +33,9 @@ class Optimizer {
   Optimizer(const Optimizer&) = default;
   Optimizer& operator=(const Optimizer&) = default;
   Optimizer() : Optimizer("rmsprop") {}  // Keras' default
-  Optimizer(const char* name) : Optimizer(std::string(name)) {}  // NOLINT: "adam" has Keras' defaults
-  Optimizer(const std::string& name);                            // NOLINT
+  Optimizer(const char* name)
+      : Optimizer(std::string(name)) {}  // NOLINT: "adam" has Keras' defaults
+  Optimizer(const std::string& name);    // NOLINT
   Optimizer(std::nullptr_t) = delete;
 
  private:

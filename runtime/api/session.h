@@ -105,11 +105,11 @@ class CompiledModel {
   // program should save what it needs and end. Later calls of Fit, Evaluate and Predict work as if
   // there had been no signal.
   //
-  // After Cancelled and after other errors, the model has the values of the last step, and history()
-  // has the epochs until then. If numbers were not finite, it has the values at the end of the last
-  // epoch before. If Fit has failed before its first step, nothing has changed. Cancelled is also
-  // the error of a task whose job has ended without it, for example because it was restarted too
-  // late; its values are then not those that the job has trained.
+  // After Cancelled and after other errors, the model has the values of the last step, and
+  // history() has the epochs until then. If numbers were not finite, it has the values at the end
+  // of the last epoch before. If Fit has failed before its first step, nothing has changed.
+  // Cancelled is also the error of a task whose job has ended without it, for example because it
+  // was restarted too late; its values are then not those that the job has trained.
   //
   // While Fit runs, its callbacks use FitControl: all other functions of this model return
   // FailedPrecondition, and the process ends (Exit) if the model is copied, moved or assigned.
@@ -176,12 +176,13 @@ struct SessionOptions {
   // Determines initial values, the order of the examples and dropout. Equal seeds give equal
   // results, so the models of an ensemble need different ones.
   int64_t seed = 0;
-  int threads = 0;              // for computation; 0: one per processor that the process may use
+  int threads = 0;  // for computation; 0: one per processor that the process may use
   // "cpu", "cuda" or "auto". Strategy::FromEnvironment takes the environment variable TFJOB_DEVICE
   // instead, if it is set.
   std::string device = "auto";
   // Lines of this level and above go to standard error: "debug", "info", "warning", "error", "off".
-  // The first session sets the level for the process; "" is the level that it has set, or "warning".
+  // The first session sets the level for the process; "" is the level that it has set, or
+  // "warning".
   std::string log_level = {};
   // Whether SIGTERM and SIGINT end a running Fit, as long as the program does not handle the signal
   // itself. Without it, the signals have the effect that they have without this library.

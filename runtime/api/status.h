@@ -62,11 +62,12 @@ class [[nodiscard]] Status {
 std::ostream& operator<<(std::ostream& out, const Status& status);
 
 // Writes the error to standard error and, in a container, to its termination message, and ends the
-// process at once: without destructors, but after the buffers of the standard streams are written. The exit code tells the operator of a TFJob
-// whether a retry may help, as that of tfjob-trainer does: 138 for an error that may pass, 2 for an
-// invalid argument, 128 plus the signal's number for a process that was asked to stop, otherwise 1.
-// An OK status ends the process with 0, and so does kCancelled in a process that was not asked to
-// stop: its job has ended without it, so that there is nothing to retry.
+// process at once: without destructors, but after the buffers of the standard streams are written.
+// The exit code tells the operator of a TFJob whether a retry may help, as that of tfjob-trainer
+// does: 138 for an error that may pass, 2 for an invalid argument, 128 plus the signal's number for
+// a process that was asked to stop, otherwise 1. An OK status ends the process with 0, and so does
+// kCancelled in a process that was not asked to stop: its job has ended without it, so that there
+// is nothing to retry.
 [[noreturn]] void Exit(const Status& status);
 
 // A value, or the error because of which there is none.

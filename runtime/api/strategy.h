@@ -19,10 +19,10 @@ class Strategy {
   Strategy& operator=(const Strategy&) = default;
   // Reads TF_CONFIG, which `tfjob run` and the operator of a TFJob set, and the other variables of
   // a task, as tfjob-trainer does. Without TF_CONFIG, the process trains alone on one device. If
-  // the variables are invalid, Session::Compile returns InvalidArgument; if they describe a job that
-  // this library does not support yet, it returns Unimplemented. The first call takes the job's key
-  // from the environment (TFJOB_KEY), so that programs which this one starts do not inherit it;
-  // call it before other threads use the environment.
+  // the variables are invalid, Session::Compile returns InvalidArgument; if they describe a job
+  // that this library does not support yet, it returns Unimplemented. The first call takes the
+  // job's key from the environment (TFJOB_KEY), so that programs which this one starts do not
+  // inherit it; call it before other threads use the environment.
   static Strategy FromEnvironment();
   // Trains on one device, and ignores the environment, like the next two.
   static Strategy OneDevice();

@@ -193,8 +193,11 @@ TEST(Fit, OfTwoTasksRefusesWhatOneTaskCannotDecideBeforeItTrains) {
   EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);
   options.callbacks = {};
   options.batch_size = 1;
-  EXPECT_NE(tasks[0].Fit(data, options).status().message().find(
-                "batch_size: expected at least one example for each of the 2 tasks"),
+  EXPECT_NE(tasks[0]
+                .Fit(data, options)
+                .status()
+                .message()
+                .find("batch_size: expected at least one example for each of the 2 tasks"),
             std::string::npos);
 }
 

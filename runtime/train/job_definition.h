@@ -68,7 +68,8 @@ StatusOr<state::Snapshot> StartState(const config::TrainingConfig& config,
 // reads its share of the examples or, if the number of tasks is unknown, all examples in its own
 // order. `together`, here and below, means that the tasks make every batch together
 // (data::PipelineOptions::global_batch); otherwise, global_batch_size must be a multiple of the
-// number of tasks. Returns InvalidArgument if it is not, and the errors of ColumnsOf (batch_columns.h).
+// number of tasks. Returns InvalidArgument if it is not, and the errors of ColumnsOf
+// (batch_columns.h).
 StatusOr<data::PipelineOptions> TrainingPipeline(const config::TrainingConfig& config,
                                                  const strategy::ModelDefinition& definition,
                                                  const data::Source& source, int rank,

@@ -145,7 +145,8 @@ TEST(TfRecord, ItsFeaturesAreChecked) {
            {{.shape = {-1}}, "features.x.shape[0]: expected a length from 1 to"},
            {{.shape = {3}, .max_length = 5}, "features.x: expected either shape"},
            {{.max_length = -2}, "features.x.max_length: expected a length from 1 to"},
-           {{.dtype = "int64", .default_value = 0.5}, "features.x.default_value: expected a number"}})
+           {{.dtype = "int64", .default_value = 0.5},
+            "features.x.default_value: expected a number"}})
     EXPECT_NE(error(feature).find("data.eval." + part), std::string::npos) << error(feature);
   EXPECT_NE(error({.shape = {2}}).find("train.tfrecord"), std::string::npos);
   EXPECT_NE(ErrorOf(tj::data::TfRecord{}).find("data.eval.files"), std::string::npos);

@@ -69,8 +69,7 @@ TEST(Fit, OptionsAreChecked) {
     return model.Fit(train, options).status().message();
   };
   EXPECT_EQ(error({.batch_size = 0}), "batch_size: expected 1 to 16777216, got 0");
-  EXPECT_EQ(error({.batch_size = 1 << 30}),
-            "batch_size: expected 1 to 16777216, got 1073741824");
+  EXPECT_EQ(error({.batch_size = 1 << 30}), "batch_size: expected 1 to 16777216, got 1073741824");
   EXPECT_EQ(error({.validation_batch_size = -1}),
             "validation_batch_size: expected 1 to 16777216, got -1");
   EXPECT_EQ(error({.class_weight = {{-1, 2.0}}}),
@@ -233,10 +232,9 @@ TEST(LearningRateScheduler, TrainsEachEpochWithItsRate) {
   tj::CompiledModel scheduled = CompiledWith(tj::SGD{.learning_rate = 0.5});
   std::vector<double> rates;
   tj::FitOptions options = Quietly(3);
-  options.callbacks = {
-      RecordRates(rates), tj::LearningRateScheduler{[](int64_t epoch, double rate) {
-        return epoch == 0 ? rate : 0.125;
-      }}};
+  options.callbacks = {RecordRates(rates),
+                       tj::LearningRateScheduler{
+                           [](int64_t epoch, double rate) { return epoch == 0 ? rate : 0.125; }}};
   const auto history = scheduled.Fit(train, options);
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_EQ(history->epoch, (std::vector<int64_t>{0, 1, 2}));
@@ -273,8 +271,7 @@ TEST(LearningRateScheduler, IsRefusedWhereTheRateCannotChange) {
   options.callbacks = {halve, tj::BackupAndRestore{.backup_dir = Temp("rates")}};
   EXPECT_EQ(Compiled().Fit(Points(32), options).status().code(), tj::StatusCode::kUnimplemented);
   options.callbacks = {tj::LearningRateScheduler{}};
-  EXPECT_EQ(Compiled().Fit(Points(32), options).status().code(),
-            tj::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Compiled().Fit(Points(32), options).status().code(), tj::StatusCode::kInvalidArgument);
 }
 
 TEST(ReduceLROnPlateau, ReducesTheRateUntilItsMinimum) {
@@ -282,11 +279,10 @@ TEST(ReduceLROnPlateau, ReducesTheRateUntilItsMinimum) {
   std::vector<double> rates;
   tj::FitOptions options = Quietly(5);
   // No epoch is that much better than the first one.
-  options.callbacks = {RecordRates(rates), tj::ReduceLROnPlateau{.monitor = "loss",
-                                                                 .factor = 0.5,
-                                                                 .patience = 1,
-                                                                 .min_delta = 100,
-                                                                 .min_lr = 0.2}};
+  options.callbacks = {
+      RecordRates(rates),
+      tj::ReduceLROnPlateau{
+          .monitor = "loss", .factor = 0.5, .patience = 1, .min_delta = 100, .min_lr = 0.2}};
   ASSERT_TRUE(model.Fit(Points(96), options).ok());
   EXPECT_EQ(rates, (std::vector<double>{0.5, 0.5, 0.25, 0.2, 0.2}));
 }

@@ -39,7 +39,8 @@ TEST(Functional, InputsAndOutputsHaveNames) {
 
 TEST(Functional, AModelAtAnOutputIsTheCallThatIsMeant) {
   const tj::Symbol a = tj::Input{.shape = {2}};
-  const tj::Model block = tj::Functional(a, tj::Dense{.units = 2, .activation = "tanh"}(a), "block");
+  const tj::Model block =
+      tj::Functional(a, tj::Dense{.units = 2, .activation = "tanh"}(a), "block");
   const tj::Symbol x = tj::Input{.shape = {2}};
   const auto compiled = [](const tj::Model& model) {
     return tj::Session(tj::Strategy::OneDevice())

@@ -1,6 +1,6 @@
-// Puts arguments into Keras' order. The tables of layers and keys have another one, but C++ requires
-// that a program gives arguments in the order of their declaration, so that it cannot change later.
-// tests/interop compares the result with Keras.
+// Puts arguments into Keras' order. The tables of layers and keys have another one, but C++
+// requires that a program gives arguments in the order of their declaration, so that it cannot
+// change later. tests/interop compares the result with Keras.
 #include <algorithm>
 #include <utility>
 
@@ -12,13 +12,13 @@ namespace {
 // In each of these lists, the arguments that a class has stand in this order, one after another.
 const std::vector<std::vector<std::string_view>>& Sequences() {
   static const auto* const kSequences = new std::vector<std::vector<std::string_view>>{
-      {"depthwise_initializer",  "pointwise_initializer", "kernel_initializer",
-       "recurrent_initializer",  "bias_initializer",      "unit_forget_bias",
-       "depthwise_regularizer",  "pointwise_regularizer", "kernel_regularizer",
-       "recurrent_regularizer",  "bias_regularizer",      "beta_regularizer",
-       "gamma_regularizer",      "activity_regularizer",  "depthwise_constraint",
-       "pointwise_constraint",   "kernel_constraint",     "recurrent_constraint",
-       "bias_constraint",        "beta_constraint",       "gamma_constraint"},
+      {"depthwise_initializer", "pointwise_initializer", "kernel_initializer",
+       "recurrent_initializer", "bias_initializer",      "unit_forget_bias",
+       "depthwise_regularizer", "pointwise_regularizer", "kernel_regularizer",
+       "recurrent_regularizer", "bias_regularizer",      "beta_regularizer",
+       "gamma_regularizer",     "activity_regularizer",  "depthwise_constraint",
+       "pointwise_constraint",  "kernel_constraint",     "recurrent_constraint",
+       "bias_constraint",       "beta_constraint",       "gamma_constraint"},
       {"rho", "momentum"},
       {"epsilon", "centered"},
       {"epsilon", "amsgrad"},
