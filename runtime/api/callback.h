@@ -112,8 +112,8 @@ struct EarlyStopping {
   int64_t patience = 0;       // the number of epochs without improvement after which training ends
   std::string mode = "auto";  // "min", "max", or "auto": as the metric says
   std::optional<double> baseline = {};  // the value that the metric must reach at all
-  // End with the values of the best epoch. Unlike Keras, this also restores the state of the
-  // optimizer and step().
+  // End with the values of the best epoch (with use_ema, with their moving averages). Unlike Keras,
+  // this also restores the state of the optimizer and step().
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  // epochs to wait before monitoring
 

@@ -227,6 +227,20 @@ tj::LambdaCallback RecordRates(std::vector<double>& rates) {
   }};
 }
 
+TEST(Fit, ContinuesAfterARequestToStopAsIfThereHadBeenNone) {
+  // Only a training that ends by itself replaces the variables with their moving averages.
+  const tj::SGD optimizer = {.learning_rate = 0.5, .use_ema = true};
+  const tj::Dataset train = Points(64);
+  tj::CompiledModel whole = CompiledWith(optimizer), parts = CompiledWith(optimizer);
+  ASSERT_TRUE(whole.Fit(train, Quietly(3)).ok());
+  tj::FitOptions options = Quietly(3);
+  options.callbacks = {StopAt(2)};  // the last step of the first epoch
+  EXPECT_EQ(parts.Fit(train, options).status().code(), tj::StatusCode::kCancelled);
+  EXPECT_EQ(parts.step(), 2);
+  ASSERT_TRUE(parts.Fit(train, Quietly(3, 1)).ok());
+  EXPECT_EQ(WeightsOf(parts), WeightsOf(whole));
+}
+
 TEST(LearningRateScheduler, TrainsEachEpochWithItsRate) {
   const tj::Dataset train = Points(96);
   tj::CompiledModel scheduled = CompiledWith(tj::SGD{.learning_rate = 0.5});
