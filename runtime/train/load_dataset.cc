@@ -109,7 +109,7 @@ data::ExampleFeature ToFeature(const std::string& name, const config::FeatureCon
 
 StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& source, Split split,
                                                           const model::Model& model) {
-  data::TfRecordOptions options{.files = source.files,
+  data::RecordOptions options{.files = source.files,
                                 .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
                                 .cache_dir = source.cache_dir};
   std::vector<std::string> names;

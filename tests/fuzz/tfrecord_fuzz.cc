@@ -67,7 +67,7 @@ StatusOr<int64_t> ReadAll(const std::shared_ptr<const data::Source>& source) {
 
 void CheckFile(std::string_view bytes) {
   const MemoryFile file(bytes);
-  data::TfRecordOptions options{
+  data::RecordOptions options{
       .files = {file.path()},
       .features = {{.name = "f", .shape = {2}, .variable = true},
                    {.name = "i", .dtype = DType::kInt64, .shape = {2}, .variable = true},

@@ -112,7 +112,7 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
 // {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "fill"}}} →
 // {name: tensor}, with all records in the order of the files
 StatusOr<Json> ReadRecords(const Json& request) {
-  data::TfRecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
+  data::RecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
   data::PipelineOptions reading{.epochs = 1, .shuffle = false};
   for (const auto& [name, feature] : request["features"].items()) {
     options.features.push_back({.name = name,

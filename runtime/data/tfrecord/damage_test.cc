@@ -116,7 +116,7 @@ void Check(const Folder& folder, const Case& damaged, std::string_view what) {
       << fails.second;
 
   // Another file keeps the source from being empty.
-  TfRecordOptions skips =
+  RecordOptions skips =
       NumberedOptions({path, folder.Write("intact", NumberedRecords(kRecords, 1))});
   skips.skip_damaged = true;
   const auto rest = ReadAll(skips);
@@ -149,7 +149,7 @@ TEST(Damage, IsCounted) {
   std::vector<uint64_t> offsets;
   std::string content = NumberedRecords(0, kRecords, &offsets);
   for (const size_t record : {2, 5, 9}) ++content[offsets[record] + 20];
-  TfRecordOptions options = NumberedOptions({folder.Write("a", content), folder.Write("b", "")});
+  RecordOptions options = NumberedOptions({folder.Write("a", content), folder.Write("b", "")});
   options.skip_damaged = true;
   const auto source = OpenTfRecords(options);
   ASSERT_TRUE(source.ok()) << source.status();
@@ -161,7 +161,7 @@ TEST(Damage, IsCounted) {
 
 TEST(Damage, LeavesNothing) {
   const Folder folder;
-  TfRecordOptions options = NumberedOptions({folder.Write("a", "damaged")});
+  RecordOptions options = NumberedOptions({folder.Write("a", "damaged")});
   options.skip_damaged = true;
   EXPECT_EQ(Message(OpenTfRecords(options).status()),
             StrCat(folder.path(),
@@ -174,7 +174,7 @@ TEST(Damage, LeavesNothing) {
 
 TEST(Damage, AfterOpeningIsAnError) {
   const Folder folder;
-  TfRecordOptions options = NumberedOptions({folder.Write("a", NumberedRecords(0, 10))});
+  RecordOptions options = NumberedOptions({folder.Write("a", NumberedRecords(0, 10))});
   options.skip_damaged = true;
   const auto source = OpenTfRecords(options);
   ASSERT_TRUE(source.ok()) << source.status();
@@ -202,7 +202,7 @@ TEST(Damage, OfTheFirstLengthIsNotTakenForDamagedCompression) {
   io::AppendRecord(std::string(376, 'x'), content);
   content += NumberedRecords(0, 3);
   content[8] = static_cast<char>(content[8] ^ 1);
-  TfRecordOptions options = NumberedOptions({folder.Write("damaged", content)});
+  RecordOptions options = NumberedOptions({folder.Write("damaged", content)});
   const Status error = ReadAll(options).second;
   EXPECT_NE(std::string(error.message()).find("record at byte 0"), std::string::npos) << error;
   options.skip_damaged = true;

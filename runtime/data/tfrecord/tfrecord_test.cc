@@ -29,7 +29,7 @@ std::vector<int64_t> Numbers(int64_t count) {
   return numbers;
 }
 
-std::shared_ptr<const Source> Opened(const TfRecordOptions& options) {
+std::shared_ptr<const Source> Opened(const RecordOptions& options) {
   const auto source = OpenTfRecords(options);
   EXPECT_TRUE(source.ok()) << source.status();
   return source.ok() ? *source : nullptr;
@@ -59,7 +59,7 @@ StatusOr<Batch> OneBatch(const std::string& example, std::vector<ExampleFeature>
   const Folder folder;
   std::string content;
   io::AppendRecord(example, content);
-  TfRecordOptions options{.files = {folder.Write("one", content)}, .features = std::move(features)};
+  RecordOptions options{.files = {folder.Write("one", content)}, .features = std::move(features)};
   for (const ExampleFeature& feature : options.features)
     options.fields.push_back({feature.name, feature.name});
   ASSIGN_OR_RETURN(const auto source, OpenTfRecords(options));
@@ -223,7 +223,7 @@ TEST(TfRecord, RefusesDamagedCompressedFiles) {
             StrCat(path, ": the compressed data is damaged at byte ", whole.size() / 2,
                    ": it ends early; replace the file, or set on_damaged: "
                    "skip to leave out what is damaged"));
-  TfRecordOptions skip = NumberedOptions({path});
+  RecordOptions skip = NumberedOptions({path});
   skip.skip_damaged = true;
   const auto got = ReadAll(skip);
   EXPECT_TRUE(got.second.ok()) << got.second;
@@ -273,7 +273,7 @@ TEST(TfRecord, ReadsRecordsThatAreLongerThanItsBuffer) {
     values.back() = size;
     io::AppendRecord(ExampleOf({{"x", Int64Feature(values)}}), content);
   }
-  const TfRecordOptions options{
+  const RecordOptions options{
       .files = {folder.Write("a", content)},
       .features = {{.name = "x", .dtype = DType::kInt64, .shape = {200'000}, .variable = true}},
       .fields = {{"x", "x"}}};
@@ -292,7 +292,7 @@ TEST(TfRecord, ReadsRecordsThatAreLongerThanItsBuffer) {
 
 TEST(TfRecord, KeepsALongIndexInAFile) {
   const Folder folder;
-  TfRecordOptions options = NumberedOptions({folder.Write("a", NumberedRecords(0, 1000))});
+  RecordOptions options = NumberedOptions({folder.Write("a", NumberedRecords(0, 1000))});
   options.most_indexed_in_memory = 7;
   options.cache_dir = folder.path();
   const auto source = Opened(options);

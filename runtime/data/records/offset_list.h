@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/data/records/temporary_file.h"
 
 namespace tfjob::data {
 

@@ -1,4 +1,4 @@
-#include "runtime/data/tfrecord/record_files.h"
+#include "runtime/data/records/record_files.h"
 
 #include <glob.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/data/tfrecord/unpack.h"
+#include "runtime/data/records/unpack.h"
 #include "runtime/io/record.h"
 
 namespace tfjob::data {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/data/records/temporary_file.h"
 #include "runtime/io/random_access_file.h"
 
 namespace tfjob::data {
