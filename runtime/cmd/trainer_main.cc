@@ -143,11 +143,12 @@ Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   const StopGuard guard(
       stop, [] { return Duration(1s); },
       [] { kLog.Warning("exiting at once: the subcommand did not end in time", {}); });
-  ASSIGN_OR_RETURN(const std::string text, verb.Run(stop));
+  std::string text;
+  const Status ran = verb.Run(stop, text);
   std::cout << text;
   std::cout.flush();
-  if (!std::cout) return ResourceExhausted("standard output cannot be written");
-  return OkStatus();
+  if (ran.ok() && !std::cout) return ResourceExhausted("standard output cannot be written");
+  return ran;
 }
 
 int Main(int argc, char** argv) {

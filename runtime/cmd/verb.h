@@ -17,16 +17,17 @@ class Verb {
   virtual std::string name() const = 0;
   virtual std::string help() const = 0;
   virtual void AddFlags(CLI::App& app) = 0;
-  // Runs the subcommand and returns the text for standard output. May return Cancelled once `stop`
-  // has been requested; the process ends a second later in any case. Files are replaced only once
-  // they are complete.
-  virtual StatusOr<std::string> Run(const StopSource& stop) = 0;
+  // Runs the subcommand, and appends the text for standard output to `output`. The text is printed
+  // even if an error is returned. May return Cancelled once `stop` has been requested; the process
+  // ends a second later in any case. Files are replaced only once they are complete.
+  virtual Status Run(const StopSource& stop, std::string& output) = 0;
 };
 
 std::unique_ptr<Verb> MakePredictVerb();
 std::unique_ptr<Verb> MakeEvaluateVerb();
 std::unique_ptr<Verb> MakeExportVerb();
 std::unique_ptr<Verb> MakeSummaryVerb();
+std::unique_ptr<Verb> MakeDataVerb();
 
 // Returns all verbs in the order of the help.
 std::vector<std::unique_ptr<Verb>> Verbs();

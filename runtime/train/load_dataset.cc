@@ -2,6 +2,7 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/records/record_source.h"
 #include "runtime/data/table_source.h"
 #include "runtime/data/tfrecord/tfrecord.h"
 #include "runtime/model/any_length.h"
@@ -110,8 +111,8 @@ data::ExampleFeature ToFeature(const std::string& name, const config::FeatureCon
 StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& source, Split split,
                                                           const model::Model& model) {
   data::RecordOptions options{.files = source.files,
-                                .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
-                                .cache_dir = source.cache_dir};
+                              .skip_damaged = source.on_damaged == config::OnDamaged::kSkip,
+                              .cache_dir = source.cache_dir};
   std::vector<std::string> names;
   for (const auto& [name, feature] : source.features) {
     names.push_back(name);

@@ -51,8 +51,7 @@ std::string RecordFile::Place(uint64_t offset) const {
   return StrCat(path, ": record at byte ", offset, unpacked ? " of its unpacked content" : "");
 }
 
-StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& patterns,
-                                        const std::string& folder, Damage* damage) {
+StatusOr<std::vector<std::string>> FindFiles(const std::vector<std::string>& patterns) {
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     ASSIGN_OR_RETURN(const std::vector<std::string> found, Expand(pattern));
@@ -65,6 +64,11 @@ StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& patterns
     return InvalidArgument(*twice, ": the file is listed twice, or matches two patterns; expected ",
                            "each file once");
   }
+  return paths;
+}
+
+StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& paths,
+                                        const std::string& folder, Damage* damage) {
   RecordFiles files;
   for (const std::string& path : paths) RETURN_IF_ERROR(files.Add(path, folder, damage));
   return files;

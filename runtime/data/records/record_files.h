@@ -34,15 +34,18 @@ struct RecordFile {
   std::string Place(uint64_t offset) const;
 };
 
+// Returns the paths of the files that `patterns` match. Each pattern is a path or a shell pattern;
+// the matches of a pattern are sorted. Returns NotFound if a shell pattern has no match, and
+// InvalidArgument if a file is listed twice.
+StatusOr<std::vector<std::string>> FindFiles(const std::vector<std::string>& patterns);
+
 // Immutable once opened.
 class RecordFiles {
  public:
-  // Lists the files that `patterns` match. Each pattern is a path or a shell pattern; the matches
-  // of a pattern are sorted. Unpacks compressed files into a temporary file in `folder`. If
-  // `damage` is null, a damaged compressed file is an error; otherwise, the damage is counted, and
-  // the content before it is kept. Returns NotFound if a pattern has no match, and InvalidArgument
-  // if a file is listed twice.
-  static StatusOr<RecordFiles> Open(const std::vector<std::string>& patterns,
+  // Unpacks compressed files into a temporary file in `folder`. If `damage` is null, a damaged
+  // compressed file is an error; otherwise, the damage is counted, and the content before it is
+  // kept.
+  static StatusOr<RecordFiles> Open(const std::vector<std::string>& paths,
                                     const std::string& folder, Damage* damage);
 
   const std::vector<RecordFile>& files() const { return files_; }

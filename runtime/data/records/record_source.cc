@@ -149,8 +149,7 @@ class RecordReader : public RowReader {
 
   Status ReadExample(int64_t number, ExampleRow& row) {
     const RecordPlace place = source_.index().At(number);
-    const StatusOr<std::string_view> record =
-        source_.format().Read(source_.files(), files_, place);
+    const StatusOr<std::string_view> record = source_.format().Read(source_.files(), files_, place);
     if (!record.ok()) return WithAdvice(record.status(), source_.options());
     const Status parsed = parser_->Parse(*record, row);
     if (parsed.ok()) return OkStatus();
@@ -174,8 +173,9 @@ StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const Record
                                                     const RecordOptions& options) {
   const std::string folder = TemporaryFolder(options.cache_dir);
   Damage damage;
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindFiles(options.files));
   StatusOr<RecordFiles> files =
-      RecordFiles::Open(options.files, folder, options.skip_damaged ? &damage : nullptr);
+      RecordFiles::Open(paths, folder, options.skip_damaged ? &damage : nullptr);
   if (!files.ok()) return WithAdvice(files.status(), options);
   StatusOr<RecordIndex> index =
       RecordIndex::Build(*format, *files,

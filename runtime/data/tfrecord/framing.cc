@@ -24,8 +24,7 @@ class FramingScanner {
   // Checks the payloads, unless `check` is null.
   Status Run(const PayloadCheck* check) {
     if (file_.size == 0) {
-      return visitor_.on_damage(
-          DataLoss(file_.Place(0), ": the file is empty; expected a record"));
+      return visitor_.on_damage(DataLoss(file_.Place(0), ": the file is empty; expected a record"));
     }
     uint64_t offset = 0;
     while (offset < file_.size) {
@@ -116,7 +115,7 @@ Status ScanFramedRecords(const RecordFiles& files, size_t file, RecordFileReader
 }
 
 StatusOr<std::string_view> ReadFramedRecord(const RecordFiles& files, RecordFileReader& reader,
-                                      const RecordPlace& place) {
+                                            const RecordPlace& place) {
   const RecordFile& file = files.files()[place.file];
   const auto wrong = [&](std::string_view what) {
     return DataLoss(file.Place(place.offset), ": the checksum of its ", what, " is wrong");

@@ -1,0 +1,192 @@
+// Tests the summaries of files of examples.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/data/inspect/file_format.h"
+#include "runtime/data/tfrecord/test_records.h"
+#include "runtime/io/npy.h"
+#include "runtime/io/npz.h"
+
+namespace tfjob::data {
+namespace {
+
+using testing::BytesFeature;
+using testing::Compressed;
+using testing::ExampleOf;
+using testing::FloatFeature;
+using testing::Folder;
+using testing::Int64Feature;
+using testing::NumberedRecords;
+
+StatusOr<FileSummary> Summary(const std::string& path, const SummaryOptions& options = {},
+                              const std::string& format = "") {
+  const StopSource stop;
+  return Summarise(path, format, options, stop);
+}
+
+// Returns all lines of the summary, with "FOLDER" for the name of the folder, or the error.
+std::string Described(const Folder& folder, const std::string& path,
+                      const SummaryOptions& options = {}) {
+  const StatusOr<FileSummary> summary = Summary(path, options);
+  std::string text = summary.ok() ? summary->Describe() : std::string(Message(summary.status()));
+  for (size_t at = 0; (at = text.find(folder.path(), at)) != std::string::npos;)
+    text.replace(at, folder.path().size(), "FOLDER");
+  return text;
+}
+
+std::string Records(const std::vector<std::string>& examples) {
+  std::string content;
+  for (const std::string& example : examples) io::AppendRecord(example, content);
+  return content;
+}
+
+TEST(Inspect, DescribesTheFeaturesOfExamples) {
+  const Folder folder;
+  const std::string first = ExampleOf({{"image", BytesFeature({std::string(50, '\x01')})},
+                                       {"label", Int64Feature({-3})},
+                                       {"words", BytesFeature({"caf\xC3\xA9", "\"\n"})},
+                                       {"z", FloatFeature({1.5f, NAN, 2, 3, 4, 5, 6, 7, 8, 9})}});
+  const std::string second = ExampleOf({{"image", BytesFeature({std::string(2, '\0')})},
+                                        {"label", Int64Feature({INT64_MAX})},
+                                        {"words", BytesFeature({})},
+                                        {"z", Int64Feature({})}});
+  EXPECT_EQ(
+      Described(folder, folder.Write("a", Records({first, second})), {.examples = 1}),
+      "FOLDER/a: TFRecord of tf.train.Example, 2 examples, no damage\n"
+      "fields:\n"
+      "  image: bytes_list, in 2 examples, 1 value of 2 to 50 bytes\n"
+      "  label: int64_list, in 2 examples, 1 value, from -3 to 9223372036854775807\n"
+      "  words: bytes_list, in 2 examples, 0 to 2 values of 2 to 5 bytes\n"
+      "  z: float_list, in 1 example, 10 values, from 1.5 to 9, 1 NaN or infinite\n"
+      "  z: int64_list, in 1 example, 0 values\n"
+      "first examples:\n"
+      "  FOLDER/a: record at byte 0\n"
+      "    image: \"" +
+          [] {
+            std::string bytes;
+            for (int i = 0; i < 40; ++i) bytes += "\\x01";
+            return bytes;
+          }() +
+          "\"… (50 bytes)\n"
+          "    label: -3\n"
+          "    words: \"caf\\xc3\\xa9\", \"\\\"\\n\"\n"
+          "    z: 1.5, nan, 2, 3, 4, 5, 6, 7 and 2 more\n");
+}
+
+TEST(Inspect, ListsDamagedRecordsAndReadsOn) {
+  const Folder folder;
+  std::vector<uint64_t> offsets;
+  std::string content = NumberedRecords(0, 12, &offsets);
+  ++content[offsets[3] + 20];
+  ++content[offsets[7]];
+  ++content[offsets[11] + 20];
+  const std::string path = folder.Write("a.tfrecord", content);
+  const StatusOr<FileSummary> summary = Summary(path, {.most_damage = 2});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->examples, 9);
+  EXPECT_EQ(summary->damaged(), 3);
+  EXPECT_EQ(summary->DescribeDamage(),
+            StrCat(path, ": TFRecord of tf.train.Example, 9 examples, 3 damaged places\ndamaged:\n",
+                   "  ", path, ": record at byte ", offsets[3],
+                   ": the checksum of its payload is wrong\n", "  ", path, ": record at byte ",
+                   offsets[7], ": the checksum of its length is wrong\n", "  and 1 more\n"));
+  EXPECT_TRUE(summary->Describe().ends_with("  and 1 more\n")) << summary->Describe();
+}
+
+TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
+  const Folder folder;
+  EXPECT_EQ(Described(folder, folder.Write("a.tfrecord", "")),
+            "FOLDER/a.tfrecord: TFRecord of tf.train.Example, 0 examples, 1 damaged place\n"
+            "damaged:\n"
+            "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
+  EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
+            "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx; "
+            "if the file has one of them, name it with --format");
+  const StatusOr<FileSummary> named = Summary(folder.path() + "/a.txt", {}, "tfrecord");
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->damaged(), 1);
+  EXPECT_EQ(Message(Summary(folder.path() + "/a.txt", {}, "hdf5").status()),
+            "--format: expected one of tfrecord, npy, npz, idx, got hdf5");
+  EXPECT_EQ(Summary(folder.path() + "/missing").status().code(), StatusCode::kNotFound);
+}
+
+TEST(Inspect, ReadsCompressedRecords) {
+  const Folder folder;
+  const std::string whole = Compressed(NumberedRecords(0, 500), 31);
+  const StatusOr<FileSummary> summary = Summary(folder.Write("a", whole));
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->examples, 500);
+  EXPECT_EQ(
+      summary->DescribeDamage(),
+      folder.path() + "/a: TFRecord of tf.train.Example (compressed), 500 examples, no damage\n");
+  const StatusOr<FileSummary> cut = Summary(folder.Write("b", whole.substr(0, whole.size() / 2)));
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_GT(cut->examples, 100);
+  EXPECT_GE(cut->damaged(), 1);
+  EXPECT_NE(cut->Describe().find("the compressed data is damaged at byte"), std::string::npos);
+}
+
+TEST(Inspect, SaysThatThereAreTooManyFields) {
+  const Folder folder;
+  std::vector<std::pair<std::string, std::string>> features;
+  for (size_t i = 0; i < FileSummary::kMostFields + 5; ++i)
+    features.emplace_back(StrCat("f", i), Int64Feature({1}));
+  const std::string text =
+      Described(folder, folder.Write("a", Records({ExampleOf(features)})), {.examples = 0});
+  EXPECT_NE(text.find("\n  and more than 1000 in all\n"), std::string::npos) << text;
+}
+
+TEST(Inspect, DescribesArrays) {
+  const Folder folder;
+  const std::string path = folder.path() + "/a.npz";
+  const std::vector<std::pair<std::string, Tensor>> arrays = {
+      {"n", Tensor::Scalar<int64_t>(5)},
+      {"x", Tensor::Of<float>({2, 3}, {1, 2, 3, INFINITY, 5, -6})},
+      {"y", Tensor::Of<uint8_t>({2}, {7, 9})}};
+  ASSERT_TRUE(io::WriteNpz(path, arrays).ok());
+  EXPECT_EQ(Described(folder, path, {.examples = 1}),
+            "FOLDER/a.npz: NumPy archive, 2 examples, no damage\n"
+            "fields:\n"
+            "  n: int64, a single number\n"
+            "  x: float32 [3], in 2 examples, from -6 to 5, 1 NaN or infinite\n"
+            "  y: uint8 [], in 2 examples, from 7 to 9\n"
+            "first examples:\n"
+            "  row 0\n"
+            "    x: 1, 2, 3\n"
+            "    y: 7\n");
+  const std::string npy = folder.path() + "/b";
+  ASSERT_TRUE(io::WriteNpy(npy, arrays[1].second).ok());
+  EXPECT_EQ(Described(folder, npy, {.examples = 0}),
+            "FOLDER/b: NumPy array, 2 examples, no damage\n"
+            "fields:\n"
+            "  array: float32 [3], in 2 examples, from -6 to 5, 1 NaN or infinite\n");
+}
+
+TEST(Inspect, DescribesIdxFiles) {
+  const Folder folder;
+  const std::string content("\0\0\x08\x02\0\0\0\x02\0\0\0\x03\x01\x02\x03\x04\x05\x06", 18);
+  for (const std::string& stored : {content, Compressed(content, 31)}) {
+    EXPECT_EQ(Described(folder, folder.Write("a", stored), {.examples = 1}),
+              "FOLDER/a: IDX, 2 examples, no damage\n"
+              "fields:\n"
+              "  array: uint8 [3], in 2 examples, from 1 to 6\n"
+              "first examples:\n"
+              "  row 0\n"
+              "    array: 1, 2, 3\n");
+  }
+  const StatusOr<FileSummary> cut = Summary(folder.Write("a", content.substr(0, 15)));
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->damaged(), 1);
+}
+
+TEST(Inspect, StopsWhenAsked) {
+  const Folder folder;
+  StopSource stop;
+  stop.Request(15);
+  EXPECT_EQ(Summarise(folder.Write("a", NumberedRecords(0, 3)), "", {}, stop).status().code(),
+            StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace tfjob::data

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <utility>
+
+#include "runtime/data/inspect/summarise_records.h"
+#include "runtime/data/tfrecord/example.h"
+#include "runtime/data/tfrecord/tfrecord.h"
+
+namespace tfjob::data {
+namespace {
+
+// Describes the features of examples. Keeps its memory from one example to the next.
+class ExampleDescriber {
+ public:
+  Status Describe(std::string_view example, FileSummary& summary,
+                  std::vector<std::string>* values) {
+    return VisitFeatures(example, [&](const Feature& feature) {
+      FieldSummary* const field = summary.Field(feature.name, KindName(feature.kind));
+      if (field == nullptr && values == nullptr) return OkStatus();
+      FieldSummary unlisted;
+      FieldSummary& to = field == nullptr ? unlisted : *field;
+      ++to.examples;
+      ASSIGN_OR_RETURN(const std::string text, Add(feature, to, values != nullptr));
+      if (values != nullptr) values->push_back(StrCat(to.name, ": ", text));
+      return OkStatus();
+    });
+  }
+
+ private:
+  // "int64_list"
+  static std::string_view KindName(ListKind kind) {
+    const std::string_view name = Name(kind);
+    return name.substr(name.find(' ') + 1);
+  }
+
+  // Adds the values of a feature, and returns the first of them as text if they are shown.
+  StatusOr<std::string> Add(const Feature& feature, FieldSummary& field, bool show) {
+    switch (feature.kind) {
+      case ListKind::kBytes:
+        return AddStrings(feature.list, field, show);
+      case ListKind::kFloat:
+        return AddNumbers(ReadFloatList, feature.list, floats_, field, show);
+      case ListKind::kInt64:
+        return AddNumbers(ReadInt64List, feature.list, integers_, field, show);
+    }
+    return std::string();
+  }
+
+  template <typename T>
+  static StatusOr<std::string> AddNumbers(StatusOr<size_t> (*read)(std::string_view, std::span<T>),
+                                          std::string_view list, std::vector<T>& buffer,
+                                          FieldSummary& field, bool show) {
+    ASSIGN_OR_RETURN(const size_t count, read(list, {}));
+    if (buffer.size() < count) buffer.resize(count);
+    const std::span<T> values = std::span(buffer).first(count);
+    RETURN_IF_ERROR(read(list, values).status());
+    field.values.Add(static_cast<int64_t>(count));
+    for (const T value : values) {
+      if constexpr (std::is_integral_v<T>) {
+        field.integers.Add(value);
+      } else {
+        field.AddNumber(value);
+      }
+    }
+    if (!show) return std::string();
+    std::vector<std::string> first;
+    for (size_t i = 0; i < std::min<size_t>(count, kMostValues); ++i)
+      first.push_back(StrCat(values[i]));
+    return ListText(first, static_cast<int64_t>(count));
+  }
+
+  StatusOr<std::string> AddStrings(std::string_view list, FieldSummary& field, bool show) {
+    ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {}));
+    if (strings_.size() < count) strings_.resize(count);
+    RETURN_IF_ERROR(ReadBytesList(list, strings_).status());
+    field.values.Add(static_cast<int64_t>(count));
+    std::vector<std::string> first;
+    for (size_t i = 0; i < count; ++i) {
+      field.bytes.Add(static_cast<int64_t>(strings_[i].size()));
+      if (show && first.size() < kMostValues) first.push_back(ValueText(strings_[i]));
+    }
+    return show ? ListText(first, static_cast<int64_t>(count)) : std::string();
+  }
+
+  std::vector<float> floats_;
+  std::vector<int64_t> integers_;
+  std::vector<std::string_view> strings_;
+};
+
+}  // namespace
+
+StatusOr<FileSummary> SummariseTfRecords(const std::string& path, const SummaryOptions& options,
+                                         const StopSource& stop) {
+  ExampleDescriber describer;
+  return SummariseRecords(
+      path, "TFRecord of tf.train.Example", *TfRecordFormat(), options, stop,
+      [&](std::string_view record, FileSummary& summary, std::vector<std::string>* values) {
+        return describer.Describe(record, summary, values);
+      });
+}
+
+}  // namespace tfjob::data
