@@ -161,10 +161,10 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
   app.add_option("--print", flags.print,
-                 "Prints a stage and exits: cluster, config, model, graph, placement, program or "
-                 "collectives")
+                 "Prints a stage and exits: cluster, config, data, model, graph, placement, program "
+                 "or collectives")
       ->check(CLI::IsMember(
-          {"cluster", "config", "model", "graph", "placement", "program", "collectives"}));
+          {"cluster", "config", "data", "model", "graph", "placement", "program", "collectives"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")

@@ -24,6 +24,7 @@ class OffsetList {
 
   Status Append(uint64_t value);
   size_t size() const { return stored_ + pending_.size(); }
+  bool in_memory() const { return !file_; }
   // Call it once, after the last Append.
   Status Finish();
   // The numbers, after Finish.

@@ -31,6 +31,11 @@ StatusOr<RecordIndex> RecordIndex::Build(const RecordScanner& scanner, const Rec
       damage.places > 0 ? StrCat("; the first problem: ", damage.first) : std::string());
 }
 
+std::string RecordIndex::Describe() const {
+  return StrCat("index of ", offsets_.size() * sizeof(uint64_t), " bytes in ",
+                offsets_.in_memory() ? "memory" : "a mapped temporary file");
+}
+
 RecordPlace RecordIndex::At(int64_t record) const {
   // The record is in the last file whose first record number is at most `record`. Earlier files
   // with the same first record number contain no records.

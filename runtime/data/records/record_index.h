@@ -40,6 +40,8 @@ class RecordIndex {
 
   int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   RecordPlace At(int64_t record) const;
+  // Returns where the index is: "index of 80 bytes in memory".
+  std::string Describe() const;
 
  private:
   explicit RecordIndex(OffsetList offsets) : offsets_(std::move(offsets)) {}

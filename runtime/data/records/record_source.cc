@@ -73,10 +73,7 @@ class RecordSource : public Source {
         files_(std::move(files)),
         index_(std::move(index)),
         damage_(std::move(damage)) {
-    const size_t others = files_.files().size() - 1;
-    const std::string where = StrCat(
-        files_.files()[0].path,
-        others == 0 ? std::string() : StrCat(" and ", others, others == 1 ? " other" : " others"));
+    const std::string where = FilesText();
     for (const RecordOptions::Value& field : options_.fields) {
       const auto feature =
           std::ranges::find(options_.features, field.feature, &ExampleFeature::name);
@@ -89,6 +86,14 @@ class RecordSource : public Source {
   int64_t size() const override { return index_.size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   bool in_memory() const override { return false; }
+  std::string Describe() const override {
+    uint64_t bytes = 0, unpacked = 0;
+    for (const RecordFile& file : files_.files()) (file.unpacked ? unpacked : bytes) += file.size;
+    std::string text = StrCat(FilesText(), "; ");
+    if (bytes > 0) text += StrCat(bytes, " bytes, read when a batch needs them; ");
+    if (unpacked > 0) text += StrCat(unpacked, " bytes unpacked into a temporary file; ");
+    return text + index_.Describe();
+  }
   std::string LeftOut() const override {
     if (damage_.places == 0) return {};
     return StrCat(damage_.places, damage_.places == 1 ? " damaged place is" : " damaged places are",
@@ -102,6 +107,14 @@ class RecordSource : public Source {
   const RecordIndex& index() const { return index_; }
 
  private:
+  // Returns "a.tfrecord and 2 others".
+  std::string FilesText() const {
+    const size_t others = files_.files().size() - 1;
+    const std::string& first = files_.files()[0].path;
+    return others == 0 ? first
+                       : StrCat(first, " and ", others, others == 1 ? " other" : " others");
+  }
+
   const std::unique_ptr<const RecordFormat> format_;
   const RecordOptions options_;
   const RecordFiles files_;
