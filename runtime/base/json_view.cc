@@ -141,6 +141,12 @@ StatusOr<int32_t> JsonView::Int32() const {
   return static_cast<int32_t>(wide);
 }
 
+StatusOr<double> JsonView::Double() const {
+  double value = 0;
+  if (!present_ || ElementOf(element_).get(value) != simdjson::SUCCESS) return Mismatch("a number");
+  return value;
+}
+
 StatusOr<bool> JsonView::Bool() const {
   bool value = false;
   if (!present_ || ElementOf(element_).get(value) != simdjson::SUCCESS) {
@@ -175,6 +181,53 @@ StatusOr<std::vector<JsonView>> JsonView::Elements() const {
     std::memcpy(view.element_, &member, sizeof(member));
   }
   return elements;
+}
+
+Status JsonView::ForEachMember(
+    absl::FunctionRef<Status(std::string_view, JsonView)> visit) const {
+  dom::object object;
+  if (!present_ || ElementOf(element_).get(object) != simdjson::SUCCESS)
+    return Mismatch("an object");
+  for (const dom::key_value_pair member : object) {
+    JsonView view;
+    view.present_ = !member.value.is_null();
+    std::memcpy(view.element_, &member.value, sizeof(member.value));
+    RETURN_IF_ERROR(visit(member.key, view));
+  }
+  return OkStatus();
+}
+
+Status JsonView::ForEachElement(absl::FunctionRef<Status(JsonView)> visit) const {
+  dom::array array;
+  if (!present_ || ElementOf(element_).get(array) != simdjson::SUCCESS) return Mismatch("a list");
+  for (const dom::element member : array) {
+    JsonView view;
+    view.present_ = !member.is_null();
+    std::memcpy(view.element_, &member, sizeof(member));
+    RETURN_IF_ERROR(visit(view));
+  }
+  return OkStatus();
+}
+
+std::string_view JsonView::TypeName() const {
+  if (!present_) return "null";
+  switch (ElementOf(element_).type()) {
+    case dom::element_type::OBJECT:
+      return "an object";
+    case dom::element_type::ARRAY:
+      return "a list";
+    case dom::element_type::STRING:
+      return "a string";
+    case dom::element_type::INT64:
+    case dom::element_type::UINT64:
+    case dom::element_type::DOUBLE:
+      return "a number";
+    case dom::element_type::BOOL:
+      return "a boolean";
+    case dom::element_type::NULL_VALUE:
+      break;
+  }
+  return "null";
 }
 
 Status JsonView::Mismatch(std::string_view expected) const {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
@@ -37,6 +38,8 @@ class JsonView {
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
+  // Accepts integers, too, and rounds them if they have no exact double.
+  StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
   // Returns a view into the document, or "" if the value is not a string.
   std::string_view Text() const;
@@ -46,6 +49,14 @@ class JsonView {
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 
+  // Call `visit` for all members or elements, in the text's order, and return its first error.
+  // Return InvalidArgument if the value is absent or has a different type. Unlike the functions
+  // above, they allocate nothing.
+  Status ForEachMember(absl::FunctionRef<Status(std::string_view name, JsonView member)> visit) const;
+  Status ForEachElement(absl::FunctionRef<Status(JsonView element)> visit) const;
+
+  // Returns the value's type, for messages: "an object", "a number", "null".
+  std::string_view TypeName() const;
   // Returns the error "expected an integer".
   Status Mismatch(std::string_view expected) const;
 

@@ -53,6 +53,39 @@ TEST(JsonView, BecomesADom) {
   EXPECT_EQ(ToJson(JsonView()), nullptr);
 }
 
+TEST(JsonView, ReadsNumbersAsDoubles) {
+  JsonDocument document;
+  const JsonView root = *document.Parse(R"({"i": -3, "u": 18446744073709551615, "d": 0.25, "s": "1"})");
+  EXPECT_EQ(*root["i"].Double(), -3);
+  EXPECT_EQ(*root["u"].Double(), 0x1p64);
+  EXPECT_EQ(*root["d"].Double(), 0.25);
+  EXPECT_EQ(Message(root["s"].Double().status()), "expected a number");
+  EXPECT_FALSE(root["none"].Double().ok());
+}
+
+TEST(JsonView, VisitsMembersAndElementsUntilAnError) {
+  JsonDocument document;
+  const JsonView root = *document.Parse(R"({"a": [1, null, "x"], "b": {}, "c": true, "a": 2})");
+  std::string visited;
+  const Status end = root.ForEachMember([&](std::string_view name, JsonView member) {
+    visited += StrCat(name, ": ", member.TypeName(), ", ");
+    return OkStatus();
+  });
+  EXPECT_EQ(end, OkStatus());
+  EXPECT_EQ(visited, "a: a list, b: an object, c: a boolean, a: a number, ");
+  visited.clear();
+  const Status stopped = root["a"].ForEachElement([&](JsonView element) {
+    visited += StrCat(element.TypeName(), ", ");
+    return element.present() ? OkStatus() : Cancelled("enough");
+  });
+  EXPECT_EQ(Message(stopped), "enough");
+  EXPECT_EQ(visited, "a number, null, ");
+  const auto none = [](JsonView) { return OkStatus(); };
+  EXPECT_EQ(Message(root["b"].ForEachElement(none)), "expected a list");
+  EXPECT_FALSE(JsonView().ForEachElement(none).ok());
+  EXPECT_EQ(JsonView().TypeName(), "null");
+}
+
 TEST(JsonView, RefusesWhatIsNotJson) {
   JsonDocument document;
   for (const std::string& text :

@@ -154,7 +154,7 @@ TEST(PrintStage, ShowsTheEvaluationData) {
                    "share: all examples\n"
                    "batches: 1 per epoch, of 3 examples; epochs: 1\n"
                    "tensors of a batch:\n"
-                   "  features: float32 [3, 2], multiplied by 0.5\n"
+                   "  features: float32 [3,2], multiplied by 0.5\n"
                    "  labels: float32 [3]\n"
                    "buffers: 9 of 36 bytes; 8 batches are prepared ahead\n"));
 }

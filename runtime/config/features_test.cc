@@ -106,6 +106,9 @@ TEST(Features, AndFilesAreRequired) {
             "shape: [784]}}, but it is missing");
   EXPECT_EQ(ErrorOf("format", "linear").substr(0, 43),
             "data.train.inputs: belongs to data.train.fo");
+  EXPECT_EQ(ErrorOf("format", "jsonl"),
+            "data.train.features.image.dtype: expected float32 or int64, since models take "
+            "numbers, and JSON has no strings of bytes, got \"string\"");
   EXPECT_EQ(ErrorOf("on_damaged", "ignore"),
             "data.train.on_damaged: expected one of fail, skip, got \"ignore\"");
 }

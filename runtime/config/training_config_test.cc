@@ -233,7 +233,7 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
             "data.train.file: expected a CSV file, but it is missing");
   EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
-            "data.eval.format: expected one of idx, csv, npz, tfrecord, linear, synthetic, but it "
+            "data.eval.format: expected one of idx, csv, npz, tfrecord, jsonl, linear, synthetic, but it "
             "is missing");
 }
 

@@ -425,9 +425,9 @@ TEST(Pipeline, DescribesItself) {
             "share: all examples\n"
             "batches: 3 per epoch, of 4 examples; the last of 2; epochs: 1\n"
             "tensors of a batch:\n"
-            "  pixels: float32 [4, 2], from features, multiplied by 0.5\n"
+            "  pixels: float32 [4,2], from features, multiplied by 0.5\n"
             "  labels: int64 [4], numbers of 10 classes\n"
-            "  rows: float32 [4, 10], from labels, one-hot rows of 10 classes\n"
+            "  rows: float32 [4,10], from labels, one-hot rows of 10 classes\n"
             "buffers: 3 of 336 bytes; 2 batches are prepared ahead\n");
   options.columns = {ClassColumn(kLabelsArray, 10)};
   options.epochs = 0;

@@ -2,6 +2,7 @@
 
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/jsonl/jsonl.h"
 #include "runtime/data/records/record_source.h"
 #include "runtime/data/table_source.h"
 #include "runtime/data/tfrecord/tfrecord.h"
@@ -133,7 +134,9 @@ StatusOr<std::shared_ptr<const data::Source>> OpenRecords(const SourceConfig& so
                            "uses this feature; remove it, or name it in inputs, targets or "
                            "sample_weights");
   }
-  StatusOr<std::shared_ptr<const data::Source>> opened = data::OpenTfRecords(options);
+  StatusOr<std::shared_ptr<const data::Source>> opened =
+      source.format == config::DataFormat::kJsonLines ? data::OpenJsonLines(options)
+                                                      : data::OpenTfRecords(options);
   return opened.ok() ? opened : Annotate(opened.status(), KeyOf(split));
 }
 
@@ -242,6 +245,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
     case config::DataFormat::kSynthetic:
       return DrawArrays(config, split, model);
     case config::DataFormat::kTfRecord:  // is opened, not loaded
+    case config::DataFormat::kJsonLines:
     case config::DataFormat::kNone:
       break;
   }
@@ -254,7 +258,9 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
                                                           Split split) {
   ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
   const SourceConfig& source = SourceOf(config, split);
-  if (source.format == config::DataFormat::kTfRecord) return OpenRecords(source, split, model);
+  if (source.format == config::DataFormat::kTfRecord ||
+      source.format == config::DataFormat::kJsonLines)
+    return OpenRecords(source, split, model);
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
   return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
 }

@@ -33,11 +33,20 @@ bool IsIdx(const FileStart& start) {
          bytes[3] <= 8;
 }
 
+// The text begins with an object, perhaps after a byte order mark.
+bool IsJsonLines(const FileStart& start) {
+  std::string_view text = start.bytes;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{';
+}
+
 constexpr FileFormat kFormats[] = {
     {"tfrecord", IsTfRecord, SummariseTfRecords},
     {"npy", IsNpy, SummariseNpy},
     {"npz", IsNpz, SummariseNpz},
     {"idx", IsIdx, SummariseIdx},
+    {"jsonl", IsJsonLines, SummariseJsonLines},
 };
 
 // Returns what the first bytes of a compressed file unpack to.

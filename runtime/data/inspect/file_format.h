@@ -46,6 +46,8 @@ StatusOr<FileSummary> Summarise(const std::string& path, const std::string& form
 // Formats of the table.
 StatusOr<FileSummary> SummariseTfRecords(const std::string& path, const SummaryOptions& options,
                                          const StopSource& stop);
+StatusOr<FileSummary> SummariseJsonLines(const std::string& path, const SummaryOptions& options,
+                                         const StopSource& stop);
 StatusOr<FileSummary> SummariseNpy(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);
 StatusOr<FileSummary> SummariseNpz(const std::string& path, const SummaryOptions& options,

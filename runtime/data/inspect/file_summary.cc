@@ -36,6 +36,18 @@ std::string ValuesText(const FieldSummary& field) {
   return text;
 }
 
+// Returns ", from -3 to 9". A field may have both integers and other numbers.
+std::string NumbersText(const FieldSummary& field) {
+  if (field.integers.empty && field.numbers.empty) return {};
+  if (field.numbers.empty) return StrCat(", from ", field.integers.low, " to ", field.integers.high);
+  Range<double> all = field.numbers;
+  if (!field.integers.empty) {
+    all.Add(static_cast<double>(field.integers.low));
+    all.Add(static_cast<double>(field.integers.high));
+  }
+  return StrCat(", from ", all.low, " to ", all.high);
+}
+
 std::string FieldText(const FieldSummary& field) {
   std::string text = StrCat("  ", field.name, ": ");
   if (!field.problem.empty()) return StrCat(text, field.problem);
@@ -43,10 +55,9 @@ std::string FieldText(const FieldSummary& field) {
   if (field.shape) text += StrCat(" ", field.shape->ToString());
   text += StrCat(", in ", CountOf(field.examples, "example", "examples"));
   if (!field.values.empty) text += StrCat(", ", ValuesText(field));
-  if (!field.integers.empty)
-    text += StrCat(", from ", field.integers.low, " to ", field.integers.high);
-  if (!field.numbers.empty)
-    text += StrCat(", from ", field.numbers.low, " to ", field.numbers.high);
+  if (field.values.empty && !field.bytes.empty)
+    text += StrCat(", of ", RangeText(field.bytes), " bytes");
+  text += NumbersText(field);
   if (field.not_finite > 0) text += StrCat(", ", field.not_finite, " NaN or infinite");
   return text;
 }

@@ -101,13 +101,13 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
             "damaged:\n"
             "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
-            "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx; "
-            "if the file has one of them, name it with --format");
+            "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
+            "jsonl; if the file has one of them, name it with --format");
   const StatusOr<FileSummary> named = Summary(folder.path() + "/a.txt", {}, "tfrecord");
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->damaged(), 1);
   EXPECT_EQ(Message(Summary(folder.path() + "/a.txt", {}, "hdf5").status()),
-            "--format: expected one of tfrecord, npy, npz, idx, got hdf5");
+            "--format: expected one of tfrecord, npy, npz, idx, jsonl, got hdf5");
   EXPECT_EQ(Summary(folder.path() + "/missing").status().code(), StatusCode::kNotFound);
 }
 
@@ -135,6 +135,39 @@ TEST(Inspect, SaysThatThereAreTooManyFields) {
   const std::string text =
       Described(folder, folder.Write("a", Records({ExampleOf(features)})), {.examples = 0});
   EXPECT_NE(text.find("\n  and more than 1000 in all\n"), std::string::npos) << text;
+}
+
+TEST(Inspect, DescribesJsonLines) {
+  const Folder folder;
+  const std::string lines =
+      R"({"id": 7, "m": [[1, 2.5], [3, 4]], "name": "ada", "tokens": [1, 2, 3], "ok": true})"
+      "\n\n"
+      R"({"id": -1, "m": [[1, 2], [3]], "name": null, "tokens": [], "ok": {"a": 1}})"
+      "\n{\"id\": \n";
+  for (const std::string& stored : {lines, Compressed(lines, 31)}) {
+    const std::string text = Described(folder, folder.Write("a", stored), {.examples = 1});
+    EXPECT_EQ(text.substr(text.find("2 examples")),
+              "2 examples, 1 damaged place\n"
+              "fields:\n"
+              "  id: number, in 2 examples, from -1 to 7\n"
+              "  m: list, in 1 example\n"
+              "  m: numbers [2,2], in 1 example, from 1 to 4\n"
+              "  name: null, in 1 example\n"
+              "  name: string, in 1 example, of 3 bytes\n"
+              "  ok: boolean, in 1 example\n"
+              "  ok: object, in 1 example\n"
+              "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
+              "first examples:\n"
+              "  FOLDER/a: line 1\n"
+              "    id: 7\n"
+              "    m: 1, 2.5, 3, 4\n"
+              "    name: \"ada\"\n"
+              "    tokens: 1, 2, 3\n"
+              "    ok: true\n"
+              "damaged:\n"
+              "  FOLDER/a: line 4: expected a JSON object: not valid JSON: The JSON document has an "
+              "improper structure: missing or superfluous commas, braces, missing keys, etc.\n");
+  }
 }
 
 TEST(Inspect, DescribesArrays) {

@@ -132,7 +132,7 @@ StatusOr<std::string_view> RecordFileReader::View(size_t file, uint64_t offset, 
 
 Status RecordFileReader::Fill(size_t file, uint64_t offset, size_t size) {
   filled_ = 0;
-  if (buffer_.size() < size) buffer_.resize(size);
+  if (buffer_.size() < size + kPadding) buffer_.resize(size + kPadding);
   const RecordFile& from = files_.files()[file];
   const std::span<std::byte> bytes = Bytes(buffer_.data(), size);
   if (from.unpacked) {

@@ -63,10 +63,13 @@ class RecordFiles {
 // RecordFiles must outlive the reader.
 class RecordFileReader {
  public:
+  static constexpr size_t kPadding = 64;  // see JsonDocument (runtime/base/json_view.h)
+
   explicit RecordFileReader(const RecordFiles& files);
 
   // Returns `size` bytes of a file from byte `offset` on; the file must contain all of them. The
-  // view stays valid until the next call.
+  // view stays valid until the next call. At least kPadding readable bytes, with any content,
+  // follow it.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
 
  private:
