@@ -13,10 +13,15 @@ namespace {
 constexpr size_t kMostText = 40;  // bytes of a string that are shown
 constexpr size_t kMostName = 100;
 
-// Returns the text with every byte that is not printable ASCII as an escape sequence, because the
-// terminal must not interpret the bytes of a file.
-std::string Escaped(std::string_view text) {
-  return absl::CHexEscape(absl::string_view(text.data(), text.size()));
+// Returns the text with escape sequences in place of control characters, because the terminal must
+// not interpret what a file contains.
+std::string Printable(std::string_view text) {
+  std::string printable;
+  for (const char c : text) {
+    const bool control = static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    printable += control ? absl::CHexEscape(absl::string_view(&c, 1)) : std::string(1, c);
+  }
+  return printable;
 }
 
 std::string CountOf(int64_t count, std::string_view one, std::string_view many) {
@@ -50,7 +55,7 @@ std::string NumbersText(const FieldSummary& field) {
 
 std::string FieldText(const FieldSummary& field) {
   std::string text = StrCat("  ", field.name, ": ");
-  if (!field.problem.empty()) return StrCat(text, field.problem);
+  if (!field.problem.empty()) return text + Printable(field.problem);
   text += field.kind;
   if (field.shape) text += StrCat(" ", field.shape->ToString());
   text += StrCat(", in ", CountOf(field.examples, "example", "examples"));
@@ -73,7 +78,7 @@ void FieldSummary::AddNumber(double number) {
 }
 
 FieldSummary* FileSummary::Field(std::string_view name, std::string_view kind) {
-  const std::string shown = Escaped(name.substr(0, kMostName));
+  const std::string shown = Printable(name.substr(0, kMostName));
   const auto key = std::tie(shown, kind);
   const auto at = std::lower_bound(
       fields_.begin(), fields_.end(), key, [](const FieldSummary& field, const auto& wanted) {
@@ -95,7 +100,7 @@ void FileSummary::AddExample(std::string place, std::vector<std::string> values)
 }
 
 void FileSummary::AddDamage(std::string_view message) {
-  if (damaged_++ < most_damage_) damage_.emplace_back(message);
+  if (damaged_++ < most_damage_) damage_.push_back(Printable(message));
 }
 
 std::string FileSummary::Heading() const {
@@ -127,7 +132,9 @@ std::string FileSummary::DescribeDamage() const {
 }
 
 std::string ValueText(std::string_view bytes) {
-  const std::string shown = StrCat("\"", Escaped(bytes.substr(0, kMostText)), "\"");
+  const std::string_view first = bytes.substr(0, kMostText);
+  const std::string shown =
+      StrCat("\"", absl::CHexEscape(absl::string_view(first.data(), first.size())), "\"");
   if (bytes.size() <= kMostText) return shown;
   return StrCat(shown, "… (", bytes.size(), " bytes)");
 }
