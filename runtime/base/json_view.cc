@@ -183,8 +183,7 @@ StatusOr<std::vector<JsonView>> JsonView::Elements() const {
   return elements;
 }
 
-Status JsonView::ForEachMember(
-    absl::FunctionRef<Status(std::string_view, JsonView)> visit) const {
+Status JsonView::ForEachMember(absl::FunctionRef<Status(std::string_view, JsonView)> visit) const {
   dom::object object;
   if (!present_ || ElementOf(element_).get(object) != simdjson::SUCCESS)
     return Mismatch("an object");

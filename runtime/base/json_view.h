@@ -52,7 +52,8 @@ class JsonView {
   // Call `visit` for all members or elements, in the text's order, and return its first error.
   // Return InvalidArgument if the value is absent or has a different type. Unlike the functions
   // above, they allocate nothing.
-  Status ForEachMember(absl::FunctionRef<Status(std::string_view name, JsonView member)> visit) const;
+  Status ForEachMember(
+      absl::FunctionRef<Status(std::string_view name, JsonView member)> visit) const;
   Status ForEachElement(absl::FunctionRef<Status(JsonView element)> visit) const;
 
   // Returns the value's type, for messages: "an object", "a number", "null".

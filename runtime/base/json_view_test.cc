@@ -55,7 +55,8 @@ TEST(JsonView, BecomesADom) {
 
 TEST(JsonView, ReadsNumbersAsDoubles) {
   JsonDocument document;
-  const JsonView root = *document.Parse(R"({"i": -3, "u": 18446744073709551615, "d": 0.25, "s": "1"})");
+  const JsonView root =
+      *document.Parse(R"({"i": -3, "u": 18446744073709551615, "d": 0.25, "s": "1"})");
   EXPECT_EQ(*root["i"].Double(), -3);
   EXPECT_EQ(*root["u"].Double(), 0x1p64);
   EXPECT_EQ(*root["d"].Double(), 0.25);

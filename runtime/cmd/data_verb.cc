@@ -63,8 +63,7 @@ class DataVerb : public Verb {
     }
     RETURN_IF_ERROR(problem);
     if (!verify || damaged == 0) return OkStatus();
-    return DataLoss(damaged, " of ", files.size(), files.size() == 1 ? " file is" : " files are",
-                    " damaged");
+    return DataLoss("damaged files: ", damaged, " of ", files.size());
   }
 
  private:

@@ -32,13 +32,14 @@ void AddArrayKeys(std::vector<Key>& keys, const std::string& at) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
   const auto add = SourceKeyAdder(keys);
-  add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(), {"npz", "tfrecord", "jsonl"},
+  add(at + "inputs", KeyType::kNames, Bind<kData, source, &S::inputs>(),
+      {"npz", "tfrecord", "jsonl"},
       "The array for each input of the model, as a map from input names to arrays; for a model "
       "with one input, just the array. An array is given by its name in the NPZ file, by the "
       "path of a file that ends in `.npy`, or by the name of a feature.",
       "`x`; with several inputs, their names");
-  add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(), {"npz", "tfrecord", "jsonl"},
-      "The array with the labels of each output, as for `inputs`.",
+  add(at + "targets", KeyType::kNames, Bind<kData, source, &S::targets>(),
+      {"npz", "tfrecord", "jsonl"}, "The array with the labels of each output, as for `inputs`.",
       "`y`; with several outputs, their names");
   add(at + "sample_weights", KeyType::kNames, Bind<kData, source, &S::sample_weights>(),
       {"npz", "tfrecord", "jsonl"},
@@ -102,16 +103,16 @@ template <auto source>
 void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* missing) {
   using S = SourceConfig;
   constexpr auto kData = &C::data;
-  keys.push_back({.path = at + "format",
-                  .type = KeyType::kChoice,
-                  .binding = Bind<kData, source, &S::format>(),
-                  .doc =
-                      "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
-                      "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
-                      "`linear`: generated data, y = x·weights + bias + noise; `synthetic`: random "
-                      "numbers of the types and shapes that the model takes.",
-                  .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "linear", "synthetic"},
-                  .unset_doc = missing});
+  keys.push_back(
+      {.path = at + "format",
+       .type = KeyType::kChoice,
+       .binding = Bind<kData, source, &S::format>(),
+       .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `npz`: NumPy "
+              "arrays; `tfrecord`: TFRecord files of tf.train.Example; `jsonl`: JSON lines; "
+              "`linear`: generated data, y = x·weights + bias + noise; `synthetic`: random "
+              "numbers of the types and shapes that the model takes.",
+       .choices = {"", "idx", "csv", "npz", "tfrecord", "jsonl", "linear", "synthetic"},
+       .unset_doc = missing});
   keys.push_back({.path = at + "scale",
                   .type = KeyType::kFraction,
                   .binding = Bind<kData, source, &S::scale>(),

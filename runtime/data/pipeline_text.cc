@@ -19,8 +19,8 @@ std::string ConversionText(const Column& column) {
   std::string text = column.name == column.array ? "" : StrCat(", from ", column.array);
   if (!column.class_weights.empty()) return text + ", weights of the classes";
   if (column.classes > 0) {
-    text += StrCat(column.one_hot ? ", one-hot rows of " : ", numbers of ", column.classes,
-                   " classes");
+    text +=
+        StrCat(column.one_hot ? ", one-hot rows of " : ", numbers of ", column.classes, " classes");
   }
   if (column.scale != 1) text += StrCat(", multiplied by ", column.scale);
   return text;
@@ -58,12 +58,14 @@ std::string Pipeline::Maker::Describe() const {
   } else if (workers_ == 1) {
     text += "share: all examples\n";
   } else {
-    text += StrCat("share: examples ", worker_, ", ", worker_ + workers_, ", … of the order; ", rows_,
-                   " per epoch\n");
+    text += StrCat("share: examples ", worker_, ", ", worker_ + workers_, ", … of the order; ",
+                   rows_, " per epoch\n");
   }
-  text += StrCat("batches: ", batches_, " per epoch, of ", usual, usual == 1 ? " example" : " examples");
+  text += StrCat("batches: ", batches_, " per epoch, of ", usual,
+                 usual == 1 ? " example" : " examples");
   if (remainder_ > 0 && batches_ > 1) text += StrCat("; the last of ", rest_.size);
-  if (left_out > 0) text += StrCat("; ", left_out, left_out == 1 ? " example" : " examples", " left out");
+  if (left_out > 0)
+    text += StrCat("; ", left_out, left_out == 1 ? " example" : " examples", " left out");
   text += options_.epochs == 0 ? "\n" : StrCat("; epochs: ", options_.epochs, "\n");
   text += "tensors of a batch:\n";
   for (const Column& column : options_.columns) text += ColumnText(column, usual);

@@ -36,8 +36,8 @@ StatusOr<std::string> SplitText(const config::TrainingConfig& config, Split spli
   const std::string format =
       config::GetKey(config, *config::FindKey(key + ".format")).get<std::string>();
   const std::string left_out = source->LeftOut();
-  return StrCat(key, "\nsource: ", format, ": ", source->Describe(), "\nexamples: ",
-                source->size(), left_out.empty() ? "" : StrCat("; ", left_out),
+  return StrCat(key, "\nsource: ", format, ": ", source->Describe(), "\nexamples: ", source->size(),
+                left_out.empty() ? "" : StrCat("; ", left_out),
                 "\nfields of an example: ", FieldsText(*source), "\n", pipeline);
 }
 

@@ -17,9 +17,11 @@ void Check(const MemoryFile& file, const std::string& format) {
   const StatusOr<data::FileSummary> summary = data::Summarise(file.path(), format, {}, stop);
   if (!summary.ok()) return;
   for (const std::string& text : {summary->Describe(), summary->DescribeDamage()}) {
-    ENFORCE(std::ranges::none_of(
-                text, [](char c) { return c == '\x1b' || c == '\x7f' || (c >= 0 && c < ' ' && c != '\n'); }),
-            "no control characters");
+    ENFORCE(
+        std::ranges::none_of(
+            text,
+            [](char c) { return c == '\x1b' || c == '\x7f' || (c >= 0 && c < ' ' && c != '\n'); }),
+        "no control characters");
   }
 }
 

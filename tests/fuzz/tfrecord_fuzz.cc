@@ -31,12 +31,13 @@ void CheckExample(std::string_view bytes) {
 }
 
 void CheckFile(std::string_view bytes) {
-  CheckRecordFile(bytes,
-                  {.features = {{.name = "f", .shape = {2}, .variable = true},
-                                {.name = "i", .dtype = DType::kInt64, .shape = {2}, .variable = true},
-                                {.name = "b", .dtype = DType::kUInt8, .raw = true, .shape = {2}}},
-                   .fields = {{"f", "f"}, {"i", "i"}, {"b", "b"}}},
-                  data::OpenTfRecords, "tfrecord");
+  CheckRecordFile(
+      bytes,
+      {.features = {{.name = "f", .shape = {2}, .variable = true},
+                    {.name = "i", .dtype = DType::kInt64, .shape = {2}, .variable = true},
+                    {.name = "b", .dtype = DType::kUInt8, .raw = true, .shape = {2}}},
+       .fields = {{"f", "f"}, {"i", "i"}, {"b", "b"}}},
+      data::OpenTfRecords, "tfrecord");
 }
 
 }  // namespace

@@ -41,16 +41,22 @@ std::string ValuesText(const FieldSummary& field) {
   return text;
 }
 
+template <typename T>
+std::string LimitsText(const Range<T>& range) {
+  if (range.low == range.high) return StrCat(", always ", range.low);
+  return StrCat(", from ", range.low, " to ", range.high);
+}
+
 // Returns ", from -3 to 9". A field may have both integers and other numbers.
 std::string NumbersText(const FieldSummary& field) {
   if (field.integers.empty && field.numbers.empty) return {};
-  if (field.numbers.empty) return StrCat(", from ", field.integers.low, " to ", field.integers.high);
+  if (field.numbers.empty) return LimitsText(field.integers);
   Range<double> all = field.numbers;
   if (!field.integers.empty) {
     all.Add(static_cast<double>(field.integers.low));
     all.Add(static_cast<double>(field.integers.high));
   }
-  return StrCat(", from ", all.low, " to ", all.high);
+  return LimitsText(all);
 }
 
 std::string FieldText(const FieldSummary& field) {

@@ -146,27 +146,28 @@ TEST(Inspect, DescribesJsonLines) {
       "\n{\"id\": \n";
   for (const std::string& stored : {lines, Compressed(lines, 31)}) {
     const std::string text = Described(folder, folder.Write("a", stored), {.examples = 1});
-    EXPECT_EQ(text.substr(text.find("2 examples")),
-              "2 examples, 1 damaged place\n"
-              "fields:\n"
-              "  id: number, in 2 examples, from -1 to 7\n"
-              "  m: list, in 1 example\n"
-              "  m: numbers [2,2], in 1 example, from 1 to 4\n"
-              "  name: null, in 1 example\n"
-              "  name: string, in 1 example, of 3 bytes\n"
-              "  ok: boolean, in 1 example\n"
-              "  ok: object, in 1 example\n"
-              "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
-              "first examples:\n"
-              "  FOLDER/a: line 1\n"
-              "    id: 7\n"
-              "    m: 1, 2.5, 3, 4\n"
-              "    name: \"ada\"\n"
-              "    tokens: 1, 2, 3\n"
-              "    ok: true\n"
-              "damaged:\n"
-              "  FOLDER/a: line 4: expected a JSON object: not valid JSON: The JSON document has an "
-              "improper structure: missing or superfluous commas, braces, missing keys, etc.\n");
+    EXPECT_EQ(
+        text.substr(text.find("2 examples")),
+        "2 examples, 1 damaged place\n"
+        "fields:\n"
+        "  id: number, in 2 examples, from -1 to 7\n"
+        "  m: list, in 1 example\n"
+        "  m: numbers [2,2], in 1 example, from 1 to 4\n"
+        "  name: null, in 1 example\n"
+        "  name: string, in 1 example, of 3 bytes\n"
+        "  ok: boolean, in 1 example\n"
+        "  ok: object, in 1 example\n"
+        "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
+        "first examples:\n"
+        "  FOLDER/a: line 1\n"
+        "    id: 7\n"
+        "    m: 1, 2.5, 3, 4\n"
+        "    name: \"ada\"\n"
+        "    tokens: 1, 2, 3\n"
+        "    ok: true\n"
+        "damaged:\n"
+        "  FOLDER/a: line 4: expected a JSON object: not valid JSON: The JSON document has an "
+        "improper structure: missing or superfluous commas, braces, missing keys, etc.\n");
   }
 }
 

@@ -60,8 +60,7 @@ class Lines : public RecordFormat {
                     const RecordPlace& place) const override {
     const RecordFile& file = files.files()[place.file];
     if (place.offset <= kMostCounted) {
-      const StatusOr<int64_t> number =
-          LineReader(files, place.file, reader).NumberOf(place.offset);
+      const StatusOr<int64_t> number = LineReader(files, place.file, reader).NumberOf(place.offset);
       if (number.ok()) return LinePlace(file, *number);
     }
     return StrCat(file.path, ": line at byte ", place.offset);

@@ -73,15 +73,15 @@ std::vector<T> Values(const Batch& batch, std::string_view name) {
 constexpr auto kInt64 = DType::kInt64;
 
 TEST(JsonLines, ReadsNumbersAndNestedLists) {
-  const auto batch = OneBatch(
-      R"({"f": -1.5, "i": -9223372036854775808, "m": [[1, 2, 3], [4, 5, 6.25]], "w": 3.0,)"
-      R"( "truth": true, "truths": [false, true], "other": {"f": 2}, "more": [null]})",
-      {{.name = "f"},
-       {.name = "i", .dtype = kInt64},
-       {.name = "m", .shape = {2, 3}},
-       {.name = "w", .dtype = kInt64},
-       {.name = "truth", .dtype = kInt64},
-       {.name = "truths", .shape = {2}}});
+  const auto batch =
+      OneBatch(R"({"f": -1.5, "i": -9223372036854775808, "m": [[1, 2, 3], [4, 5, 6.25]], "w": 3.0,)"
+               R"( "truth": true, "truths": [false, true], "other": {"f": 2}, "more": [null]})",
+               {{.name = "f"},
+                {.name = "i", .dtype = kInt64},
+                {.name = "m", .shape = {2, 3}},
+                {.name = "w", .dtype = kInt64},
+                {.name = "truth", .dtype = kInt64},
+                {.name = "truths", .shape = {2}}});
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(Values<float>(*batch, "f"), std::vector<float>{-1.5f});
   EXPECT_EQ(batch->Find("f")->shape(), Shape({1}));
@@ -132,12 +132,11 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
   EXPECT_EQ(Refusal("{\"x\": [[1, 2], [3]]}", {.name = "x", .shape = {2, 2}}),
             "line 1: feature x: expected nested lists of numbers of shape [2,2], got a list of 1 "
             "after 3 numbers");
-  EXPECT_EQ(Refusal("{\"x\": [1, 2, 3]}",
-                    {.name = "x", .dtype = kInt64, .shape = {2}, .variable = true}),
-            "line 1: feature x: expected a list of at most 2 numbers, got a list of 3 after 2 "
-            "numbers");
-  EXPECT_EQ(Refusal("{\"x\": \"1\"}", one),
-            "line 1: feature x: expected a number, got a string");
+  EXPECT_EQ(
+      Refusal("{\"x\": [1, 2, 3]}", {.name = "x", .dtype = kInt64, .shape = {2}, .variable = true}),
+      "line 1: feature x: expected a list of at most 2 numbers, got a list of 3 after 2 "
+      "numbers");
+  EXPECT_EQ(Refusal("{\"x\": \"1\"}", one), "line 1: feature x: expected a number, got a string");
   EXPECT_EQ(Refusal("{\"x\": 1e300}", one),
             "line 1: feature x: expected a number, got 1e+300, which does not fit into float32");
   for (const char* number : {"0.5", "1e300", "9223372036854775808"}) {
@@ -306,8 +305,9 @@ TEST(JsonLinesDamage, OfAnEmptyFileIsFound) {
   const Folder folder;
   const std::string path = folder.Write("a", "");
   EXPECT_EQ(Message(ReadAll(NumberedOptions({path})).second),
-            path + ": line 1: the file is empty; expected a JSON object; replace the file, or set "
-                   "on_damaged: skip to leave out what is damaged");
+            path +
+                ": line 1: the file is empty; expected a JSON object; replace the file, or set "
+                "on_damaged: skip to leave out what is damaged");
   EXPECT_EQ(Message(ReadAll(NumberedOptions({folder.Write("b", "\n \n")})).second),
             folder.path() + "/b: expected at least one intact record, found none");
 }

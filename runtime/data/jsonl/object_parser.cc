@@ -14,7 +14,8 @@ static_assert(RecordFileReader::kPadding >= JsonDocument::kPadding);
 
 // Returns what a member must be, such as "a list of 3 numbers".
 std::string Expected(const ExampleFeature& feature) {
-  if (feature.variable) return StrCat("a list of at most ", feature.shape.num_elements(), " numbers");
+  if (feature.variable)
+    return StrCat("a list of at most ", feature.shape.num_elements(), " numbers");
   if (feature.shape.rank() == 0) return "a number";
   if (feature.shape.rank() == 1) return StrCat("a list of ", feature.shape.dim(0), " numbers");
   return StrCat("nested lists of numbers of shape ", feature.shape.ToString());
@@ -63,7 +64,8 @@ class NumberStore {
     const StatusOr<double> number = NumberOf(value);
     if (!number.ok()) return Unexpected(value.TypeName());
     const auto rounded = static_cast<float>(*number);
-    if (!std::isfinite(rounded)) return Unexpected(StrCat(*number, ", which does not fit into float32"));
+    if (!std::isfinite(rounded))
+      return Unexpected(StrCat(*number, ", which does not fit into float32"));
     At<float>() = rounded;
     return OkStatus();
   }
@@ -91,8 +93,9 @@ class NumberStore {
 
   Status Unexpected(std::string_view got) const {
     return InvalidArgument("expected ", Expected(feature_), ", got ", got,
-                           stored_ > 0 ? StrCat(" after ", stored_, stored_ == 1 ? " number" : " numbers")
-                                       : std::string());
+                           stored_ > 0
+                               ? StrCat(" after ", stored_, stored_ == 1 ? " number" : " numbers")
+                               : std::string());
   }
 
   const ExampleFeature& feature_;
@@ -117,8 +120,8 @@ Status ObjectParser::Parse(std::string_view record, ExampleRow& row) {
     if (!number || !member.present()) return OkStatus();
     const ExampleFeature& feature = row.feature(*number);
     const StatusOr<std::span<std::byte>> elements = row.Take(*number);
-    const Status stored = elements.ok() ? NumberStore(feature, *elements).Store(member)
-                                        : elements.status();
+    const Status stored =
+        elements.ok() ? NumberStore(feature, *elements).Store(member) : elements.status();
     return stored.ok() ? stored : Annotate(stored, StrCat("feature ", feature.name));
   }));
   return row.End(Expected);

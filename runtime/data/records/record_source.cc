@@ -111,8 +111,7 @@ class RecordSource : public Source {
   std::string FilesText() const {
     const size_t others = files_.files().size() - 1;
     const std::string& first = files_.files()[0].path;
-    return others == 0 ? first
-                       : StrCat(first, " and ", others, others == 1 ? " other" : " others");
+    return others == 0 ? first : StrCat(first, " and ", others, others == 1 ? " other" : " others");
   }
 
   const std::unique_ptr<const RecordFormat> format_;
