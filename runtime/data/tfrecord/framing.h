@@ -17,9 +17,9 @@ namespace tfjob::data {
 // tf.train.Example".
 using PayloadCheck = absl::FunctionRef<Status(std::string_view payload)>;
 
-// Visits the records of file number `file`. Unless `check` is null, reads the payloads, too, and a
-// payload whose checksum is wrong, or that `check` rejects, is damaged. If the length of a record is
-// damaged, the next place with a header whose checksum is correct is taken for the start of a
+// Visits the records of file number `file`. Unless `check` is null, reads the payloads, too; a
+// payload is damaged if its checksum is wrong or if `check` rejects it. If the length of a record
+// is damaged, the next place with a header whose checksum is correct is taken for the start of a
 // record. An empty file is damaged.
 Status ScanFramedRecords(const RecordFiles& files, size_t file, RecordFileReader& reader,
                          const PayloadCheck* check, const RecordScanner::Visitor& visitor);
