@@ -75,9 +75,11 @@ enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 // Specifies how a feature of a tf.train.Example, or a member of a JSON object, is parsed. The names
 // are those that tf.io uses.
 struct FeatureConfig {
-  std::string dtype;                          // "float32", "int64" or "string"
-  std::optional<std::vector<int64_t>> shape;  // FixedLenFeature
-  std::optional<int64_t> max_length;          // VarLenFeature, padded with default_value
+  std::string dtype;  // "float32", "int64" or "string"
+  // Only `shape`: a FixedLenFeature. Only `max_length`: a VarLenFeature, padded with default_value.
+  // Both: a FixedLenSequenceFeature, whose steps have this shape, padded to max_length steps.
+  std::optional<std::vector<int64_t>> shape;
+  std::optional<int64_t> max_length;
   std::optional<double> default_value;
   std::string decode_raw;  // the type of the elements that a string consists of
 };

@@ -101,11 +101,14 @@ StatusOr<data::Dataset> LoadArrays(const SourceConfig& source, Split split,
 
 data::ExampleFeature ToFeature(const std::string& name, const config::FeatureConfig& feature) {
   const bool raw = feature.dtype == "string";
+  std::vector<int64_t> shape = feature.shape.value_or(std::vector<int64_t>());
+  if (feature.max_length) shape.insert(shape.begin(), *feature.max_length);
   return {.name = name,
           .dtype = *ParseDType(raw ? feature.decode_raw : feature.dtype),
           .raw = raw,
-          .shape = Shape(feature.max_length ? std::vector{*feature.max_length} : *feature.shape),
+          .shape = Shape(std::move(shape)),
           .variable = feature.max_length.has_value(),
+          .sequence = feature.max_length && feature.shape,
           .fill = feature.default_value};
 }
 

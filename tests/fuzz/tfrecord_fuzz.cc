@@ -12,31 +12,59 @@
 namespace tfjob::fuzz {
 namespace {
 
-void CheckExample(std::string_view bytes) {
-  bool lists_are_valid = true;
-  const Status visited = data::VisitFeatures(bytes, [&](const data::Feature& feature) {
-    const std::string_view list = feature.list;
-    ENFORCE(list.empty() || (list.data() >= bytes.data() &&
-                             list.data() + list.size() <= bytes.data() + bytes.size()),
+class ExampleCheck {
+ public:
+  explicit ExampleCheck(std::string_view bytes) : bytes_(bytes) {}
+
+  void Run() {
+    const auto on_feature = [this](const Feature& feature) { return CheckList(feature); };
+    const auto on_steps = [&](const data::FeatureSteps& steps) {
+      CheckPart(steps.steps);
+      return data::VisitSteps(steps, on_feature);
+    };
+    const Status visited = data::VisitExample(bytes_, {on_feature, on_steps});
+    ENFORCE(data::CheckExample(bytes_).ok() == (visited.ok() && lists_are_valid_),
+            "an example is valid if its features and their lists are");
+  }
+
+ private:
+  using Feature = data::Feature;
+
+  void CheckPart(std::string_view part) const {
+    ENFORCE(part.empty() || (part.data() >= bytes_.data() &&
+                             part.data() + part.size() <= bytes_.data() + bytes_.size()),
             "a list is part of the example");
+  }
+
+  Status CheckList(const Feature& feature) {
+    const std::string_view list = feature.list;
+    CheckPart(list);
     const StatusOr<size_t> counts[] = {data::ReadBytesList(list, {}), data::ReadFloatList(list, {}),
                                        data::ReadInt64List(list, {})};
     for (const StatusOr<size_t>& count : counts)
       ENFORCE(!count.ok() || *count <= list.size(), "a value takes at least one byte");
-    lists_are_valid &= counts[static_cast<int>(feature.kind)].ok();
+    lists_are_valid_ &= counts[static_cast<int>(feature.kind)].ok();
     return OkStatus();
-  });
-  ENFORCE(data::CheckExample(bytes).ok() == (visited.ok() && lists_are_valid),
-          "an example is valid if its features and their lists are");
-}
+  }
+
+  const std::string_view bytes_;
+  bool lists_are_valid_ = true;
+};
 
 void CheckFile(std::string_view bytes) {
   CheckRecordFile(
       bytes,
       {.features = {{.name = "f", .shape = {2}, .variable = true},
                     {.name = "i", .dtype = DType::kInt64, .shape = {2}, .variable = true},
-                    {.name = "b", .dtype = DType::kUInt8, .raw = true, .shape = {2}}},
-       .fields = {{"f", "f"}, {"i", "i"}, {"b", "b"}}},
+                    {.name = "b", .dtype = DType::kUInt8, .raw = true, .shape = {2}},
+                    {.name = "s", .shape = {3, 2}, .variable = true, .sequence = true},
+                    {.name = "t",
+                     .dtype = DType::kUInt8,
+                     .raw = true,
+                     .shape = {2, 3},
+                     .variable = true,
+                     .sequence = true}},
+       .fields = {{"f", "f"}, {"i", "i"}, {"b", "b"}, {"s", "s"}, {"t", "t"}}},
       data::OpenTfRecords, "tfrecord");
 }
 
@@ -46,7 +74,7 @@ void CheckFile(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] == 'e') tfjob::fuzz::CheckExample(rest);
+  if (data[0] == 'e') tfjob::fuzz::ExampleCheck(rest).Run();
   if (data[0] == 'f') tfjob::fuzz::CheckFile(rest);
   return 0;
 }

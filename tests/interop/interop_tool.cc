@@ -109,7 +109,7 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
   return reply;
 }
 
-// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "fill"}}} →
+// {"files": […], "features": {name: {"dtype", "shape", "raw", "variable", "sequence", "fill"}}} →
 // {name: tensor}, with all records in the order of the files
 StatusOr<Json> ReadRecords(const Json& request) {
   data::RecordOptions options{.files = request["files"].get<std::vector<std::string>>()};
@@ -119,7 +119,8 @@ StatusOr<Json> ReadRecords(const Json& request) {
                                 .dtype = *ParseDType(feature["dtype"].get<std::string>()),
                                 .raw = feature.value("raw", false),
                                 .shape = Shape(feature["shape"].get<std::vector<int64_t>>()),
-                                .variable = feature.value("variable", false)});
+                                .variable = feature.value("variable", false),
+                                .sequence = feature.value("sequence", false)});
     data::ExampleFeature& added = options.features.back();
     if (feature.contains("fill")) added.fill = feature["fill"].get<double>();
     options.fields.push_back({name, name});

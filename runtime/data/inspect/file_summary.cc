@@ -65,7 +65,8 @@ std::string FieldText(const FieldSummary& field) {
   text += field.kind;
   if (field.shape) text += StrCat(" ", field.shape->ToString());
   text += StrCat(", in ", CountOf(field.examples, "example", "examples"));
-  if (!field.values.empty) text += StrCat(", ", ValuesText(field));
+  if (!field.steps.empty) text += StrCat(", ", RangeText(field.steps), " steps");
+  if (!field.values.empty) text += StrCat(field.steps.empty ? ", " : " of ", ValuesText(field));
   if (field.values.empty && !field.bytes.empty)
     text += StrCat(", of ", RangeText(field.bytes), " bytes");
   text += NumbersText(field);

@@ -33,7 +33,8 @@ struct FieldSummary {
   std::string kind;  // "int64_list", "float32"
   int64_t examples = 0;
   std::optional<Shape> shape;  // of one example, for formats whose fields have shapes
-  Range<int64_t> values;       // how many an example has, for formats with lists
+  Range<int64_t> steps;        // of a sequence
+  Range<int64_t> values;       // of an example or of a step, for formats with lists
   Range<int64_t> bytes;        // in a string
   Range<int64_t> integers;
   Range<double> numbers;   // those that are finite

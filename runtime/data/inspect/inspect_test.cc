@@ -18,6 +18,7 @@ using testing::FloatFeature;
 using testing::Folder;
 using testing::Int64Feature;
 using testing::NumberedRecords;
+using testing::SequenceExampleOf;
 
 StatusOr<FileSummary> Summary(const std::string& path, const SummaryOptions& options = {},
                               const std::string& format = "") {
@@ -53,7 +54,7 @@ TEST(Inspect, DescribesTheFeaturesOfExamples) {
                                         {"z", Int64Feature({})}});
   EXPECT_EQ(
       Described(folder, folder.Write("a", Records({first, second})), {.examples = 1}),
-      "FOLDER/a: TFRecord of tf.train.Example, 2 examples, no damage\n"
+      "FOLDER/a: TFRecord, 2 examples, no damage\n"
       "fields:\n"
       "  image: bytes_list, in 2 examples, 1 value of 2 to 50 bytes\n"
       "  label: int64_list, in 2 examples, 1 value, from -3 to 9223372036854775807\n"
@@ -74,6 +75,25 @@ TEST(Inspect, DescribesTheFeaturesOfExamples) {
           "    z: 1.5, nan, 2, 3, 4, 5, 6, 7 and 2 more\n");
 }
 
+TEST(Inspect, DescribesSequences) {
+  const Folder folder;
+  const std::string step = Int64Feature({1, 2});
+  const std::string first = SequenceExampleOf({{"label", Int64Feature({3})}},
+                                              {{"s", {step, step, step, step}}, {"e", {}}});
+  const std::string second = SequenceExampleOf({}, {{"s", {Int64Feature({-5})}}});
+  EXPECT_EQ(Described(folder, folder.Write("a", Records({first, second})), {.examples = 1}),
+            "FOLDER/a: TFRecord, 2 examples, no damage\n"
+            "fields:\n"
+            "  e: feature list, in 1 example, 0 steps\n"
+            "  label: int64_list, in 1 example, 1 value, always 3\n"
+            "  s: steps of int64_list, in 2 examples, 1 to 4 steps of 1 to 2 values, from -5 to 2\n"
+            "first examples:\n"
+            "  FOLDER/a: record at byte 0\n"
+            "    label: 3\n"
+            "    s: 1, 2; 1, 2; 1, 2 and 1 more steps\n"
+            "    e: no steps\n");
+}
+
 TEST(Inspect, ListsDamagedRecordsAndReadsOn) {
   const Folder folder;
   std::vector<uint64_t> offsets;
@@ -87,17 +107,17 @@ TEST(Inspect, ListsDamagedRecordsAndReadsOn) {
   EXPECT_EQ(summary->examples, 9);
   EXPECT_EQ(summary->damaged(), 3);
   EXPECT_EQ(summary->DescribeDamage(),
-            StrCat(path, ": TFRecord of tf.train.Example, 9 examples, 3 damaged places\ndamaged:\n",
-                   "  ", path, ": record at byte ", offsets[3],
-                   ": the checksum of its payload is wrong\n", "  ", path, ": record at byte ",
-                   offsets[7], ": the checksum of its length is wrong\n", "  and 1 more\n"));
+            StrCat(path, ": TFRecord, 9 examples, 3 damaged places\ndamaged:\n", "  ", path,
+                   ": record at byte ", offsets[3], ": the checksum of its payload is wrong\n",
+                   "  ", path, ": record at byte ", offsets[7],
+                   ": the checksum of its length is wrong\n", "  and 1 more\n"));
   EXPECT_TRUE(summary->Describe().ends_with("  and 1 more\n")) << summary->Describe();
 }
 
 TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
   const Folder folder;
   EXPECT_EQ(Described(folder, folder.Write("a.tfrecord", "")),
-            "FOLDER/a.tfrecord: TFRecord of tf.train.Example, 0 examples, 1 damaged place\n"
+            "FOLDER/a.tfrecord: TFRecord, 0 examples, 1 damaged place\n"
             "damaged:\n"
             "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
@@ -117,9 +137,8 @@ TEST(Inspect, ReadsCompressedRecords) {
   const StatusOr<FileSummary> summary = Summary(folder.Write("a", whole));
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(summary->examples, 500);
-  EXPECT_EQ(
-      summary->DescribeDamage(),
-      folder.path() + "/a: TFRecord of tf.train.Example (compressed), 500 examples, no damage\n");
+  EXPECT_EQ(summary->DescribeDamage(),
+            folder.path() + "/a: TFRecord (compressed), 500 examples, no damage\n");
   const StatusOr<FileSummary> cut = Summary(folder.Write("b", whole.substr(0, whole.size() / 2)));
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_GT(cut->examples, 100);

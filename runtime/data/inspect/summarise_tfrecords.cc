@@ -8,21 +8,24 @@
 namespace tfjob::data {
 namespace {
 
+constexpr int64_t kMostSteps = 3;  // how many steps are shown
+
 // Describes the features of examples. Keeps its memory from one example to the next.
 class ExampleDescriber {
  public:
   Status Describe(std::string_view example, FileSummary& summary,
                   std::vector<std::string>* values) {
-    return VisitFeatures(example, [&](const Feature& feature) {
-      FieldSummary* const field = summary.Field(feature.name, KindName(feature.kind));
-      if (field == nullptr && values == nullptr) return OkStatus();
-      FieldSummary unlisted;
-      FieldSummary& to = field == nullptr ? unlisted : *field;
-      ++to.examples;
-      ASSIGN_OR_RETURN(const std::string text, Add(feature, to, values != nullptr));
-      if (values != nullptr) values->push_back(StrCat(to.name, ": ", text));
+    const auto on_feature = [&](const Feature& feature) -> Status {
+      FieldSummary& field = FieldOf(summary, feature.name, KindName(feature.kind));
+      ++field.examples;
+      ASSIGN_OR_RETURN(const std::string text, Add(feature, field, values != nullptr));
+      if (values != nullptr) values->push_back(StrCat(field.name, ": ", text));
       return OkStatus();
-    });
+    };
+    const auto on_steps = [&](const FeatureSteps& steps) {
+      return AddSteps(steps, summary, values);
+    };
+    return VisitExample(example, {on_feature, on_steps});
   }
 
  private:
@@ -30,6 +33,34 @@ class ExampleDescriber {
   static std::string_view KindName(ListKind kind) {
     const std::string_view name = Name(kind);
     return name.substr(name.find(' ') + 1);
+  }
+
+  // Returns the field, or one that is not listed if there are too many.
+  FieldSummary& FieldOf(FileSummary& summary, std::string_view name, std::string_view kind) {
+    FieldSummary* const field = summary.Field(name, kind);
+    return field == nullptr ? unlisted_ : *field;
+  }
+
+  Status AddSteps(const FeatureSteps& steps, FileSummary& summary,
+                  std::vector<std::string>* values) {
+    int64_t count = 0;
+    std::string kind = "feature list", text;  // if there are no steps, their kind is not known
+    const auto visit = [&](const Feature& feature) -> Status {
+      if (count++ == 0) kind = StrCat("steps of ", KindName(feature.kind));
+      FieldSummary& field = FieldOf(summary, steps.name, kind);
+      const bool show = values != nullptr && count <= kMostSteps;
+      ASSIGN_OR_RETURN(const std::string step, Add(feature, field, show));
+      if (show) text += StrCat(count > 1 ? "; " : "", step);
+      return OkStatus();
+    };
+    RETURN_IF_ERROR(VisitSteps(steps, visit));
+    FieldSummary& field = FieldOf(summary, steps.name, kind);
+    ++field.examples;
+    field.steps.Add(count);
+    if (values == nullptr) return OkStatus();
+    if (count > kMostSteps) text += StrCat(" and ", count - kMostSteps, " more steps");
+    values->push_back(StrCat(field.name, ": ", count == 0 ? "no steps" : text));
+    return OkStatus();
   }
 
   // Adds the values of a feature, and returns the first of them as text if they are shown.
@@ -81,6 +112,7 @@ class ExampleDescriber {
     return show ? ListText(first, static_cast<int64_t>(count)) : std::string();
   }
 
+  FieldSummary unlisted_;
   std::vector<float> floats_;
   std::vector<int64_t> integers_;
   std::vector<std::string_view> strings_;
@@ -92,7 +124,7 @@ StatusOr<FileSummary> SummariseTfRecords(const std::string& path, const SummaryO
                                          const StopSource& stop) {
   ExampleDescriber describer;
   return SummariseRecords(
-      path, "TFRecord of tf.train.Example", *TfRecordFormat(), options, stop,
+      path, "TFRecord", *TfRecordFormat(), options, stop,
       [&](std::string_view record, FileSummary& summary, std::vector<std::string>* values) {
         return describer.Describe(record, summary, values);
       });

@@ -107,6 +107,20 @@ TEST(JsonLines, FillsInWhatExamplesLack) {
   EXPECT_EQ(Values<float>(*batch, "null"), (std::vector<float>{0.5f, 0.5f}));
 }
 
+TEST(JsonLines, ReadsSequencesOfSteps) {
+  const ExampleFeature steps{
+      .name = "x", .shape = {3, 2}, .variable = true, .sequence = true, .fill = -1};
+  const auto batch = OneBatch(R"({"x": [[1, 2], [3, 4]]})", {steps});
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(Values<float>(*batch, "x"), (std::vector<float>{1, 2, 3, 4, -1, -1}));
+  const std::string error(Message(OneBatch(R"({"x": [[1, 2], [3]]})", {steps}).status()));
+  EXPECT_NE(
+      error.find("feature x: expected a list of at most 3 nested lists of numbers of shape [2], "
+                 "got a list of 1 after 3 numbers"),
+      std::string::npos)
+      << error;
+}
+
 // Returns the error message without the file's name at its front.
 std::string Refusal(const std::string& line, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(line, {feature}).status()));
@@ -130,7 +144,8 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
   EXPECT_EQ(Refusal("{\"x\": [1, null]}", two),
             "line 1: feature x: expected a list of 2 numbers, got null after 1 number");
   EXPECT_EQ(Refusal("{\"x\": [[1, 2], [3]]}", {.name = "x", .shape = {2, 2}}),
-            "line 1: feature x: expected nested lists of numbers of shape [2,2], got a list of 1 "
+            "line 1: feature x: expected a list of 2 nested lists of numbers of shape [2], got a "
+            "list of 1 "
             "after 3 numbers");
   EXPECT_EQ(
       Refusal("{\"x\": [1, 2, 3]}", {.name = "x", .dtype = kInt64, .shape = {2}, .variable = true}),

@@ -14,11 +14,13 @@ static_assert(RecordFileReader::kPadding >= JsonDocument::kPadding);
 
 // Returns what a member must be, such as "a list of 3 numbers".
 std::string Expected(const ExampleFeature& feature) {
-  if (feature.variable)
-    return StrCat("a list of at most ", feature.shape.num_elements(), " numbers");
-  if (feature.shape.rank() == 0) return "a number";
-  if (feature.shape.rank() == 1) return StrCat("a list of ", feature.shape.dim(0), " numbers");
-  return StrCat("nested lists of numbers of shape ", feature.shape.ToString());
+  const Shape& shape = feature.shape;
+  if (shape.rank() == 0) return "a number";
+  const char* const most = feature.variable ? "at most " : "";
+  if (shape.rank() == 1) return StrCat("a list of ", most, shape.dim(0), " numbers");
+  const std::vector<int64_t>& dims = shape.dims();
+  return StrCat("a list of ", most, shape.dim(0), " nested lists of numbers of shape ",
+                Shape({dims.begin() + 1, dims.end()}).ToString());
 }
 
 // Returns the value of a number or a boolean.
@@ -52,7 +54,7 @@ class NumberStore {
     RETURN_IF_ERROR(value.ForEachElement([&](JsonView element) {
       return ++count > length ? OkStatus() : StoreAxis(element, axis + 1);
     }));
-    if (count == length || (count < length && feature_.variable)) return OkStatus();
+    if (count == length || (count < length && feature_.variable && axis == 0)) return OkStatus();
     return Unexpected(StrCat("a list of ", count));
   }
 

@@ -22,6 +22,7 @@ std::string CountText(const ExampleFeature& feature) {
 
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements) {
   const double value = feature.fill.value_or(0);
+  if (feature.raw) return std::ranges::fill(elements, std::byte{0});
   feature.dtype == DType::kFloat32 ? FillWith<float>(value, elements)
                                    : FillWith<int64_t>(value, elements);
 }

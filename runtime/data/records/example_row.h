@@ -28,16 +28,20 @@ struct ExampleFeature {
   bool raw = false;
   Shape shape;
   // If set, the feature may have fewer than shape.num_elements() values, and `fill` replaces the
-  // missing ones. Otherwise, it must have exactly shape.num_elements() values. Not allowed with
-  // `raw`.
+  // missing ones (zeros if `raw` is set). Otherwise, it must have exactly shape.num_elements()
+  // values.
   bool variable = false;
+  // If set, the first axis of the shape counts steps, and the feature has a whole number of them.
+  // Requires `variable`, which in turn requires this if `raw` is set: each step is then a string.
+  bool sequence = false;
   std::optional<double> fill = {};  // the value of the elements that an example lacks
 };
 
-// Returns "at most 3 values" or "1 value", for messages. Requires a feature without `raw`.
+// Returns "at most 3 values" or "1 value", for messages. Requires a feature without `raw` and
+// `sequence`.
 std::string CountText(const ExampleFeature& feature);
 
-// Sets all elements to the value that replaces missing ones. Requires a feature without `raw`.
+// Sets all elements to the value that replaces missing ones.
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements);
 
 // The memory for the features of one example at a time. Owned by one thread.

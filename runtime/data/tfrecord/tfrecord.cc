@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "runtime/data/tfrecord/example.h"
 #include "runtime/data/tfrecord/framing.h"
@@ -15,17 +16,27 @@ ListKind KindOf(const ExampleFeature& feature) {
   return feature.dtype == DType::kFloat32 ? ListKind::kFloat : ListKind::kInt64;
 }
 
+// Returns the feature of one step of a sequence. Returns other features unchanged.
+ExampleFeature StepOf(const ExampleFeature& feature) {
+  if (!feature.sequence) return feature;
+  const std::vector<int64_t>& dims = feature.shape.dims();
+  ExampleFeature step = feature;
+  step.shape = Shape({dims.begin() + 1, dims.end()});
+  step.variable = step.sequence = false;
+  return step;
+}
+
 // Describes what the list of a feature must contain.
 std::string Describe(const ExampleFeature& feature) {
+  if (feature.sequence)
+    return StrCat("at most ", feature.shape.dim(0), " steps of ", Describe(StepOf(feature)));
   if (feature.raw) return "one string in a bytes_list";
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
-// Stores the values of a list in `to`, which is exactly as large as the feature's shape requires.
-Status StoreRaw(const ExampleFeature& expected, std::string_view list, std::span<std::byte> to) {
-  std::string_view bytes;
-  ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {&bytes, 1}));
-  if (count != 1) return InvalidArgument("expected one string in a bytes_list, got ", count);
+// Stores the elements that a string consists of in `to`.
+Status StoreString(const ExampleFeature& expected, std::string_view bytes,
+                   std::span<std::byte> to) {
   if (bytes.size() != to.size()) {
     return InvalidArgument("expected a string of ", to.size(), " bytes, for ",
                            tfjob::Name(expected.dtype), " of shape ", expected.shape.ToString(),
@@ -35,22 +46,94 @@ Status StoreRaw(const ExampleFeature& expected, std::string_view list, std::span
   return OkStatus();
 }
 
-Status StoreList(const ExampleFeature& expected, const Feature& found, std::span<std::byte> to) {
-  if (found.kind != KindOf(expected)) {
+// Reads one feature, or the steps of one sequence.
+class FeatureReader {
+ public:
+  // `step` is StepOf(expected). `to` is as large as the shape of `expected` requires.
+  FeatureReader(const ExampleFeature& expected, const ExampleFeature& step, std::span<std::byte> to)
+      : expected_(expected), step_(step), to_(to) {}
+
+  // Reads the list of a feature. In a sequence, the steps follow each other in the list.
+  Status Read(const Feature& found) const {
+    RETURN_IF_ERROR(CheckKind(expected_, found));
+    return expected_.raw ? ReadStrings(found.list) : ReadNumbers(expected_, found, to_);
+  }
+
+  // Reads the feature list of a sequence.
+  Status Read(const FeatureSteps& found) const {
+    if (!expected_.sequence) {
+      return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; describe a ",
+                             "step with shape, and give max_length");
+    }
+    int64_t count = 0;
+    RETURN_IF_ERROR(VisitSteps(found, [&](const Feature& feature) -> Status {
+      if (count++ >= steps()) return OkStatus();
+      RETURN_IF_ERROR(CheckKind(step_, feature));
+      const std::span<std::byte> to = Step(count - 1);
+      return step_.raw ? ReadOneString(feature.list, to) : ReadNumbers(step_, feature, to);
+    }));
+    return End(count);
+  }
+
+ private:
+  static Status CheckKind(const ExampleFeature& expected, const Feature& found) {
+    if (found.kind == KindOf(expected)) return OkStatus();
     return InvalidArgument("expected ", Describe(expected), ", got ", Name(found.kind));
   }
-  if (expected.raw) return StoreRaw(expected, found.list, to);
-  const auto elements = static_cast<size_t>(expected.shape.num_elements());
-  const StatusOr<size_t> count =
-      found.kind == ListKind::kFloat
-          ? ReadFloatList(found.list, {reinterpret_cast<float*>(to.data()), elements})
-          : ReadInt64List(found.list, {reinterpret_cast<int64_t*>(to.data()), elements});
-  RETURN_IF_ERROR(count.status());
-  if (*count > elements || (*count < elements && !expected.variable))
-    return InvalidArgument("expected ", Describe(expected), ", got ", *count);
-  if (*count < elements) FillMissing(expected, to.subspan(*count * SizeOf(expected.dtype)));
-  return OkStatus();
-}
+
+  int64_t steps() const { return expected_.sequence ? expected_.shape.dim(0) : 1; }
+  std::span<std::byte> Step(int64_t number) const {
+    const size_t bytes = to_.size() / static_cast<size_t>(steps());
+    return to_.subspan(static_cast<size_t>(number) * bytes, bytes);
+  }
+
+  // Checks the number of steps, and fills in those that are missing.
+  Status End(int64_t count) const {
+    if (count > steps()) return InvalidArgument("expected ", Describe(expected_), ", got ", count);
+    if (count < steps())
+      FillMissing(expected_, to_.subspan(static_cast<size_t>(count) * Step(0).size()));
+    return OkStatus();
+  }
+
+  Status ReadNumbers(const ExampleFeature& expected, const Feature& found,
+                     std::span<std::byte> to) const {
+    const size_t elements = to.size() / SizeOf(expected.dtype);
+    const StatusOr<size_t> count =
+        found.kind == ListKind::kFloat
+            ? ReadFloatList(found.list, {reinterpret_cast<float*>(to.data()), elements})
+            : ReadInt64List(found.list, {reinterpret_cast<int64_t*>(to.data()), elements});
+    RETURN_IF_ERROR(count.status());
+    const auto step = static_cast<size_t>(step_.shape.num_elements());
+    const bool whole = !expected.sequence || *count % step == 0;
+    if (*count > elements || (*count < elements && !expected.variable) || !whole)
+      return InvalidArgument("expected ", Describe(expected), ", got ", *count,
+                             expected.sequence ? " values" : "");
+    if (*count < elements) FillMissing(expected, to.subspan(*count * SizeOf(expected.dtype)));
+    return OkStatus();
+  }
+
+  Status ReadOneString(std::string_view list, std::span<std::byte> to) const {
+    std::string_view bytes;
+    ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {&bytes, 1}));
+    if (count != 1) return InvalidArgument("expected one string in a bytes_list, got ", count);
+    return StoreString(step_, bytes, to);
+  }
+
+  Status ReadStrings(std::string_view list) const {
+    if (!expected_.sequence) return ReadOneString(list, to_);
+    ASSIGN_OR_RETURN(const size_t count, ReadBytesList(list, {}));
+    if (static_cast<int64_t>(count) > steps()) return End(static_cast<int64_t>(count));
+    std::vector<std::string_view> strings(count);
+    RETURN_IF_ERROR(ReadBytesList(list, strings).status());
+    for (size_t i = 0; i < count; ++i)
+      RETURN_IF_ERROR(StoreString(step_, strings[i], Step(static_cast<int64_t>(i))));
+    return End(static_cast<int64_t>(count));
+  }
+
+  const ExampleFeature& expected_;
+  const ExampleFeature& step_;
+  const std::span<std::byte> to_;
+};
 
 // Returns DataLoss if the payload is not an example.
 Status CheckPayload(std::string_view payload) {
@@ -61,6 +144,10 @@ Status CheckPayload(std::string_view payload) {
 
 class ExampleParser : public RecordParser {
  public:
+  explicit ExampleParser(const std::vector<ExampleFeature>& features) {
+    for (const ExampleFeature& feature : features) steps_.push_back(StepOf(feature));
+  }
+
   Status Parse(std::string_view record, ExampleRow& row) override {
     const Status stored = Store(record, row);
     if (stored.ok()) return stored;
@@ -69,15 +156,19 @@ class ExampleParser : public RecordParser {
   }
 
  private:
-  static Status Store(std::string_view example, ExampleRow& row) {
-    RETURN_IF_ERROR(VisitFeatures(example, [&](const Feature& feature) -> Status {
-      const std::optional<size_t> number = row.Find(feature.name);
+  Status Store(std::string_view example, ExampleRow& row) const {
+    // Reads a Feature or FeatureSteps.
+    const auto read = [&](const auto& found) -> Status {
+      const std::optional<size_t> number = row.Find(found.name);
       if (!number) return OkStatus();
       ASSIGN_OR_RETURN(const std::span<std::byte> elements, row.Take(*number));
-      return StoreList(row.feature(*number), feature, elements);
-    }));
+      return FeatureReader(row.feature(*number), steps_[*number], elements).Read(found);
+    };
+    RETURN_IF_ERROR(VisitExample(example, {read, read}));
     return row.End(Describe);
   }
+
+  std::vector<ExampleFeature> steps_;  // of each feature
 };
 
 class ExampleFormat : public RecordFormat {
@@ -95,8 +186,9 @@ class ExampleFormat : public RecordFormat {
                     const RecordPlace& place) const override {
     return files.files()[place.file].Place(place.offset);
   }
-  std::unique_ptr<RecordParser> MakeParser(const std::vector<ExampleFeature>&) const override {
-    return std::make_unique<ExampleParser>();
+  std::unique_ptr<RecordParser> MakeParser(
+      const std::vector<ExampleFeature>& features) const override {
+    return std::make_unique<ExampleParser>(features);
   }
 };
 

@@ -1,4 +1,4 @@
-// Makes TFRecord files of tf.train.Example a source of examples.
+// Makes TFRecord files of tf.train.Example or tf.train.SequenceExample a source of examples.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 namespace tfjob::data {
 
 // The format of the records. A feature must have the list that its type needs: kFloat32 a
-// float_list, kInt64 an int64_list, and `raw` a bytes_list with one string.
+// float_list, kInt64 an int64_list, and `raw` a bytes_list with one string. A `sequence` is either
+// a feature list of a SequenceExample, or a feature whose list contains the values of all steps.
 std::unique_ptr<const RecordFormat> TfRecordFormat();
 
 // Returns the errors of OpenRecords.
