@@ -47,6 +47,7 @@ constexpr FileFormat kFormats[] = {
     {"npz", IsNpz, SummariseNpz},
     {"idx", IsIdx, SummariseIdx},
     {"jsonl", IsJsonLines, SummariseJsonLines},
+    {"csv", IsCsv, SummariseCsv},
 };
 
 // Returns what the first bytes of a compressed file unpack to.
@@ -62,15 +63,6 @@ std::string Unpacked(std::string_view packed) {
   bytes.resize(kStart - stream.avail_out);
   inflateEnd(&stream);
   return bytes;
-}
-
-StatusOr<FileStart> StartOfFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
-  FileStart start{.path = path};
-  start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
-  RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
-  if (IsCompressed(start.bytes)) start.bytes = Unpacked(start.bytes);
-  return start;
 }
 
 std::string Names() {
@@ -105,6 +97,15 @@ StatusOr<const FileFormat*> FormatOf(const std::string& path, const std::string&
 }
 
 }  // namespace
+
+StatusOr<FileStart> StartOfFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
+  FileStart start{.path = path};
+  start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
+  RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
+  if (IsCompressed(start.bytes)) start.bytes = Unpacked(start.bytes);
+  return start;
+}
 
 std::span<const FileFormat> FileFormats() {
   return kFormats;

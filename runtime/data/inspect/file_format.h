@@ -25,6 +25,9 @@ struct FileStart {
   std::string bytes = {};  // unpacked if the file is compressed; may be empty
 };
 
+// Returns up to 4096 bytes.
+StatusOr<FileStart> StartOfFile(const std::string& path);
+
 struct FileFormat {
   std::string_view name;  // "tfrecord", as in the training file, or the usual ending of the names
   bool (*suits)(const FileStart& start);
@@ -43,7 +46,10 @@ std::span<const FileFormat> FileFormats();
 StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
                                 const SummaryOptions& options, const StopSource& stop);
 
-// Formats of the table.
+// Functions of the table.
+bool IsCsv(const FileStart& start);
+StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
+                                   const StopSource& stop);
 StatusOr<FileSummary> SummariseTfRecords(const std::string& path, const SummaryOptions& options,
                                          const StopSource& stop);
 StatusOr<FileSummary> SummariseJsonLines(const std::string& path, const SummaryOptions& options,

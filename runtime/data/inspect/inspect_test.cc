@@ -122,12 +122,12 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
             "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
             "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
-            "jsonl; if the file has one of them, name it with --format");
+            "jsonl, csv; if the file has one of them, name it with --format");
   const StatusOr<FileSummary> named = Summary(folder.path() + "/a.txt", {}, "tfrecord");
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->damaged(), 1);
   EXPECT_EQ(Message(Summary(folder.path() + "/a.txt", {}, "hdf5").status()),
-            "--format: expected one of tfrecord, npy, npz, idx, jsonl, got hdf5");
+            "--format: expected one of tfrecord, npy, npz, idx, jsonl, csv, got hdf5");
   EXPECT_EQ(Summary(folder.path() + "/missing").status().code(), StatusCode::kNotFound);
 }
 
@@ -231,6 +231,26 @@ TEST(Inspect, DescribesIdxFiles) {
   const StatusOr<FileSummary> cut = Summary(folder.Write("a", content.substr(0, 15)));
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(cut->damaged(), 1);
+}
+
+TEST(Inspect, DescribesTablesOfNumbers) {
+  const Folder folder;
+  const std::string table = "height;weight;label\r\n1.5;-2;0\r\n2.5;7;1\r\n";
+  for (const std::string& stored : {table, Compressed(table, 31)}) {
+    EXPECT_EQ(Described(folder, folder.Write("a", stored), {.examples = 1}),
+              "FOLDER/a: CSV with a header, 2 examples, no damage\n"
+              "fields:\n"
+              "  height: number, in 2 examples, from 1.5 to 2.5\n"
+              "  label: number, in 2 examples, from 0 to 1\n"
+              "  weight: number, in 2 examples, from -2 to 7\n"
+              "first examples:\n"
+              "  line 2\n"
+              "    1.5, -2, 0\n");
+  }
+  EXPECT_EQ(Described(folder, folder.Write("a", "1,2\n3,4\n5\n"), {.examples = 0}),
+            "FOLDER/a: CSV without a header, 0 examples, 1 damaged place\n"
+            "damaged:\n"
+            "  FOLDER/a: line 3: expected 2 columns, got 1\n");
 }
 
 TEST(Inspect, StopsWhenAsked) {
