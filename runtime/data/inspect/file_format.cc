@@ -78,8 +78,9 @@ StatusOr<const FileFormat*> Recognised(const std::string& path) {
     if (format.suits(start)) return &format;
   }
   // The beginning may be damaged, or the file empty.
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   for (const FileFormat& format : FileFormats()) {
-    if (std::string_view(path).find(format.name) != std::string_view::npos) return &format;
+    if (name.find(format.name) != std::string_view::npos) return &format;
   }
   return nullptr;
 }

@@ -38,7 +38,7 @@ struct FileFormat {
 };
 
 // Returns all formats. A file has the first format that suits its beginning or, if none does, the
-// first whose name is part of the file's path.
+// first whose name is part of the file's name.
 std::span<const FileFormat> FileFormats();
 
 // Returns the summary of a file. `format` is a format's name, or "" to recognise the format.

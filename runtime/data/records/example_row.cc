@@ -22,9 +22,13 @@ std::string CountText(const ExampleFeature& feature) {
 
 void FillMissing(const ExampleFeature& feature, std::span<std::byte> elements) {
   const double value = feature.fill.value_or(0);
-  if (feature.raw) return std::ranges::fill(elements, std::byte{0});
-  feature.dtype == DType::kFloat32 ? FillWith<float>(value, elements)
-                                   : FillWith<int64_t>(value, elements);
+  if (feature.raw) {
+    std::ranges::fill(elements, std::byte{0});
+  } else if (feature.dtype == DType::kFloat32) {
+    FillWith<float>(value, elements);
+  } else {
+    FillWith<int64_t>(value, elements);
+  }
 }
 
 ExampleRow::ExampleRow(const std::vector<ExampleFeature>& features, std::vector<Tensor> tensors)
