@@ -48,22 +48,23 @@ class DataVerb : public Verb {
     const bool verify = verify_->parsed();
     if (verify) options_.examples = 0;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, data::FindFiles(files_));
-    Status problem;  // the first file that cannot be read
-    int64_t damaged = 0;
+    Status problem;  // of the first file that cannot be read
+    int64_t damaged = 0, unread = 0;
     for (const std::string& file : files) {
       const StatusOr<data::FileSummary> summary = data::Summarise(file, format_, options_, stop);
       if (stop.requested()) return Cancelled("stopped before all files were read");
       if (!summary.ok()) {
         output += StrCat(Message(summary.status()), "\n");
         problem.Update(summary.status());
+        ++unread;
         continue;
       }
       output += verify ? summary->DescribeDamage() : summary->Describe();
       damaged += summary->damaged() > 0 ? 1 : 0;
     }
-    RETURN_IF_ERROR(problem);
-    if (!verify || damaged == 0) return OkStatus();
-    return DataLoss("damaged files: ", damaged, " of ", files.size());
+    if (!verify || damaged == 0) return problem;
+    return DataLoss("damaged files: ", damaged, " of ", files.size(),
+                    unread > 0 ? StrCat("; files that could not be read: ", unread) : "");
   }
 
  private:

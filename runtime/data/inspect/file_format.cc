@@ -71,6 +71,21 @@ std::string Names() {
   });
 }
 
+// Returns the format that an ending of the file's name names, such as "train.tfrecord",
+// "train.tfrecord-00000-of-00010" or "train.csv.gz"; null if there is none.
+const FileFormat* NamedIn(std::string_view path) {
+  path.remove_prefix(path.rfind('/') + 1);
+  size_t dot = path.find('.');
+  while (dot != std::string_view::npos) {
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    const std::string_view ending = path.substr(0, std::min(dot, path.find('-')));
+    const auto found = std::ranges::find(FileFormats(), ending, &FileFormat::name);
+    if (found != FileFormats().end()) return &*found;
+  }
+  return nullptr;
+}
+
 // Returns null if no format suits the file.
 StatusOr<const FileFormat*> Recognised(const std::string& path) {
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
@@ -78,11 +93,7 @@ StatusOr<const FileFormat*> Recognised(const std::string& path) {
     if (format.suits(start)) return &format;
   }
   // The beginning may be damaged, or the file empty.
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  for (const FileFormat& format : FileFormats()) {
-    if (name.find(format.name) != std::string_view::npos) return &format;
-  }
-  return nullptr;
+  return NamedIn(path);
 }
 
 StatusOr<const FileFormat*> FormatOf(const std::string& path, const std::string& name) {

@@ -123,6 +123,16 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
             "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
             "jsonl, csv; if the file has one of them, name it with --format");
+  for (const char* name : {"b.tfrecord-00000-of-00010", "b.tfrecord.gz", "b.2.tfrecord"}) {
+    EXPECT_TRUE(Described(folder, folder.Write(name, "")).ends_with("expected a record\n")) << name;
+  }
+  std::filesystem::create_directory(folder.path() + "/a.tfrecord.d");
+  for (const char* name :
+       {"a.tfrecord.d/b.txt", "npyuser", "tfrecord", "mycsv.txt", "a.csvs", "a-b.txt"}) {
+    EXPECT_NE(Described(folder, folder.Write(name, "some text")).find("is not recognised"),
+              std::string::npos)
+        << name;
+  }
   const StatusOr<FileSummary> named = Summary(folder.path() + "/a.txt", {}, "tfrecord");
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->damaged(), 1);
