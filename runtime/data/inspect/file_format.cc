@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "runtime/data/records/unpack.h"
@@ -12,7 +13,7 @@
 namespace tfjob::data {
 namespace {
 
-constexpr size_t kStart = 4096;
+constexpr size_t kStart = 1 << 20;
 
 bool IsTfRecord(const FileStart& start) {
   return start.bytes.size() >= io::kRecordHeader &&
@@ -59,7 +60,10 @@ std::string Unpacked(std::string_view packed) {
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
   stream.avail_out = kStart;
-  inflate(&stream, Z_SYNC_FLUSH);
+  // A gzip file may consist of several members.
+  while (inflate(&stream, Z_SYNC_FLUSH) == Z_STREAM_END && stream.avail_in > 0 &&
+         inflateReset(&stream) == Z_OK) {
+  }
   bytes.resize(kStart - stream.avail_out);
   inflateEnd(&stream);
   return bytes;
@@ -115,7 +119,10 @@ StatusOr<FileStart> StartOfFile(const std::string& path) {
   FileStart start{.path = path};
   start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
   RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
-  if (IsCompressed(start.bytes)) start.bytes = Unpacked(start.bytes);
+  // The first two bytes of a text may look like a zlib header.
+  if (!IsCompressed(start.bytes)) return start;
+  if (std::string unpacked = Unpacked(start.bytes); !unpacked.empty())
+    start.bytes = std::move(unpacked);
   return start;
 }
 

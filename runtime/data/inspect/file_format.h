@@ -25,7 +25,7 @@ struct FileStart {
   std::string bytes = {};  // unpacked if the file is compressed; may be empty
 };
 
-// Returns up to 4096 bytes.
+// Returns up to 1 MiB.
 StatusOr<FileStart> StartOfFile(const std::string& path);
 
 struct FileFormat {

@@ -144,7 +144,7 @@ StatusOr<const io::RandomAccessFile*> RecordFileReader::Opened(size_t file) {
 Status RecordFileReader::Check(size_t file, const io::RandomAccessFile& opened) const {
   ASSIGN_OR_RETURN(const FileVersion now, FileVersion::Of(opened));
   if (files_.files()[file].version.Continues(now)) return OkStatus();
-  return DataLoss(opened.path(), ": the file has changed since this task opened it; expected a ",
+  return FailedPrecondition(opened.path(), ": the file has changed since this task opened it; expected a ",
                   "file that stays as it is, or grows only at its end, while tasks read it");
 }
 

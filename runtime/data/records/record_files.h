@@ -81,10 +81,9 @@ class RecordFileReader {
 
   // Returns `size` bytes of a file from byte `offset` on; the file must contain all of them. The
   // view stays valid until the next call. At least kPadding readable bytes, with any content,
-  // follow it. Returns DataLoss if the file has changed, as far as this is noticed without a system
-  // call.
+  // follow it. Returns FailedPrecondition if the file has changed when it is opened again.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
-  // Returns DataLoss if a file that was read since the last call has changed since the RecordFiles
+  // Returns FailedPrecondition if a file that was read since the last call has changed since the RecordFiles
   // were opened. What was read from it may then be wrong.
   Status CheckUnchanged();
 
