@@ -46,6 +46,7 @@ class DataVerb : public Verb {
 
   Status Run(const StopSource& stop, std::string& output) override {
     const bool verify = verify_->parsed();
+    options_.fields = !verify;
     if (verify) options_.examples = 0;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, data::FindFiles(files_));
     Status problem;  // of the first file that cannot be read

@@ -14,6 +14,7 @@
 namespace tfjob::data {
 
 struct SummaryOptions {
+  bool fields = true;        // whether to describe the fields, or only to count and check
   int64_t examples = 3;      // how many of the first examples to describe
   int64_t most_damage = 20;  // how many damaged places to list
   std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
