@@ -66,6 +66,7 @@ bool IsHeader(const Fields& fields) {
 std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);
+  std::optional<CsvDialect> likely;
   for (const char delimiter : {',', ';', '\t', '|'}) {
     Fields first, second;
     SplitCsvLine(first_line, delimiter, first);
@@ -73,10 +74,12 @@ std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
     if (first.size() < 2) continue;
     if (IsRow(first)) return CsvDialect{.delimiter = delimiter, .header = false};
     const bool row = known ? Any(second, CellKind::kNumber) : IsRow(second);
-    const bool header = IsHeader(first) && row && first.size() == second.size();
-    if (header || known) return CsvDialect{.delimiter = delimiter, .header = header};
+    if (IsHeader(first) && row && first.size() == second.size())
+      return CsvDialect{.delimiter = delimiter, .header = true};
+    if (!likely) likely = CsvDialect{.delimiter = delimiter, .header = false};
   }
-  return known ? std::optional(CsvDialect()) : std::nullopt;
+  if (!known) return std::nullopt;
+  return likely.value_or(CsvDialect());
 }
 
 // The values of one column, by their kind.

@@ -429,8 +429,7 @@ TEST(JsonLinesDamage, OfALineThatIsTooLongIsFound) {
   EXPECT_EQ(ReadAll(options).first, Numbers(2));
 }
 
-// Returns the error of reading the file after its content has been replaced and its time has
-// changed. Both lines stay as long as before.
+// Returns the error of reading ten lines after the content of their file has been replaced.
 Status ErrorAfterChange(const Folder& folder, const std::string& content, bool skip) {
   RecordOptions options = NumberedOptions({folder.Write("a", NumberedLines(0, 10))});
   options.skip_damaged = skip;
@@ -446,10 +445,10 @@ Status ErrorAfterChange(const Folder& folder, const std::string& content, bool s
 
 TEST(JsonLinesDamage, AfterOpeningIsAnError) {
   const Folder folder;
-  std::string swapped = NumberedLines(1, 1) + NumberedLines(0, 1) + NumberedLines(2, 8);
+  const std::string swapped = NumberedLines(1, 1) + NumberedLines(0, 1) + NumberedLines(2, 8);
   ASSERT_EQ(swapped.size(), NumberedLines(0, 10).size());
   for (const bool skip : {false, true}) {
-    for (const std::string& content : {swapped, NumberedLines(0, 9), std::string(500, 'x')}) {
+    for (const std::string& content : {swapped, NumberedLines(0, 9), std::string(swapped.size(), 'x')}) {
       const Status error = ErrorAfterChange(folder, content, skip);
       EXPECT_EQ(error.code(), StatusCode::kFailedPrecondition) << error;
       EXPECT_TRUE(Message(error).starts_with(
