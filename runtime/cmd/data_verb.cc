@@ -44,7 +44,7 @@ class DataVerb : public Verb {
     app.require_subcommand(1);
   }
 
-  Status Run(const StopSource& stop, std::string& output) override {
+  Status Run(const StopSource& stop, std::ostream& output) override {
     const bool verify = verify_->parsed();
     options_.fields = !verify;
     if (verify) options_.examples = 0;
@@ -55,12 +55,12 @@ class DataVerb : public Verb {
       const StatusOr<data::FileSummary> summary = data::Summarise(file, format_, options_, stop);
       if (stop.requested()) return Cancelled("stopped before all files were read");
       if (!summary.ok()) {
-        output += StrCat(Message(summary.status()), "\n");
+        output << Message(summary.status()) << "\n";
         problem.Update(summary.status());
         ++unread;
         continue;
       }
-      output += verify ? summary->DescribeDamage() : summary->Describe();
+      output << (verify ? summary->DescribeDamage() : summary->Describe()) << std::flush;
       damaged += summary->damaged() > 0 ? 1 : 0;
     }
     if (!verify || damaged == 0) return problem;
