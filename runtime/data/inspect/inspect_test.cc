@@ -357,8 +357,12 @@ TEST(Inspect, StopsWhenAsked) {
   const Folder folder;
   StopSource stop;
   stop.Request(15);
-  EXPECT_EQ(Summarise(folder.Write("a", NumberedRecords(0, 3)), "", {}, stop).status().code(),
-            StatusCode::kCancelled);
+  for (const std::string& content :
+       {NumberedRecords(0, 3), std::string("{\"x\": 1}\n"), std::string("1,2\n3,4\n")}) {
+    EXPECT_EQ(Summarise(folder.Write("a", content), "", {}, stop).status().code(),
+              StatusCode::kCancelled)
+        << content;
+  }
 }
 
 }  // namespace

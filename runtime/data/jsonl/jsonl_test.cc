@@ -211,6 +211,11 @@ TEST(JsonLinesDamage, OfPythonsNumbersIsExplained) {
                                "null instead"));
 }
 
+TEST(JsonLinesDeathTest, RefusesFeaturesThatAreNotNumbers) {
+  const ExampleFeature raw{.name = "x", .dtype = DType::kUInt8, .raw = true, .shape = {2}};
+  EXPECT_DEATH((void)JsonLinesFormat()->MakeParser({raw}), "the features of JSON lines are numbers");
+}
+
 TEST(JsonLines, IgnoresBlankLinesAndAByteOrderMark) {
   const Folder folder;
   const std::string lines[] = {NumberedLine(0), NumberedLine(1), NumberedLine(2)};
