@@ -156,7 +156,10 @@ TEST(Csv, ReadsFeaturesAndLabels) {
 }
 
 TEST(Csv, IgnoresAByteOrderMark) {
-  const StatusOr<Dataset> dataset = Csv("\xEF\xBB\xBF" "1,2\n3,4\n", {.header = false});
+  const StatusOr<Dataset> dataset =
+      Csv("\xEF\xBB\xBF"
+          "1,2\n3,4\n",
+          {.header = false});
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ(dataset->arrays[0].values.data<float>()[0], 1);
   EXPECT_TRUE(Csv("\xEF\xBB\xBFlabel,b\n1,2\n", {.label_column = "label"}).ok());

@@ -128,7 +128,8 @@ TEST_F(SubcommandsTest, DataVerifyFailsIfAFileIsDamaged) {
   // Damage is reported whatever else is wrong, in any order.
   ASSERT_TRUE(WriteFileAtomically(Path("README"), "some text\n").ok());
   for (const std::string& other : {Path("none.jsonl"), Path("README")}) {
-    for (const auto& files : {std::pair(other, Path("bad.jsonl")), std::pair(Path("bad.jsonl"), other)}) {
+    for (const auto& files :
+         {std::pair(other, Path("bad.jsonl")), std::pair(Path("bad.jsonl"), other)}) {
       const auto mixed = run({"data", "verify", files.first, files.second});
       EXPECT_EQ(mixed.first, 1) << mixed.second;
       EXPECT_NE(mixed.second.find("damaged files: 1 of 2; files that could not be read: 1"),

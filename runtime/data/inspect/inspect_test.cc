@@ -176,27 +176,26 @@ TEST(Inspect, DescribesJsonLines) {
   for (const std::string& stored : {lines, Compressed(lines, 31)}) {
     const std::string text = Described(folder, folder.Write("a", stored), {.examples = 1});
     const size_t begin = text.find("2 examples"), reason = text.find("not valid JSON") + 14;
-    EXPECT_EQ(
-        text.substr(begin, reason - begin),
-        "2 examples, 1 damaged place\n"
-        "fields:\n"
-        "  id: number, in 2 examples, from -1 to 7\n"
-        "  m: list, in 1 example\n"
-        "  m: numbers [2,2], in 1 example, from 1 to 4\n"
-        "  name: null, in 1 example\n"
-        "  name: string, in 1 example, of 3 bytes\n"
-        "  ok: boolean, in 1 example\n"
-        "  ok: object, in 1 example\n"
-        "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
-        "first examples:\n"
-        "  FOLDER/a: line 1\n"
-        "    id: 7\n"
-        "    m: 1, 2.5, 3, 4\n"
-        "    name: \"ada\"\n"
-        "    tokens: 1, 2, 3\n"
-        "    ok: true\n"
-        "damaged:\n"
-        "  FOLDER/a: line 4: expected a JSON object: not valid JSON");
+    EXPECT_EQ(text.substr(begin, reason - begin),
+              "2 examples, 1 damaged place\n"
+              "fields:\n"
+              "  id: number, in 2 examples, from -1 to 7\n"
+              "  m: list, in 1 example\n"
+              "  m: numbers [2,2], in 1 example, from 1 to 4\n"
+              "  name: null, in 1 example\n"
+              "  name: string, in 1 example, of 3 bytes\n"
+              "  ok: boolean, in 1 example\n"
+              "  ok: object, in 1 example\n"
+              "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
+              "first examples:\n"
+              "  FOLDER/a: line 1\n"
+              "    id: 7\n"
+              "    m: 1, 2.5, 3, 4\n"
+              "    name: \"ada\"\n"
+              "    tokens: 1, 2, 3\n"
+              "    ok: true\n"
+              "damaged:\n"
+              "  FOLDER/a: line 4: expected a JSON object: not valid JSON");
   }
 }
 
@@ -268,33 +267,34 @@ TEST(Inspect, DescribesTablesOfNumbers) {
 
 TEST(Inspect, ReadsOnAfterDamagedLinesOfTables) {
   const Folder folder;
-  EXPECT_EQ(Described(folder, folder.Write("a.csv", "a,b\n1,2\n\n3\n5,\"6,7\"\n8,9\n\n\n"),
-                      {.examples = 0}),
-            "FOLDER/a.csv: CSV with a header, 2 examples, 3 damaged places\n"
-            "fields:\n"
-            "  a: number, in 2 examples, from 1 to 8\n"
-            "  b: number, in 2 examples, from 2 to 9\n"
-            "damaged:\n"
-            "  FOLDER/a.csv: line 3: expected a row, got none\n"
-            "  FOLDER/a.csv: line 4: expected 2 columns, got 1\n"
-            "  FOLDER/a.csv: line 5: expected 2 columns, got 3; a quoted value must not contain the "
-            "delimiter\n");
+  EXPECT_EQ(
+      Described(folder, folder.Write("a.csv", "a,b\n1,2\n\n3\n5,\"6,7\"\n8,9\n\n\n"),
+                {.examples = 0}),
+      "FOLDER/a.csv: CSV with a header, 2 examples, 3 damaged places\n"
+      "fields:\n"
+      "  a: number, in 2 examples, from 1 to 8\n"
+      "  b: number, in 2 examples, from 2 to 9\n"
+      "damaged:\n"
+      "  FOLDER/a.csv: line 3: expected a row, got none\n"
+      "  FOLDER/a.csv: line 4: expected 2 columns, got 1\n"
+      "  FOLDER/a.csv: line 5: expected 2 columns, got 3; a quoted value must not contain the "
+      "delimiter\n");
 }
 
 TEST(Inspect, DescribesColumnsOfText) {
   const Folder folder;
-  EXPECT_EQ(Described(folder,
-                      folder.Write("a.csv", "date, \"y\" ,z\n2024-01-01,1,\n2024-02-01,nan,7\n"),
-                      {.examples = 1}),
-            "FOLDER/a.csv: CSV with a header, 2 examples, no damage\n"
-            "fields:\n"
-            "  date: text, in 2 examples, of 10 bytes\n"
-            "  y: number, in 2 examples, always 1, 1 NaN or infinite\n"
-            "  z: empty, in 1 example\n"
-            "  z: number, in 1 example, always 7\n"
-            "first examples:\n"
-            "  line 2\n"
-            "    \"2024-01-01\", 1, \"\"\n");
+  EXPECT_EQ(
+      Described(folder, folder.Write("a.csv", "date, \"y\" ,z\n2024-01-01,1,\n2024-02-01,nan,7\n"),
+                {.examples = 1}),
+      "FOLDER/a.csv: CSV with a header, 2 examples, no damage\n"
+      "fields:\n"
+      "  date: text, in 2 examples, of 10 bytes\n"
+      "  y: number, in 2 examples, always 1, 1 NaN or infinite\n"
+      "  z: empty, in 1 example\n"
+      "  z: number, in 1 example, always 7\n"
+      "first examples:\n"
+      "  line 2\n"
+      "    \"2024-01-01\", 1, \"\"\n");
 }
 
 TEST(Inspect, RecognisesTablesByTheirContent) {
@@ -306,7 +306,9 @@ TEST(Inspect, RecognisesTablesByTheirContent) {
   }
   for (const auto& [content, heading] : std::vector<std::pair<std::string, std::string>>{
            {StrCat(names, "\n", row, "\n", row, "\n"), "CSV with a header, 2 examples"},
-           {"\xEF\xBB\xBF" "1,2,0\n3,4,1\n", "CSV without a header, 2 examples"},
+           {"\xEF\xBB\xBF"
+            "1,2,0\n3,4,1\n",
+            "CSV without a header, 2 examples"},
            {"nan,1,0\n3,4,1\n", "CSV without a header, 2 examples"},
            // The first two bytes look like a zlib header.
            {"H,W,label\n1,2,0\n", "CSV with a header, 1 example"},
@@ -323,7 +325,8 @@ TEST(Inspect, ShowsNoCharactersThatATerminalInterprets) {
   const std::string lines = R"({"\u009b31mx": 1, "a\u202eb": 2, "caf\u00e9": 3, "\u001b[0m": 4})"
                             "\n";
   const std::string text = Described(folder, folder.Write("a.jsonl", lines), {.examples = 1});
-  for (const char* shown : {"\\xc2\\x9b31mx: 1", "a\\xe2\\x80\\xaeb: 2", "caf\xC3\xA9: 3", "\\x1b[0m: 4"})
+  for (const char* shown :
+       {"\\xc2\\x9b31mx: 1", "a\\xe2\\x80\\xaeb: 2", "caf\xC3\xA9: 3", "\\x1b[0m: 4"})
     EXPECT_NE(text.find(shown), std::string::npos) << shown << "\n" << text;
   // Feature names may be any bytes, and are not cut in the middle of a character.
   const std::string long_name = std::string(99, 'n') + "\xC3\xA9";
@@ -348,9 +351,9 @@ TEST(Inspect, LimitsTheLinesOfAnExample) {
 
 TEST(Inspect, OnlyCountsIfFieldsAreNotWanted) {
   const Folder folder;
-  EXPECT_EQ(Described(folder, folder.Write("a", NumberedRecords(0, 3)),
-                      {.fields = false, .examples = 0}),
-            "FOLDER/a: TFRecord, 3 examples, no damage\n");
+  EXPECT_EQ(
+      Described(folder, folder.Write("a", NumberedRecords(0, 3)), {.fields = false, .examples = 0}),
+      "FOLDER/a: TFRecord, 3 examples, no damage\n");
 }
 
 TEST(Inspect, StopsWhenAsked) {

@@ -168,9 +168,10 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
             "line 1: feature x: expected a number, got 1.7976931348623157e+308, which does not fit "
             "into float32");
   // Such a double may be a rounded integer.
-  EXPECT_EQ(Refusal("{\"x\": 9007199254740993.0}", integer),
-            "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "
-            "a large integer must be written without a decimal point and an exponent");
+  EXPECT_EQ(
+      Refusal("{\"x\": 9007199254740993.0}", integer),
+      "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "
+      "a large integer must be written without a decimal point and an exponent");
   EXPECT_EQ(Refusal("{\"x\": 1, \"x\": 2}", one), "line 1: feature x: the example has it twice");
 }
 
@@ -213,7 +214,8 @@ TEST(JsonLinesDamage, OfPythonsNumbersIsExplained) {
 
 TEST(JsonLinesDeathTest, RefusesFeaturesThatAreNotNumbers) {
   const ExampleFeature raw{.name = "x", .dtype = DType::kUInt8, .raw = true, .shape = {2}};
-  EXPECT_DEATH((void)JsonLinesFormat()->MakeParser({raw}), "the features of JSON lines are numbers");
+  EXPECT_DEATH((void)JsonLinesFormat()->MakeParser({raw}),
+               "the features of JSON lines are numbers");
 }
 
 TEST(JsonLines, IgnoresBlankLinesAndAByteOrderMark) {
@@ -453,11 +455,12 @@ TEST(JsonLinesDamage, AfterOpeningIsAnError) {
   const std::string swapped = NumberedLines(1, 1) + NumberedLines(0, 1) + NumberedLines(2, 8);
   ASSERT_EQ(swapped.size(), NumberedLines(0, 10).size());
   for (const bool skip : {false, true}) {
-    for (const std::string& content : {swapped, NumberedLines(0, 9), std::string(swapped.size(), 'x')}) {
+    for (const std::string& content :
+         {swapped, NumberedLines(0, 9), std::string(swapped.size(), 'x')}) {
       const Status error = ErrorAfterChange(folder, content, skip);
       EXPECT_EQ(error.code(), StatusCode::kFailedPrecondition) << error;
-      EXPECT_TRUE(Message(error).starts_with(
-          folder.path() + "/a: the file has changed since this task opened it"))
+      EXPECT_TRUE(Message(error).starts_with(folder.path() +
+                                             "/a: the file has changed since this task opened it"))
           << error;
     }
   }
@@ -474,8 +477,8 @@ TEST(JsonLinesDamage, IsFoundIfNoLineBeginsAtItsPlace) {
   const Folder folder;
   const std::string longer = NumberedLines(0, 1) + " " + NumberedLines(1, 9) + "\n";
   const Status error = ErrorAfterChange(folder, longer, true);
-  EXPECT_TRUE(Message(error).starts_with(
-      folder.path() + "/a: line 2: expected the end of another line before it"))
+  EXPECT_TRUE(Message(error).starts_with(folder.path() +
+                                         "/a: line 2: expected the end of another line before it"))
       << error;
 }
 

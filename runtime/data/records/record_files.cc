@@ -52,10 +52,10 @@ StatusOr<FileVersion> FileVersion::Of(const io::RandomAccessFile& file) {
   struct stat info{};
   if (fstat(file.descriptor(), &info) != 0)
     return ErrnoStatus(errno, StrCat("read the size of ", file.path()));
-  return FileVersion{.size = static_cast<uint64_t>(info.st_size),
-                     .inode = info.st_ino,
-                     .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 +
-                                 info.st_mtim.tv_nsec};
+  return FileVersion{
+      .size = static_cast<uint64_t>(info.st_size),
+      .inode = info.st_ino,
+      .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
 bool FileVersion::Continues(const FileVersion& now) const {
@@ -144,8 +144,9 @@ StatusOr<const io::RandomAccessFile*> RecordFileReader::Opened(size_t file) {
 Status RecordFileReader::Check(size_t file, const io::RandomAccessFile& opened) const {
   ASSIGN_OR_RETURN(const FileVersion now, FileVersion::Of(opened));
   if (files_.files()[file].version.Continues(now)) return OkStatus();
-  return FailedPrecondition(opened.path(), ": the file has changed since this task opened it; expected a ",
-                  "file that stays as it is, or grows only at its end, while tasks read it");
+  return FailedPrecondition(
+      opened.path(), ": the file has changed since this task opened it; expected a ",
+      "file that stays as it is, or grows only at its end, while tasks read it");
 }
 
 Status RecordFileReader::CheckUnchanged() {

@@ -1,9 +1,8 @@
 // Tests files that are damaged at places drawn from a seed.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include <algorithm>
+#include <filesystem>
 
 #include "runtime/base/philox.h"
 #include "runtime/data/tfrecord/test_records.h"
@@ -197,8 +196,8 @@ TEST(Damage, AfterOpeningIsAnError) {
   const auto shorter = Pipeline::Create(*source, reading);
   const Status error = testing::Drain(**shorter).second;
   EXPECT_EQ(error.code(), StatusCode::kFailedPrecondition) << error;
-  EXPECT_TRUE(Message(error).starts_with(
-      folder.path() + "/a: the file has changed since this task opened it"))
+  EXPECT_TRUE(Message(error).starts_with(folder.path() +
+                                         "/a: the file has changed since this task opened it"))
       << error;
 }
 

@@ -193,20 +193,17 @@ TEST(TfRecord, PadsSequencesWithTheFill) {
 TEST(TfRecord, IgnoresStepsWithoutAListInSequencesThatAreNotRead) {
   const Folder folder;
   std::string content;
-  io::AppendRecord(SequenceExampleOf({{"label", Int64Feature({3})},
-                                      {"pixels", FloatFeature({3, -3})}},
-                                     {{"s", {Int64Feature({1}), ""}}}),
-                   content);
+  io::AppendRecord(
+      SequenceExampleOf({{"label", Int64Feature({3})}, {"pixels", FloatFeature({3, -3})}},
+                        {{"s", {Int64Feature({1}), ""}}}),
+      content);
   for (const bool skip : {false, true}) {
     RecordOptions options = NumberedOptions({folder.Write("a", content)});
     options.skip_damaged = skip;
     const auto got = ReadAll(options);
     EXPECT_EQ(got.first, std::vector<int64_t>{3}) << skip << got.second;
-    options.features.push_back({.name = "s",
-                                .dtype = DType::kInt64,
-                                .shape = {4, 1},
-                                .variable = true,
-                                .sequence = true});
+    options.features.push_back(
+        {.name = "s", .dtype = DType::kInt64, .shape = {4, 1}, .variable = true, .sequence = true});
     options.fields.push_back({"s", "s"});
     const Status error = ReadAll(options).second;
     EXPECT_EQ(error.code(), StatusCode::kInvalidArgument) << error;
