@@ -39,8 +39,8 @@ struct FileFormat {
 };
 
 // Returns all formats. A file has the first format that suits its beginning or, if none does, the
-// one whose name is an ending of the file's name: "train.tfrecord", "train.tfrecord-00000-of-00010",
-// "train.csv.gz".
+// one whose name is an ending of the file's name, as in "train.tfrecord", "train.csv.gz" and
+// "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
 // Returns the summary of a file. `format` is a format's name, or "" to recognise the format.

@@ -83,8 +83,8 @@ class RecordFileReader {
   // view stays valid until the next call. At least kPadding readable bytes, with any content,
   // follow it. Returns FailedPrecondition if the file has changed when it is opened again.
   StatusOr<std::string_view> View(size_t file, uint64_t offset, size_t size);
-  // Returns FailedPrecondition if a file that was read since the last call has changed since the RecordFiles
-  // were opened. What was read from it may then be wrong.
+  // Returns FailedPrecondition if a file that was read since the last call has changed since the
+  // RecordFiles were opened. What was read from it may then be wrong.
   Status CheckUnchanged();
 
  private:

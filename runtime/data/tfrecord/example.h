@@ -45,8 +45,8 @@ struct ExampleVisitor {
 Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
 
 // Calls `visit` for the feature of each step, in order, even if it has no list. Returns the first
-// error of `visit`, or InvalidArgument if the bytes are not such a list. The message begins with the
-// number of the step, counted from 0.
+// error of `visit`, or InvalidArgument if the bytes are not such a list. The message begins with
+// the number of the step, counted from 0.
 Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 
 // Read a list, and return the number of its values. Only the first values.size() of them are
