@@ -156,7 +156,7 @@ TEST(PrintStage, ShowsTheEvaluationData) {
                    "tensors of a batch:\n"
                    "  features: float32 [3,2], multiplied by 0.5\n"
                    "  labels: float32 [3]\n"
-                   "buffers: 9 of 36 bytes; 8 batches are prepared ahead\n"));
+                   "buffers: 5 of 36 bytes; 4 batches are prepared ahead\n"));
 }
 
 TEST(PrintStage, SaysWhatCannotBeRead) {
