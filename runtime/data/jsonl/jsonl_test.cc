@@ -221,7 +221,7 @@ TEST(JsonLines, ReadsLinesThatAreLongerThanTheParts) {
   const Folder folder;
   std::string content;
   for (int64_t i = 0; i < 6; ++i) {
-    // The ends of the lines, "\r\n", come at different places in the parts of 64 KiB.
+    // The lines end at different places in the parts of 64 KiB.
     const std::string padding(static_cast<size_t>((64 << 10) * (i % 3) + 100 * i), ' ');
     content += StrCat(NumberedLine(i), padding, "\r\n");
   }

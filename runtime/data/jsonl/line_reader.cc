@@ -18,17 +18,12 @@ StatusOr<uint64_t> LineReader::Begin() {
 
 StatusOr<Line> LineReader::At(uint64_t begin, uint64_t most) {
   const uint64_t last = begin + std::min(most, file_.size - begin);
-  char before = '\0';  // the last byte of the previous part
   for (uint64_t from = begin; from < last;) {
     const uint64_t size = std::min(kPart, last - from);
     ASSIGN_OR_RETURN(const std::string_view part, reader_.View(number_, from, size));
     const size_t found = part.find('\n');
-    if (found != std::string_view::npos) {
-      const char previous = found > 0 ? part[found - 1] : before;
-      const uint64_t at = from + found;
-      return Line{.begin = begin, .end = at - (previous == '\r' ? 1 : 0), .next = at + 1};
-    }
-    before = part.back();
+    if (found != std::string_view::npos)
+      return Line{.begin = begin, .end = from + found, .next = from + found + 1};
     from += size;
   }
   return Line{.begin = begin, .end = last, .next = last};

@@ -12,7 +12,7 @@
 
 namespace tfjob::data {
 
-// A line of a file, without the end-of-line characters "\n" or "\r\n".
+// A line of a file, without "\n". It may end with "\r", which is white space in JSON.
 struct Line {
   uint64_t begin = 0, end = 0;  // offsets in the file
   uint64_t next = 0;            // where the next line begins, or the size of the file
