@@ -61,9 +61,8 @@ class DataVerb : public Verb {
       output += verify ? summary->DescribeDamage() : summary->Describe();
       damaged += summary->damaged() > 0 ? 1 : 0;
     }
-    RETURN_IF_ERROR(problem);
-    if (!verify || damaged == 0) return OkStatus();
-    return DataLoss("damaged files: ", damaged, " of ", files.size());
+    if (verify && damaged > 0) return DataLoss("damaged files: ", damaged, " of ", files.size());
+    return problem;
   }
 
  private:
