@@ -30,6 +30,7 @@ inline constexpr NamedOp kElementOps[] = {
     {"Rsqrt", ElementOp::kRsqrt, 1},
     {"Exp", ElementOp::kExp, 1},
     {"Log", ElementOp::kLog, 1},
+    {"Erf", ElementOp::kErf, 1},
     {"Relu", ElementOp::kRelu, 1},
     {"Sigmoid", ElementOp::kSigmoid, 1},
     {"Tanh", ElementOp::kTanh, 1},

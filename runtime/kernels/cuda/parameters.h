@@ -30,22 +30,82 @@ struct UpdateTensors {
   int32_t tensors;
 };
 
-// Keras 3's Adam (optimizer/optimizer.h). `step` is in device memory, so that each replay of a
-// captured launch reads its current value. The host computes the coefficients in double precision:
-// in single precision, 1 - beta would have few correct digits for a beta close to 1.
-struct AdamParameter {
-  UpdateTensors update;
-  const int64_t* step;  // the number of updates before this one
-  float learning_rate, epsilon;
+// LearningRate computes the learning rate of a schedule (optimizer/schedule.h) at a step.
+enum class RateDecay : int32_t {  // in the order of optimizer::Decay
+  kNone,
+  kExponential,
+  kInverseTime,
+  kPolynomial,
+  kCosine,
+  kCosineRestarts,
+  kPiecewiseConstant
+};
+inline constexpr int kRatePieces = 64;
+struct LearningRateParameter {
+  const int64_t* step;
+  float* rate;
+  RateDecay decay;
+  int32_t staircase, cycle, pieces;
+  double initial, decay_steps, decay_rate, end_learning_rate, power, alpha, t_mul, m_mul;
+  double warmup_target, warmup_steps;
+  double boundaries[kRatePieces], values[kRatePieces + 1];
+};
+
+// The learning rate of an update.
+struct UpdateRate {
+  const float* scheduled;  // in device memory; null: `constant`
+  float constant;
+};
+
+// Keras 3's Adam and AdamW (optimizer/optimizer.h). `step` is in device memory, so that each replay
+// of a captured launch reads its current value. The host computes the coefficients in double
+// precision: in single precision, 1 - beta would have few correct digits for a beta close to 1.
+struct AdamCoefficients {
+  const int64_t* step;     // the number of updates before this one
+  const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
+  UpdateRate rate;
+  float epsilon;
   float take_1, take_2;          // 1 - beta_1, 1 - beta_2
   float log_beta_1, log_beta_2;  // natural logarithms
+  float weight_decay;
+};
+struct AdamParameter {
+  UpdateTensors update;
+  AdamCoefficients adam;
 };
 
 // Keras 3's SGD. With momentum, every tensor has a `first`.
+struct SgdCoefficients {
+  const int64_t* refusal;  // as in AdamCoefficients
+  UpdateRate rate;
+  float momentum, weight_decay;
+  int32_t nesterov;
+};
 struct SgdParameter {
   UpdateTensors update;
-  float learning_rate, momentum;
-  int32_t nesterov;
+  SgdCoefficients sgd;
+};
+
+// ApplyAdamRows and ApplySgdRows take a gradient by rows (optimizer/apply_kernel.h). With `index`,
+// they update every row of the variable; otherwise, only the rows in `rows`.
+struct RowUpdate {
+  float* variable;
+  float* first;
+  float* second;
+  const float* values;
+  const int64_t* rows;   // per row of `values`, the number of the variable's row; -1: none
+  const int32_t* index;  // per row of the variable, the number of the row of `values`; -1: none
+  int64_t variable_stride, first_stride, second_stride, values_stride;
+  int64_t variable_rows;
+  uint32_t count, cols;  // elements to visit, and per row
+};
+struct AdamRowsParameter {
+  RowUpdate update;
+  AdamCoefficients adam;
+};
+struct SgdRowsParameter {
+  RowUpdate update;
+  SgdCoefficients sgd;
 };
 
 // Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise"). A
@@ -76,6 +136,7 @@ enum class ElementOp : int32_t {
   kRsqrt,
   kExp,
   kLog,
+  kErf,
   kRelu,
   kSigmoid,
   kTanh,
@@ -114,6 +175,7 @@ struct ElementwiseParameter {
   int32_t vectors;
   int32_t steps;
   ElementStep step[kElementSteps];
+  const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
 };
 
 // SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is the sum of in[r,
@@ -202,6 +264,168 @@ struct CastParameter {
   uint32_t count;
   uint32_t in_cols, out_cols;  // elements per row
   CastType from, to;
+  const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
+};
+
+// The loops over the elements of tensors, from the outermost. Neighbouring axes may be joined.
+inline constexpr int kLoopRank = 8;
+struct Loops {
+  uint32_t count;  // elements
+  int32_t rank;    // at least 1
+  uint32_t size[kLoopRank];
+};
+
+// Move copies a block of elements to another layout. Along each axis, the input covers the indices
+// [first, first + covered) of the block; outside of these, the output becomes zero.
+inline constexpr int kMoveThreads = 256;
+struct MoveParameter {
+  const void* in;
+  void* out;
+  Loops loops;
+  int64_t in_stride[kLoopRank], out_stride[kLoopRank];
+  uint32_t first[kLoopRank], covered[kLoopRank];
+  int32_t bytes;  // of an element: 1, 4 or 8
+};
+
+// Transpose copies matrices whose rows are contiguous in the input, and whose columns are contiguous
+// in the output. A block copies a tile of kTile rows and columns. The loops are over the matrices.
+inline constexpr int kTile = 32;
+inline constexpr int kTileThreads = 8;  // along the second axis of a block
+struct TransposeParameter {
+  const void* in;
+  void* out;
+  Loops loops;
+  int64_t in_stride[kLoopRank], out_stride[kLoopRank];
+  int64_t in_row_stride;      // between the rows of a matrix in the input
+  int64_t out_column_stride;  // between the columns of a matrix in the output
+  uint32_t rows, cols;        // of a matrix in the input
+  uint32_t row_tiles, col_tiles;
+  int32_t bytes;  // of an element: 1, 4 or 8
+};
+
+// Fill sets each element to `value`.
+inline constexpr int kFillThreads = 256;
+struct FillParameter {
+  void* out;
+  int64_t out_stride;
+  uint64_t value;  // its first `bytes` bytes
+  uint32_t count, cols;
+  int32_t bytes;  // of an element: 1, 4 or 8
+};
+
+// Compare and Select broadcast their operands.
+inline constexpr int kSelectThreads = 256;
+enum class CompareOp : int32_t { kEqual, kGreater, kGreaterEqual, kLess };
+struct CompareParameter {
+  const void* a;
+  const void* b;
+  bool* out;
+  Loops loops;
+  int64_t a_stride[kLoopRank], b_stride[kLoopRank], out_stride[kLoopRank];
+  CompareOp op;
+  CastType type;  // of the operands
+};
+struct SelectParameter {
+  const bool* condition;
+  const void* a;
+  const void* b;
+  void* out;
+  Loops loops;
+  int64_t condition_stride[kLoopRank], a_stride[kLoopRank], b_stride[kLoopRank];
+  int64_t out_stride[kLoopRank];
+  int32_t bytes;  // of an element of a, b and out: 1, 4 or 8
+};
+
+// ArgMax finds, for each element of the output, the largest of `count` elements of the input, which
+// are `step` apart. ArgMaxRows does the same with one warp per element of the output.
+inline constexpr int kArgMaxThreads = 256;
+struct ArgMaxParameter {
+  const float* in;
+  int64_t* out;
+  Loops loops;  // over the output
+  int64_t in_stride[kLoopRank], out_stride[kLoopRank];
+  int64_t count, step;
+};
+
+// CheckIds reports the first id that is no row of the table. It has one block.
+inline constexpr int kCheckThreads = 256;
+struct CheckIdsParameter {
+  const void* ids;   // integers of id_bytes bytes: int64 or int32
+  int64_t* refusal;  // a Refusal (stream.h), as three numbers
+  int64_t number;  // of this kernel's refusals
+  int64_t rows;
+  uint32_t count;
+  int32_t id_bytes;
+};
+
+// Gather copies the rows with these ids. A row that does not exist becomes zero.
+inline constexpr int kGatherThreads = 256;
+struct GatherParameter {
+  const void* table;
+  const void* ids;
+  void* out;
+  int64_t table_stride, out_stride;  // in units
+  int64_t rows;
+  uint32_t count, cols;  // units in the output, and per row
+  int32_t id_bytes;
+  int32_t bytes;  // of a unit: 1, 4, 8 or 16
+};
+
+// SortIds sorts parts of kSortThreads ids, and MergeIds merges neighbouring parts of `part` ids. The
+// positions of equal ids stay in ascending order.
+inline constexpr int kSortThreads = 512;  // a power of two
+struct SortIdsParameter {
+  const void* ids;
+  int64_t* sorted;
+  uint32_t* positions;
+  uint32_t count;
+  int32_t id_bytes;
+};
+inline constexpr int kMergeThreads = 256;
+struct MergeIdsParameter {
+  const int64_t* ids;
+  const uint32_t* positions;
+  int64_t* merged;
+  uint32_t* merged_positions;
+  int64_t count, part;
+};
+
+// NumberIds numbers the distinct ids of a sorted list. It has one block.
+struct NumberIdsParameter {
+  const int64_t* ids;
+  uint32_t* numbers;   // per id, the number of its value
+  int64_t* distinct;   // the values, followed by -1; null: not needed
+  uint32_t* distinct_count;
+  uint32_t count;
+};
+
+// SumGroups adds the rows of `values` whose ids are equal. A warp adds 32 columns of the rows at
+// kGroupPlaces places of the sorted list. A group whose places are in several parts of the list is
+// added in parts: the first one is stored in `begun`, the others in `continued`, and JoinGroups adds
+// them.
+inline constexpr int kGroupPlaces = 64;
+inline constexpr int kGroupWarps = 4;
+struct SumGroupsParameter {
+  const int64_t* ids;
+  const uint32_t* positions;
+  const uint32_t* numbers;
+  const uint32_t* distinct_count;
+  const float* values;
+  float* out;
+  float* begun;      // [parts, cols]
+  float* continued;  // [parts, cols]
+  int64_t values_stride, out_stride;
+  int64_t rows;  // of the output, if a sum's row is its id; 0: it is the id's number
+  uint32_t count, cols;
+};
+
+// IndexRows writes to index[row] at which position the row's number is in `rows`.
+inline constexpr int kIndexThreads = 256;
+struct IndexRowsParameter {
+  const int64_t* rows;
+  int32_t* index;
+  int64_t index_count;
+  uint32_t count;
 };
 
 }  // namespace tfjob::kernels::cuda
