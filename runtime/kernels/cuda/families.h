@@ -69,6 +69,8 @@ Prepared PrepareProgram(const Launcher& launcher, const std::vector<Operand>& in
 // in which case each element is converted.
 Prepared PrepareCopy(const Launcher& launcher, const Operand& in, const Operand& out,
                      Writes writes = Writes::kValue);
+// Prepares the op Transpose.
+Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request);
 // Prepares a kernel that sets every element to `value`.
 Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value);
 

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "runtime/base/philox.h"
@@ -46,8 +48,8 @@ Shape DrawMatrix(PhiloxStream& random) {
 }
 
 TEST(CudaKernels, ElementwiseOpsWithOneInput) {
-  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
-                         "Tanh", "ClipByValue"}) {
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Relu",
+                         "Sigmoid", "Tanh", "ClipByValue"}) {
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
       PhiloxStream random(seed);
       const Shape shape = DrawShape(random);
@@ -201,17 +203,15 @@ TEST(CudaKernels, OptimizersRefuseOptionsThatTheyLack) {
   using O = optimizer::Optimizer;
   EXPECT_EQ(message([](O& o) { o = O::Default(optimizer::Kind::kFtrl); }),
             "no CUDA kernel for Ftrl");
-  EXPECT_EQ(message([](O& o) { o.weight_decay = 0.1; }),
-            "no CUDA kernel for SGD with weight_decay");
   EXPECT_EQ(message([](O& o) { o.use_ema = true; }), "no CUDA kernel for SGD with use_ema");
   EXPECT_EQ(message([](O& o) { o.gradient_accumulation_steps = 2; }),
             "no CUDA kernel for SGD with gradient_accumulation_steps");
   EXPECT_EQ(message([](O& o) {
-              o.schedule.decay = optimizer::Decay::kExponential;
-              o.schedule.decay_steps = 10;
-              o.schedule.decay_rate = 0.5;
+              o.schedule.decay = optimizer::Decay::kPiecewiseConstant;
+              for (int i = 0; i < 65; ++i) o.schedule.boundaries.push_back(i);
+              o.schedule.values.assign(66, 0.1);
             }),
-            "no CUDA kernel for SGD with a learning-rate schedule");
+            "a learning-rate schedule of more than 64 boundaries");
   EXPECT_EQ(message([](O& o) {
               o = O::Default(optimizer::Kind::kAdam);
               o.amsgrad = true;
@@ -318,6 +318,24 @@ TEST(CudaKernels, SparseCrossEntropy) {
   }
 }
 
+TEST(CudaKernels, DenseCrossEntropy) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    PhiloxStream random(seed);
+    const Shape shape = DrawMatrix(random);
+    const Shape rows({shape.dim(0)});
+    // The labels of a row need not sum to 1.
+    const RandomOperand labels{shape, DType::kFloat32, 0, 2.0 / static_cast<double>(shape.dim(1))};
+    for (const bool special : {false, true}) {
+      Compare({"SoftmaxCrossEntropyWithLogits",
+               {},
+               {{shape, DType::kFloat32, -10, 10, special}, labels},
+               {{rows}, {shape}},
+               1e-5},
+              seed);
+    }
+  }
+}
+
 // The random words must be equal bit for bit, and Dropout must keep the same elements.
 TEST(CudaKernels, DropoutAndRandomUniform) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -367,10 +385,9 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
   const Operand doubles = Operand::Dense(DType::kFloat64, Shape({2, 3}));
   EXPECT_EQ(Message(prepare("Exp", {}, {doubles}, {doubles})),
             "device CUDA: Exp(float64[2,3]) -> float64[2,3]: no kernel for dtype float64");
-  EXPECT_EQ(prepare("Erf", {}, {matrix}, {matrix}).code(), StatusCode::kUnimplemented);
-  const Operand tensor = Operand::Dense(DType::kFloat32, Shape({2, 2, 3}));
-  const Operand middle = Operand::Dense(DType::kFloat32, Shape({2, 1, 3}));
-  EXPECT_EQ(prepare("Add", {}, {tensor, middle}, {tensor}).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(prepare("MaxPool", {}, {matrix}, {matrix}).code(), StatusCode::kUnimplemented);
+  const Operand row = Operand::Dense(DType::kFloat32, Shape({2}));
+  EXPECT_EQ(prepare("Add", {}, {matrix, row}, {matrix}).code(), StatusCode::kInvalidArgument);
   const Operand huge = Operand::Dense(DType::kFloat32, Shape({int64_t{1} << 31}));
   EXPECT_EQ(prepare("Exp", {}, {huge}, {huge}).code(), StatusCode::kUnimplemented);
   EXPECT_EQ(prepare("FusedElementwise", {{"program", std::string("Add i0 i3")}}, {matrix}, {matrix})
@@ -385,16 +402,61 @@ TEST(CudaKernels, RefusesWhatTheKernelsCannotCompute) {
     crowded += StrCat("ClipByValue t", i, " t", i + 1, " t", i + 2, ";");
   EXPECT_EQ(prepare("FusedElementwise", {{"program", crowded}}, {matrix}, {matrix}).code(),
             StatusCode::kUnimplemented);
-  Operand padded = Operand::Dense(DType::kFloat32, Shape({2, 3, 4}));
-  padded.row_stride = 5;
-  EXPECT_EQ(prepare("Sum", {{"axes", std::vector<int64_t>{0}}}, {padded},
-                    {Operand::Dense(DType::kFloat32, Shape({3, 4}))})
-                .code(),
-            StatusCode::kUnimplemented);
+  EXPECT_EQ(prepare("Sum", {{"axes", std::vector<int64_t>{0}}}, {matrix}, {row}).code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(
       prepare("ClipByValue", {{"clip_value_min", 1.0}, {"clip_value_max", 0.0}}, {matrix}, {matrix})
           .code(),
       StatusCode::kInvalidArgument);
+}
+
+// Adds requests for the kernels of layout.cu and select.cu.
+void AddLayoutRequests(std::vector<KernelRequest>& requests) {
+  const auto dense = [](DType dtype, Shape shape) { return Operand::Dense(dtype, shape); };
+  const std::vector<int64_t> zeros = {0, 0};
+  for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kUInt8}) {
+    const Operand matrix = dense(dtype, Shape({64, 256})), half = dense(dtype, Shape({64, 128}));
+    const Operand condition = dense(DType::kBool, Shape({64, 256}));
+    requests.push_back({"Transpose", {}, {matrix}, {dense(dtype, Shape({256, 64}))}});
+    requests.push_back({"Concat", {{"axis", int64_t{1}}}, {half, half}, {matrix}});
+    requests.push_back({"Slice", {{"begin", zeros}}, {matrix}, {half}});
+    requests.push_back({"Pad", {{"before", zeros}}, {half}, {matrix}});
+    requests.push_back({"Fill", {}, {}, {matrix}});
+    requests.push_back({"Select", {}, {condition, matrix, matrix}, {matrix}});
+    for (const char* op : {"Equal", "Greater", "GreaterEqual", "Less"})
+      requests.push_back({op, {}, {matrix, matrix}, {condition}});
+  }
+  const Operand tensor = dense(DType::kFloat32, Shape({8, 16, 64}));
+  const Operand middle = dense(DType::kFloat32, Shape({8, 1, 64}));
+  requests.push_back({"BroadcastTo", {}, {middle}, {tensor}});
+  requests.push_back({"Add", {}, {tensor, middle}, {tensor}});
+  for (const int64_t axis : {0, 2}) {
+    const Operand out = dense(DType::kInt64, axis == 0 ? Shape({16, 64}) : Shape({8, 16}));
+    requests.push_back({"ArgMax", {{"axis", axis}}, {tensor}, {out}});
+  }
+}
+
+// Adds requests for the kernels of gather.cu, and for updates by rows.
+void AddRowRequests(std::vector<KernelRequest>& requests) {
+  const Operand matrix = Operand::Dense(DType::kFloat32, Shape({64, 256}));
+  const Operand ids = Operand::Dense(DType::kInt64, Shape({64}));
+  const Operand number = Operand::Dense(DType::kInt64, Shape({}));
+  requests.push_back({"Gather", {}, {matrix, ids}, {matrix}});
+  requests.push_back({"DeduplicateIndexedSlices", {}, {ids, matrix}, {ids, matrix}});
+  requests.push_back(
+      {"UnsortedSegmentSum", {{"num_segments", int64_t{64}}}, {matrix, ids}, {matrix}});
+  auto adam = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  for (const bool lazy : {false, true}) {
+    adam.lazy = lazy;
+    requests.push_back({"ApplyOptimizerRows",
+                        ToAttributes(adam),
+                        {number, ids, matrix, matrix, matrix, matrix},
+                        {matrix, matrix, matrix}});
+  }
+  requests.push_back({"ApplyOptimizerRows",
+                      ToAttributes(optimizer::Optimizer()),
+                      {number, ids, matrix, matrix},
+                      {matrix}});
 }
 
 // Returns one or more requests for each op of the table except the products, which the library
@@ -409,15 +471,16 @@ std::vector<KernelRequest> DenseRequests() {
   const Attributes first_axis = {{"axes", std::vector<int64_t>{0}}};
   const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
   std::vector<KernelRequest> requests;
-  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Relu", "Sigmoid",
-                         "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity", "Reshape"})
+  for (const char* op : {"Neg", "Abs", "Square", "Sqrt", "Rsqrt", "Exp", "Log", "Erf", "Relu",
+                         "Sigmoid", "Tanh", "ClipByValue", "Softmax", "LogSoftmax", "Identity",
+                         "Reshape"})
     requests.push_back({op, {}, {matrix}, {matrix}});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow", "ReluGrad",
                          "SigmoidGrad", "TanhGrad", "SoftmaxGrad", "Assign", "AssignAdd"})
     requests.push_back({op, {}, {matrix, matrix}, {matrix}});
   for (const char* op : {"Dropout", "DropoutGrad"})
     requests.push_back({op, {{"rate", 0.5}}, {matrix, number, number}, {matrix}});
-  for (const char* op : {"Sum", "Mean"}) {
+  for (const char* op : {"Sum", "Mean", "Max", "Min"}) {
     requests.push_back({op, first_axis, {matrix}, {row}});
     requests.push_back({op, {}, {matrix}, {scalar}});
   }
@@ -428,13 +491,26 @@ std::vector<KernelRequest> DenseRequests() {
                       {},
                       {matrix, dense(DType::kInt64, Shape({64}))},
                       {column, matrix}});
+  requests.push_back({"SoftmaxCrossEntropyWithLogits", {}, {matrix, matrix}, {column, matrix}});
   requests.push_back({"RandomUniform", {}, {number, number}, {matrix}});
   requests.push_back({"BroadcastTo", {}, {row}, {matrix}});
   requests.push_back(
       {"ApplyOptimizer", ToAttributes(optimizer::Optimizer()), {number, matrix, matrix}, {matrix}});
+  AddLayoutRequests(requests);
+  AddRowRequests(requests);
   for (const DType dtype : {DType::kFloat64, DType::kInt64, DType::kUInt8})
     requests.push_back({"Cast", {}, {matrix}, {dense(dtype, matrix.shape)}});
   return requests;
+}
+
+// Returns zeros or, for a list of int64, 0, 1, 2, …: rows of tables.
+std::vector<std::byte> ContentsOf(const Operand& operand) {
+  std::vector<std::byte> contents(operand.bytes());
+  if (operand.dtype != DType::kInt64 || operand.shape.rank() != 1) return contents;
+  std::vector<int64_t> numbers(static_cast<size_t>(operand.cols()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::memcpy(contents.data(), numbers.data(), contents.size());
+  return contents;
 }
 
 // Consecutive lanes access consecutive addresses: if the rows are dense and aligned, no request
@@ -450,8 +526,7 @@ TEST(CudaKernels, AccessesAreCoalesced) {
     std::vector<void*> outputs;
     for (const Operand& operand : request.inputs) {
       std::byte* const input = memory.Allocate(operand.bytes(), "input");
-      const std::vector<std::byte> zeros(operand.bytes());
-      EmulatedMemory::Write(input, zeros.data(), zeros.size());
+      EmulatedMemory::Write(input, ContentsOf(operand).data(), operand.bytes());
       inputs.push_back(input);
     }
     for (const Operand& operand : request.outputs)

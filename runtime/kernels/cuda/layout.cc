@@ -210,23 +210,6 @@ TransposeParameter TransposeOf(const StridedLoop& loop, int axis, size_t bytes) 
   return p;
 }
 
-Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-  const Operand &in = request.inputs[0], &out = request.outputs[0];
-  RETURN_IF_ERROR(ExpectSameDtype(in, out));
-  RETURN_IF_ERROR(CheckCount(out));
-  ASSIGN_OR_RETURN(const Strides permuted, PermutedStrides(request));
-  const Strides strides[] = {cpu::StridesOf(out), permuted};
-  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
-  const size_t bytes = SizeOf(in.dtype);
-  const int last = loop.rank() - 1;
-  for (int axis = 0; axis < last && loop.stride(1, last) != 1; ++axis) {
-    if (loop.stride(1, axis) != 1) continue;
-    return std::make_unique<TransposeKernel>(launcher, TransposeOf(loop, axis, bytes));
-  }
-  return MakeMove(launcher, {WholeMove(loop, bytes), 0, 0});
-}
-
 // The fast kernel for elementwise programs is used if it suffices.
 Prepared PrepareBroadcastTo(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
@@ -267,6 +250,23 @@ StatusOr<uint64_t> BitsOf(DType dtype, double number) {
 }
 
 }  // namespace
+
+Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  RETURN_IF_ERROR(ExpectSameDtype(in, out));
+  RETURN_IF_ERROR(CheckCount(out));
+  ASSIGN_OR_RETURN(const Strides permuted, PermutedStrides(request));
+  const Strides strides[] = {cpu::StridesOf(out), permuted};
+  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
+  const size_t bytes = SizeOf(in.dtype);
+  const int last = loop.rank() - 1;
+  for (int axis = 0; axis < last && loop.stride(1, last) != 1; ++axis) {
+    if (loop.stride(1, axis) != 1) continue;
+    return std::make_unique<TransposeKernel>(launcher, TransposeOf(loop, axis, bytes));
+  }
+  return MakeMove(launcher, {WholeMove(loop, bytes), 0, 0});
+}
 
 Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value) {
   RETURN_IF_ERROR(CheckCount(out));

@@ -178,9 +178,12 @@ struct ElementwiseParameter {
   const int64_t* refusal;  // if its first number is not 0, the kernel does nothing; may be null
 };
 
+// How SumColumns and SumRows combine elements.
+enum class ReduceOp : int32_t { kSum, kMax, kMin };
+
 // SumColumns adds the rows of a matrix in parts of kSumRows rows: out[part, c] is the sum of in[r,
 // c] over the rows r of that part, times `scale`. A block sums 32 columns of one part. Further
-// launches add the parts.
+// launches add the parts. Instead of the sum, it may compute the maximum or the minimum.
 inline constexpr int kSumWarps = 8;
 inline constexpr int kSumRows = 256;
 struct SumColumnsParameter {
@@ -189,11 +192,12 @@ struct SumColumnsParameter {
   int64_t in_stride, rows;
   int32_t cols;
   float scale;
+  ReduceOp op;
 };
 
 // SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is the sum of
 // in[r, c] over the columns c of that part, times `scale`. A block adds one part of one row.
-// Further launches add the parts.
+// Further launches add the parts. Like SumColumns, it may compute the maximum or the minimum.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
 struct SumRowsParameter {
@@ -202,9 +206,10 @@ struct SumRowsParameter {
   int64_t in_stride, cols;
   int32_t parts;
   float scale;
+  ReduceOp op;
 };
 
-// Softmax, SoftmaxGrad and SparseCrossEntropy compute one row per block.
+// Softmax, SoftmaxGrad and the cross-entropies compute one row per block.
 inline constexpr int kSoftmaxThreads = 128;
 struct SoftmaxParameter {
   const float* x;
@@ -227,6 +232,15 @@ struct SparseCrossEntropyParameter {
   float* backprop;     // may be logits
   int64_t logits_stride, backprop_stride;
   int32_t cols, label_bytes;
+};
+
+struct DenseCrossEntropyParameter {
+  const float* logits;
+  const float* labels;
+  float* loss;      // [rows]
+  float* backprop;  // may be logits or labels
+  int64_t logits_stride, labels_stride, backprop_stride;
+  int32_t cols;
 };
 
 // Dropout and RandomUniform draw the words of a stream (random_stream.h). A thread draws one block
