@@ -2,6 +2,7 @@
 #include "runtime/kernels/cuda/cast.cu"
 #include "runtime/kernels/cuda/elementwise.cu"
 #include "runtime/kernels/cuda/gather.cu"
+#include "runtime/kernels/cuda/general_update.cu"
 #include "runtime/kernels/cuda/layout.cu"
 #include "runtime/kernels/cuda/learning_rate.cu"
 #include "runtime/kernels/cuda/random.cu"

@@ -1,4 +1,5 @@
-// Computes learning rates that depend on the step (optimizer/schedule.h).
+// Computes learning rates (optimizer/schedule.h) and other numbers that depend on the step. The
+// arithmetic is that of the optimizers for CPUs.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -75,10 +76,54 @@ TFJOB_DEVICE double RateAt(const LearningRateParameter& p, double step) {
   return p.initial;
 }
 
+// Nadam's u_t.
+TFJOB_DEVICE double NadamMomentum(double beta_1, double t) {
+  return beta_1 * (1 - 0.5 * pow(0.96, t));
+}
+
+// Nadam's u_1 u_2 … u_t. After 1000 factors, 0.96^t changes nothing.
+TFJOB_DEVICE double NadamProduct(double beta_1, double t) {
+  double product = pow(beta_1, t), power = 1;
+  for (int i = 1; i <= 1000 && i <= t; ++i) {
+    power *= 0.96;
+    product *= 1 - 0.5 * power;
+  }
+  return product;
+}
+
+// Sets the numbers that depend on the kind of optimizer. t is the number of this update, from 1 on.
+TFJOB_DEVICE void SetRates(const UpdateNumbersParameter& p, double rate, double t, StepNumbers& n) {
+  n.rate = static_cast<float>(rate);
+  if (p.kind == UpdateKind::kAdam || p.kind == UpdateKind::kAdamW) {
+    n.rate = static_cast<float>(rate * sqrt(1 - pow(p.beta_2, t)) / (1 - pow(p.beta_1, t)));
+  } else if (p.kind == UpdateKind::kAdamax) {
+    n.rate = static_cast<float>(rate / (1 - pow(p.beta_1, t)));
+  } else if (p.kind == UpdateKind::kNadam) {
+    const double next = NadamMomentum(p.beta_1, t + 1), product = NadamProduct(p.beta_1, t);
+    n.rate = static_cast<float>(rate * next / (1 - product * next));
+    n.gradient_rate =
+        static_cast<float>(rate * (1 - NadamMomentum(p.beta_1, t)) / (1 - product));
+    n.correction = static_cast<float>(1 / (1 - pow(p.beta_2, t)));
+  } else if (p.kind == UpdateKind::kFtrl) {
+    n.l2 = static_cast<float>(2 * p.l2 + p.beta / rate);
+  }
+}
+
 }  // namespace
 
 TFJOB_KERNEL(LearningRate, LearningRateParameter, 1) {
   *p.rate = static_cast<float>(RateAt(p, static_cast<double>(*p.step)));
+}
+
+TFJOB_KERNEL(UpdateNumbers, UpdateNumbersParameter, 1) {
+  const int64_t step = *p.schedule.step, updates = step / p.every;
+  const double rate = RateAt(p.schedule, static_cast<double>(step));
+  StepNumbers n{0.0f, 0.0f, 0.0f, 0.0f, static_cast<float>(rate * p.weight_decay), 0.0f, 0, 0};
+  SetRates(p, rate, static_cast<double>(updates) + 1, n);
+  if (updates > 0) n.keep_average = static_cast<float>(p.ema_momentum);
+  if (p.overwrite_frequency > 0 && (updates + 1) % p.overwrite_frequency == 0) n.overwrites = 1;
+  if (p.only_adds != 0 || (step + 1) % p.every != 0) n.only_adds = 1;
+  *p.numbers = n;
 }
 
 }  // namespace tfjob::kernels::cuda

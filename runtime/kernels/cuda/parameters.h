@@ -51,6 +51,39 @@ struct LearningRateParameter {
   double boundaries[kRatePieces], values[kRatePieces + 1];
 };
 
+// UpdateNumbers computes the numbers of GeneralUpdate that depend on the step.
+enum class UpdateKind : int32_t {  // in the order of optimizer::Kind
+  kSgd,
+  kAdagrad,
+  kAdam,
+  kRmsprop,
+  kAdamW,
+  kNadam,
+  kAdamax,
+  kAdadelta,
+  kFtrl,
+  kLion
+};
+struct StepNumbers {
+  float rate;           // includes the bias corrections of Adam and Adamax
+  float gradient_rate;  // Nadam: factor of the gradient
+  float correction;     // Nadam: 1 / (1 - beta_2^t)
+  float l2;             // Ftrl: factor of w
+  float decay;          // of the weight
+  float keep_average;
+  int32_t overwrites;  // 1: the variable becomes its average
+  int32_t only_adds;   // 1: the gradient is only added to the accumulator
+};
+struct UpdateNumbersParameter {
+  LearningRateParameter schedule;
+  StepNumbers* numbers;
+  UpdateKind kind;
+  int32_t only_adds;  // 1: in every step
+  double beta_1, beta_2, beta, l2, weight_decay, ema_momentum;
+  int64_t every;                // steps per update
+  int64_t overwrite_frequency;  // 0: never
+};
+
 // The learning rate of an update.
 struct UpdateRate {
   const float* scheduled;  // in device memory; null: `constant`
@@ -106,6 +139,29 @@ struct AdamRowsParameter {
 struct SgdRowsParameter {
   RowUpdate update;
   SgdCoefficients sgd;
+};
+
+// GeneralUpdate implements all kinds of optimizers, with all options except constraints. The other
+// kernels are faster. A row of the variable is updated as by ApplyAdamRows or, if both `rows` and
+// `index` are null, with the row of `values` that has the same number.
+inline constexpr int kUpdateSlots = 5;
+struct GeneralUpdateParameter {
+  float* variable;
+  float* slots[kUpdateSlots];
+  int64_t variable_stride, slot_strides[kUpdateSlots];
+  const float* values;
+  const int64_t* rows;
+  const int32_t* index;
+  const int64_t* refusal;  // as in AdamCoefficients
+  const StepNumbers* numbers;
+  int64_t values_stride, variable_rows;
+  uint32_t count, cols;  // elements to visit, and per row
+  UpdateKind kind;
+  int32_t nesterov, amsgrad, centered, root;  // root: Ftrl's power is 1/2
+  int32_t average, accumulator;               // the numbers of slots; -1: none
+  int32_t adds;                               // 1: the gradient is added to the accumulator
+  float scale;                                // factor of the gradient, or of the accumulator
+  float momentum, keep_1, take_1, keep_2, take_2, epsilon, l1, shrink, power;
 };
 
 // Elementwise runs a program of steps for each element of a matrix (ops.md, "FusedElementwise"). A

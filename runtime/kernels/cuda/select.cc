@@ -1,4 +1,6 @@
 // Implements the host's side of select.cu.
+#include <algorithm>
+
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/loops_of.h"
 #include "runtime/kernels/cuda/parameters.h"

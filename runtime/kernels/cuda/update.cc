@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/general_update.h"
 #include "runtime/kernels/cuda/parameters.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/optimizer/part.h"
@@ -22,30 +24,7 @@ constexpr size_t kRows = 1, kValues = 2, kTable = 3, kFirstSlotOfRows = 4;
 // Computes the learning rate of a step. Without a schedule, there is nothing to compute.
 class ScheduledRate {
  public:
-  static StatusOr<ScheduledRate> Create(const Optimizer& o) {
-    const optimizer::Schedule& schedule = o.schedule;
-    ScheduledRate rate;
-    if (schedule.boundaries.size() > kRatePieces)
-      return Unimplemented("a learning-rate schedule of more than ", kRatePieces, " boundaries");
-    LearningRateParameter& p = rate.parameter_;
-    p.decay = static_cast<RateDecay>(schedule.decay);
-    p.staircase = schedule.staircase ? 1 : 0;
-    p.cycle = schedule.cycle ? 1 : 0;
-    p.pieces = static_cast<int32_t>(schedule.boundaries.size());
-    p.initial = o.learning_rate;
-    p.decay_steps = static_cast<double>(schedule.decay_steps);
-    p.decay_rate = schedule.decay_rate;
-    p.end_learning_rate = schedule.end_learning_rate;
-    p.power = schedule.power;
-    p.alpha = schedule.alpha;
-    p.t_mul = schedule.t_mul;
-    p.m_mul = schedule.m_mul;
-    p.warmup_target = schedule.warmup_target;
-    p.warmup_steps = static_cast<double>(schedule.warmup_steps);
-    std::ranges::copy(schedule.boundaries, p.boundaries);
-    std::ranges::copy(schedule.values, p.values);
-    return rate;
-  }
+  explicit ScheduledRate(const LearningRateParameter& parameter) : parameter_(parameter) {}
 
   size_t workspace_bytes() const { return changes() ? kBytes : 0; }
   // The rate is at the beginning of the workspace, which needs kBytes for it.
@@ -65,7 +44,7 @@ class ScheduledRate {
  private:
   bool changes() const { return parameter_.decay != RateDecay::kNone; }
 
-  LearningRateParameter parameter_{};
+  const LearningRateParameter parameter_;
 };
 
 AdamCoefficients CoefficientsOf(const Optimizer& o, AdamCoefficients) {
@@ -156,19 +135,16 @@ template <typename Parameter>
 class UpdateRowsKernel final : public Kernel {
  public:
   UpdateRowsKernel(Launcher launcher, const char* name, const Parameter& parameter,
-                   const ScheduledRate& rate, int slots, std::unique_ptr<Kernel> clear,
-                   int64_t values)
+                   const ScheduledRate& rate, int slots, std::optional<RowIndex> index)
       : launcher_(std::move(launcher)),
         name_(name),
         parameter_(parameter),
         rate_(rate),
         slots_(slots),
-        clear_(std::move(clear)),
-        values_(values) {}
+        index_(std::move(index)) {}
 
   size_t workspace_bytes() const override {
-    const int64_t index = clear_ != nullptr ? parameter_.update.variable_rows : 0;
-    return ScheduledRate::kBytes + static_cast<size_t>(index) * sizeof(int32_t);
+    return ScheduledRate::kBytes + (index_ ? index_->bytes() : 0);
   }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
@@ -181,32 +157,20 @@ class UpdateRowsKernel final : public Kernel {
     update.second = SlotAt(outputs, 1, slots_);
     update.values = static_cast<const float*>(inputs[kValues]);
     update.rows = static_cast<const int64_t*>(inputs[kRows]);
-    if (clear_ != nullptr) {
-      void* const index = static_cast<std::byte*>(workspace) + ScheduledRate::kBytes;
-      update.index = SubmitIndex(update.rows, index, stream);
+    if (index_) {
+      void* const space = static_cast<std::byte*>(workspace) + ScheduledRate::kBytes;
+      update.index = index_->Submit(update.rows, space, stream);
     }
     Submit(launcher_, name_, {Blocks(update.count, kUpdateThreads)}, {kUpdateThreads}, p, stream);
   }
 
  private:
-  // Submits the kernels that find the gradient of each row of the variable.
-  const int32_t* SubmitIndex(const int64_t* rows, void* index, Stream& stream) const {
-    clear_->Run(nullptr, &index, nullptr, stream);
-    const IndexRowsParameter p{.rows = rows,
-                               .index = static_cast<int32_t*>(index),
-                               .index_count = parameter_.update.variable_rows,
-                               .count = static_cast<uint32_t>(values_)};
-    Submit(launcher_, "IndexRows", {Blocks(values_, kIndexThreads)}, {kIndexThreads}, p, stream);
-    return p.index;
-  }
-
   const Launcher launcher_;
   const char* const name_;
   const Parameter parameter_;
   const ScheduledRate rate_;
   const int slots_;
-  const std::unique_ptr<Kernel> clear_;  // sets the index to -1; null: only the given rows change
-  const int64_t values_;                 // rows of the gradient
+  const std::optional<RowIndex> index_;  // if rows without a gradient change, too
 };
 
 bool IsAdam(const Optimizer& o) {
@@ -215,17 +179,8 @@ bool IsAdam(const Optimizer& o) {
 
 // Returns Unimplemented for options that the kernels lack.
 Status CheckOptions(const Optimizer& o, const Attributes& attributes) {
-  const auto lacks = [&o](const char* option) {
-    return Unimplemented("no CUDA kernel for ", Name(o.kind), option);
-  };
-  if (o.kind != Kind::kSgd && !IsAdam(o)) return lacks("");
-  if (o.use_ema) return lacks(" with use_ema");
-  if (o.gradient_accumulation_steps != 0 ||
-      optimizer::PartOf(attributes) != optimizer::Part::kWhole)
-    return lacks(" with gradient_accumulation_steps");
-  if (IsAdam(o) && o.amsgrad) return lacks(" with amsgrad");
-  if (attributes.Find<std::string>("constraint") != nullptr) return lacks(" with a constraint");
-  return OkStatus();
+  if (attributes.Find<std::string>("constraint") == nullptr) return OkStatus();
+  return Unimplemented("no CUDA kernel for ", Name(o.kind), " with a constraint");
 }
 
 // Checks the variable and its slots, which are the inputs from number `variable` on.
@@ -248,17 +203,25 @@ Status CheckUpdate(const Optimizer& o, const KernelRequest& request) {
   const Operand& gradient = request.inputs[kGradient];
   if (gradient.dtype != DType::kFloat32) return cpu::NoKernelFor(gradient.dtype);
   RETURN_IF_ERROR(cpu::ExpectShape(gradient, request.inputs[kVariable].shape));
-  // The device's variables and gradients have no padding.
-  for (size_t i = kGradient; i < request.inputs.size(); ++i)
-    if (!request.inputs[i].dense()) return Unimplemented("an update of padded rows");
   return OkStatus();
+}
+
+// Returns whether only GeneralUpdate implements the optimizer.
+bool NeedsGeneralUpdate(const Optimizer& o, const Attributes& attributes) {
+  const bool whole = optimizer::PartOf(attributes) == optimizer::Part::kWhole;
+  return (o.kind != Kind::kSgd && !IsAdam(o)) || o.use_ema || o.gradient_accumulation_steps != 0 ||
+         !whole || (IsAdam(o) && o.amsgrad);
 }
 
 Prepared PrepareUpdate(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckOptions(o, request.attributes));
   RETURN_IF_ERROR(CheckUpdate(o, request));
-  ASSIGN_OR_RETURN(const ScheduledRate rate, ScheduledRate::Create(o));
+  const bool dense = std::ranges::all_of(request.inputs, &Operand::dense);
+  if (!dense || NeedsGeneralUpdate(o, request.attributes))
+    return PrepareGeneralUpdate(launcher, request, o);
+  ASSIGN_OR_RETURN(const LearningRateParameter schedule, ScheduleOf(o));
+  const ScheduledRate rate(schedule);
   UpdateTensors update{};
   update.tensors = 1;
   update.tensor[0].count = request.inputs[kVariable].shape.num_elements();
@@ -290,7 +253,8 @@ Status CheckRowUpdate(const Optimizer& o, const KernelRequest& request) {
 template <typename Parameter>
 Prepared MakeRowUpdate(const Launcher& launcher, const KernelRequest& request, const Optimizer& o,
                        const char* name) {
-  ASSIGN_OR_RETURN(const ScheduledRate rate, ScheduledRate::Create(o));
+  ASSIGN_OR_RETURN(const LearningRateParameter schedule, ScheduleOf(o));
+  const ScheduledRate rate(schedule);
   const Operand &values = request.inputs[kValues], &table = request.inputs[kTable];
   const bool all = !optimizer::KeepsRows(o);
   const auto stride = [&request](size_t slot) {
@@ -306,20 +270,20 @@ Prepared MakeRowUpdate(const Launcher& launcher, const KernelRequest& request, c
   p.update.variable_rows = table.shape.dim(0);
   p.update.count = static_cast<uint32_t>((all ? table : values).shape.num_elements());
   p.update.cols = static_cast<uint32_t>(table.cols());
-  std::unique_ptr<Kernel> clear;
+  std::optional<RowIndex> index;
   if (all) {
-    const Operand index = Operand::Dense(DType::kInt32, Shape({table.shape.dim(0)}));
-    ASSIGN_OR_RETURN(clear, PrepareFill(launcher, index, -1));
+    ASSIGN_OR_RETURN(index, RowIndex::Create(launcher, values.shape.dim(0), table.shape.dim(0)));
   }
-  return std::make_unique<UpdateRowsKernel<Parameter>>(launcher, name, p, rate,
-                                                       optimizer::SlotCount(o), std::move(clear),
-                                                       values.shape.dim(0));
+  return std::make_unique<UpdateRowsKernel<Parameter>>(
+      launcher, name, p, rate, optimizer::SlotCount(o), std::move(index));
 }
 
 Prepared PrepareRowUpdate(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckOptions(o, request.attributes));
   RETURN_IF_ERROR(CheckRowUpdate(o, request));
+  if (NeedsGeneralUpdate(o, request.attributes))
+    return PrepareGeneralUpdate(launcher, request, o);
   if (IsAdam(o)) return MakeRowUpdate<AdamRowsParameter>(launcher, request, o, "ApplyAdamRows");
   return MakeRowUpdate<SgdRowsParameter>(launcher, request, o, "ApplySgdRows");
 }

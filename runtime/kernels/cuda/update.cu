@@ -1,6 +1,7 @@
 // Applies optimizers to many variables in one launch.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
+#include "runtime/kernels/cuda/update_element.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
@@ -42,11 +43,6 @@ TFJOB_DEVICE AdamRates RatesOf(const AdamCoefficients& p) {
   const float t = static_cast<float>(*p.step + 1), rate = RateOf(p.rate);
   return {rate * sqrtf(-expm1f(t * p.log_beta_2)) / -expm1f(t * p.log_beta_1), p.take_1, p.take_2,
           p.epsilon, rate * p.weight_decay};
-}
-
-// Multiplies the weight by 1 - decay. Without weight decay, infinite weights must stay infinite.
-TFJOB_DEVICE void DecayElement(float& w, float decay) {
-  if (decay != 0.0f) w -= w * decay;
 }
 
 TFJOB_DEVICE void AdamElement(float& w, float g, float& m, float& v, const AdamRates& rates) {
@@ -119,27 +115,6 @@ TFJOB_DEVICE void SgdMomentumQuad(const UpdateTensor& t, int64_t i, const SgdRat
   Store(t.first + i, m);
 }
 
-// An element of a variable that a gradient by rows updates.
-struct RowElement {
-  int64_t row;
-  uint32_t col;
-  float gradient;
-  bool exists;
-};
-
-TFJOB_DEVICE RowElement ElementOf(const RowUpdate& u) {
-  const uint32_t element = blockIdx.x * kUpdateThreads + threadIdx.x;
-  if (element >= u.count) return {0, 0, 0.0f, false};
-  const uint32_t i = element / u.cols, col = element - i * u.cols;
-  if (u.index != nullptr) {
-    const int32_t value = u.index[i];
-    return {i, col, value < 0 ? 0.0f : u.values[value * u.values_stride + col], true};
-  }
-  const int64_t row = u.rows[i];
-  if (row < 0 || row >= u.variable_rows) return {0, 0, 0.0f, false};
-  return {row, col, u.values[i * u.values_stride + col], true};
-}
-
 }  // namespace
 
 TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
@@ -193,7 +168,7 @@ TFJOB_KERNEL(ApplyAdamRows, AdamRowsParameter, kUpdateThreads) {
   if (Refused(p.adam.refusal)) return;
   if (threadIdx.x == 0) rates = RatesOf(p.adam);
   __syncthreads();
-  const RowElement at = ElementOf(p.update);
+  const UpdateElement at = ElementOf(p.update);
   if (!at.exists) return;
   AdamElement(p.update.variable[at.row * p.update.variable_stride + at.col], at.gradient,
               p.update.first[at.row * p.update.first_stride + at.col],
@@ -202,7 +177,7 @@ TFJOB_KERNEL(ApplyAdamRows, AdamRowsParameter, kUpdateThreads) {
 
 TFJOB_KERNEL(ApplySgdRows, SgdRowsParameter, kUpdateThreads) {
   if (Refused(p.sgd.refusal)) return;
-  const RowElement at = ElementOf(p.update);
+  const UpdateElement at = ElementOf(p.update);
   if (!at.exists) return;
   const SgdRates rates = RatesOf(p.sgd);
   float& w = p.update.variable[at.row * p.update.variable_stride + at.col];
