@@ -1,22 +1,19 @@
-// Compares the kernels for tables with the kernels for CPUs: gathering rows, adding the gradients of
-// equal rows, and updating variables by rows.
+// Compares the kernels for tables with the kernels for CPUs: gathering rows, and adding the gradients
+// of equal rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/philox.h"
 #include "runtime/kernels/cuda/compare.h"
 #include "runtime/kernels/cuda/emulated_gpu.h"
 #include "runtime/kernels/cuda/emulator/memory.h"
-#include "runtime/optimizer/optimizer.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
-
-using optimizer::Kind;
-using optimizer::Optimizer;
 
 constexpr uint64_t kSeeds = 12;
 
@@ -158,87 +155,6 @@ TEST(CudaGather, KeepsTheRefusalOfAnEarlierKernel) {
   EXPECT_EQ(gathered.refusal.number, 17);
   EXPECT_EQ(gathered.refusal.position, 3);
   EXPECT_EQ(gathered.refusal.value, 4);
-}
-
-std::vector<Optimizer> RowOptimizers() {
-  std::vector<Optimizer> all = {Optimizer::Default(Kind::kSgd), Optimizer::Default(Kind::kAdam)};
-  all.push_back(all[0]);
-  all.back().momentum = 0.9;
-  all.push_back(all.back());
-  all.back().nesterov = true;
-  all.back().weight_decay = 0.01;
-  all.push_back(Optimizer::Default(Kind::kAdamW));
-  for (size_t i = 0, count = all.size(); i < count; ++i) {
-    all.push_back(all[i]);
-    all.back().lazy = true;
-  }
-  return all;
-}
-
-// The table's rows that have a gradient are distinct and ascending, as DeduplicateIndexedSlices
-// returns them.
-TEST(CudaUpdate, UpdatesRows) {
-  for (const Optimizer& o : RowOptimizers()) {
-    for (uint64_t seed = 0; seed < 6; ++seed) {
-      PhiloxStream random(seed);
-      const int64_t rows = Draw(random, {1, 40, 300}), cols = Draw(random, {1, 5, 33});
-      const int64_t count = std::min<int64_t>(rows, Draw(random, {0, 1, 20, 40}));
-      const RandomOperand step{Shape({}), DType::kInt64, 0, 100};
-      const RandomOperand numbers{.shape = Shape({count}),
-                                  .dtype = DType::kInt64,
-                                  .high = static_cast<double>(rows),
-                                  .ascending = true};
-      const RandomOperand variable{Shape({rows, cols})};
-      const RandomOperand square{variable.shape, DType::kFloat32, 0.1, 3};
-      std::vector<RandomOperand> inputs = {step, numbers, {Shape({count, cols})}, variable};
-      std::vector<RandomOperand> outputs = {variable};
-      for (int slot = 0; slot < SlotCount(o); ++slot) {
-        inputs.push_back(slot == 0 ? variable : square);
-        outputs.push_back(inputs.back());
-      }
-      Compare({"ApplyOptimizerRows", ToAttributes(o), inputs, outputs, 4e-6}, seed);
-    }
-  }
-}
-
-TEST(CudaUpdate, FollowsLearningRateSchedules) {
-  using optimizer::Decay;
-  std::vector<optimizer::Schedule> schedules(10);
-  for (optimizer::Schedule& s : schedules) {
-    s.decay_steps = 10;
-    s.decay_rate = 0.7;
-    s.power = 2;
-    s.alpha = 0.1;
-    s.m_mul = 0.8;
-    s.end_learning_rate = 0.001;
-  }
-  schedules[0].decay = schedules[1].decay = Decay::kExponential;
-  schedules[1].staircase = true;
-  schedules[2].decay = Decay::kInverseTime;
-  schedules[3].decay = schedules[4].decay = Decay::kPolynomial;
-  schedules[4].cycle = true;
-  schedules[5].decay = schedules[6].decay = Decay::kCosine;
-  schedules[6].warmup_target = 0.5;
-  schedules[6].warmup_steps = 7;
-  schedules[7].decay = schedules[8].decay = Decay::kCosineRestarts;
-  schedules[8].t_mul = 1;
-  schedules[9].decay = Decay::kPiecewiseConstant;
-  schedules[9].boundaries = {3, 9, 20};
-  schedules[9].values = {0.4, 0.3, 0.2, 0.1};
-  for (const optimizer::Schedule& schedule : schedules) {
-    for (const int64_t step : {0, 3, 6, 7, 9, 10, 15, 25, 30, 70, 71, 1000}) {
-      Optimizer o;
-      o.learning_rate = 0.3;
-      o.schedule = schedule;
-      const RandomOperand number{Shape({}), DType::kInt64, static_cast<double>(step),
-                                 static_cast<double>(step)};
-      const RandomOperand variable{Shape({5})};
-      Compare({"ApplyOptimizer", ToAttributes(o), {number, variable, variable}, {variable}}, 1);
-      const RandomOperand table{Shape({3, 2})}, row{Shape({1, 2})};
-      const RandomOperand first{Shape({1}), DType::kInt64, 0, 0};
-      Compare({"ApplyOptimizerRows", ToAttributes(o), {number, first, row, table}, {table}}, 1);
-    }
-  }
 }
 
 }  // namespace

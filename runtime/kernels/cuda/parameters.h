@@ -299,7 +299,7 @@ struct DenseCrossEntropyParameter {
   int32_t cols;
 };
 
-// Dropout and RandomUniform draw the words of a stream (random_stream.h). A thread draws one block
+// Dropout, RandomUniform and RandomNormal draw the words of a stream (random_stream.h). A thread draws one block
 // of four words.
 inline constexpr int kRandomThreads = 256;
 struct RandomWords {
@@ -322,6 +322,14 @@ struct RandomUniformParameter {
   int64_t y_stride;
   uint32_t count, cols;
   float low, high, last;  // `last` is the largest number below `high`
+};
+struct RandomNormalParameter {
+  RandomWords words;
+  float* y;
+  int64_t y_stride;
+  uint32_t count, cols;
+  float mean, stddev;
+  int32_t truncated;  // 1: to two standard deviations
 };
 
 // Cast converts each element.

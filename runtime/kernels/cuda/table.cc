@@ -29,7 +29,7 @@ KernelTable MakeTable(const GpuAccess& gpu) {
 }
 
 std::span<const char* const> KernelNames() {
-  static constexpr const char* kNames[] = {"ApplyAdam", "ApplyAdamRows", "ApplySgd", "ApplySgdRows", "ArgMax", "ArgMaxRows", "Cast", "CheckIds", "Compare", "DenseCrossEntropy", "Dropout", "Elementwise", "ElementwiseWithSlots", "Fill", "Gather", "GeneralUpdate", "IndexRows", "JoinGroups", "LearningRate", "MergeIds", "Move", "NumberIds", "RandomUniform", "Select", "Softmax", "SoftmaxGrad", "SortIds", "SparseCrossEntropy", "SumColumns", "SumGroups", "SumRows", "Transpose", "UpdateNumbers"};
+  static constexpr const char* kNames[] = {"ApplyAdam", "ApplyAdamRows", "ApplySgd", "ApplySgdRows", "ArgMax", "ArgMaxRows", "Cast", "CheckIds", "Compare", "DenseCrossEntropy", "Dropout", "Elementwise", "ElementwiseWithSlots", "Fill", "Gather", "GeneralUpdate", "IndexRows", "JoinGroups", "LearningRate", "MergeIds", "Move", "NumberIds", "RandomNormal", "RandomUniform", "Select", "Softmax", "SoftmaxGrad", "SortIds", "SparseCrossEntropy", "SumColumns", "SumGroups", "SumRows", "Transpose", "UpdateNumbers"};
   return kNames;
 }
 
