@@ -183,7 +183,8 @@ TFJOB_KERNEL(NumberIds, NumberIdsParameter, kSortThreads) {
     ids[threadIdx.x] = id;
     __syncthreads();
     bool is_new = i == 0;
-    if (i > 0 && i < p.count) is_new = (threadIdx.x > 0 ? ids[threadIdx.x - 1] : p.ids[i - 1]) != id;
+    if (i > 0 && i < p.count)
+      is_new = (threadIdx.x > 0 ? ids[threadIdx.x - 1] : p.ids[i - 1]) != id;
     const uint32_t number = before + RunningSum(is_new ? 1 : 0, sums) - 1;
     before += sums[kSortThreads - 1];
     __syncthreads();

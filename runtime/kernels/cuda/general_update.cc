@@ -39,9 +39,7 @@ class GeneralUpdateKernel final : public Kernel {
         slots_(slots),
         index_(std::move(index)) {}
 
-  size_t workspace_bytes() const override {
-    return kNumbersBytes + (index_ ? index_->bytes() : 0);
-  }
+  size_t workspace_bytes() const override { return kNumbersBytes + (index_ ? index_->bytes() : 0); }
 
   void Run(const void* const* inputs, void* const* outputs, void* workspace,
            Stream& stream) override {
@@ -53,7 +51,8 @@ class GeneralUpdateKernel final : public Kernel {
     p.numbers = numbers.numbers;
     p.refusal = RefusalOf(stream);
     p.variable = static_cast<float*>(outputs[0]);
-    for (int slot = 0; slot < slots_; ++slot) p.slots[slot] = static_cast<float*>(outputs[1 + slot]);
+    for (int slot = 0; slot < slots_; ++slot)
+      p.slots[slot] = static_cast<float*>(outputs[1 + slot]);
     p.values = static_cast<const float*>(inputs[inputs_.values]);
     if (inputs_.rows > 0) p.rows = static_cast<const int64_t*>(inputs[inputs_.rows]);
     if (index_) {
@@ -123,7 +122,8 @@ void SetOptions(const Optimizer& o, Part part, GeneralUpdateParameter& p) {
 // Sets what the shapes determine. With `all`, every row of the variable is visited.
 void SetLayout(const KernelRequest& request, const UpdateInputs& inputs, bool all,
                GeneralUpdateParameter& p) {
-  const Operand &values = request.inputs[inputs.values], &variable = request.inputs[inputs.variable];
+  const Operand &values = request.inputs[inputs.values],
+                &variable = request.inputs[inputs.variable];
   p.variable_stride = variable.row_stride;
   for (size_t i = inputs.variable + 1; i < request.inputs.size(); ++i)
     p.slot_strides[i - inputs.variable - 1] = request.inputs[i].row_stride;

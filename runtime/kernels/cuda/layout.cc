@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cuda {
 namespace {
 
-using cpu::Strides;
 using cpu::StridedLoop;
+using cpu::Strides;
 
 // Copies a block of each input to a block of the output.
 class MoveKernel final : public Kernel {
@@ -288,9 +288,12 @@ KernelTable::Entries LayoutKernels(const Launcher& launcher) {
     RETURN_IF_ERROR(cpu::ExpectOperands(request, 0, 1));
     return PrepareFill(l, request.outputs[0], cpu::NumberOf(request.attributes, "value", 0));
   };
-  return {{"Concat", {with(PrepareConcat), {}}},       {"Slice", {with(PrepareSlice), {}}},
-          {"Pad", {with(PreparePad), {}}},             {"Transpose", {with(PrepareTranspose), {}}},
-          {"BroadcastTo", {with(PrepareBroadcastTo), {}}}, {"Fill", {with(fill), {}}}};
+  return {{"Concat", {with(PrepareConcat), {}}},
+          {"Slice", {with(PrepareSlice), {}}},
+          {"Pad", {with(PreparePad), {}}},
+          {"Transpose", {with(PrepareTranspose), {}}},
+          {"BroadcastTo", {with(PrepareBroadcastTo), {}}},
+          {"Fill", {with(fill), {}}}};
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -24,8 +24,7 @@ TFJOB_DEVICE double PolynomialRate(const LearningRateParameter& p, double step) 
 TFJOB_DEVICE double CosineRate(const LearningRateParameter& p, double step) {
   double initial = p.initial;
   if (p.warmup_target >= 0) {
-    if (step < p.warmup_steps)
-      return initial + (p.warmup_target - initial) * step / p.warmup_steps;
+    if (step < p.warmup_steps) return initial + (p.warmup_target - initial) * step / p.warmup_steps;
     step -= p.warmup_steps;
     initial = p.warmup_target;
   }
@@ -40,8 +39,7 @@ TFJOB_DEVICE double LengthOf(const LearningRateParameter& p, double count) {
 
 TFJOB_DEVICE double RestartingRate(const LearningRateParameter& p, double step) {
   const double passed = step / p.decay_steps;
-  double restarts =
-      floor(p.t_mul == 1 ? passed : log(1 + passed * (p.t_mul - 1)) / log(p.t_mul));
+  double restarts = floor(p.t_mul == 1 ? passed : log(1 + passed * (p.t_mul - 1)) / log(p.t_mul));
   // The logarithms may have a rounding error.
   if (LengthOf(p, restarts + 1) <= passed) restarts += 1;
   if (LengthOf(p, restarts) > passed) restarts -= 1;
@@ -101,8 +99,7 @@ TFJOB_DEVICE void SetRates(const UpdateNumbersParameter& p, double rate, double 
   } else if (p.kind == UpdateKind::kNadam) {
     const double next = NadamMomentum(p.beta_1, t + 1), product = NadamProduct(p.beta_1, t);
     n.rate = static_cast<float>(rate * next / (1 - product * next));
-    n.gradient_rate =
-        static_cast<float>(rate * (1 - NadamMomentum(p.beta_1, t)) / (1 - product));
+    n.gradient_rate = static_cast<float>(rate * (1 - NadamMomentum(p.beta_1, t)) / (1 - product));
     n.correction = static_cast<float>(1 / (1 - pow(p.beta_2, t)));
   } else if (p.kind == UpdateKind::kFtrl) {
     n.l2 = static_cast<float>(2 * p.l2 + p.beta / rate);

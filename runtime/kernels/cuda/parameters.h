@@ -430,7 +430,7 @@ inline constexpr int kCheckThreads = 256;
 struct CheckIdsParameter {
   const void* ids;   // integers of id_bytes bytes: int64 or int32
   int64_t* refusal;  // a Refusal (stream.h), as three numbers
-  int64_t number;  // of this kernel's refusals
+  int64_t number;    // of this kernel's refusals
   int64_t rows;
   uint32_t count;
   int32_t id_bytes;
@@ -471,8 +471,8 @@ struct MergeIdsParameter {
 // NumberIds numbers the distinct ids of a sorted list. It has one block.
 struct NumberIdsParameter {
   const int64_t* ids;
-  uint32_t* numbers;   // per id, the number of its value
-  int64_t* distinct;   // the values, followed by -1; null: not needed
+  uint32_t* numbers;  // per id, the number of its value
+  int64_t* distinct;  // the values, followed by -1; null: not needed
   uint32_t* distinct_count;
   uint32_t count;
 };

@@ -122,8 +122,7 @@ TFJOB_KERNEL(RandomNormal, RandomNormalParameter, kRandomThreads) {
   const uint32_t block = blockIdx.x * kRandomThreads + threadIdx.x;
   if (block >= (p.count + 3) / 4) return;
   const float4 n = NormalsOfBlock(p, block);
-  if (block * 4 + 4 <= p.count && IsQuad(p.y, p.y_stride, p.cols))
-    return Store(p.y + block * 4, n);
+  if (block * 4 + 4 <= p.count && IsQuad(p.y, p.y_stride, p.cols)) return Store(p.y + block * 4, n);
   WriteNormal(p, block * 4, n.x);
   WriteNormal(p, block * 4 + 1, n.y);
   WriteNormal(p, block * 4 + 2, n.z);

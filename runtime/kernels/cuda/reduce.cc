@@ -217,8 +217,8 @@ Status AddLastAxes(const Launcher& launcher, const Reduced& reduced, const Reduc
   }
   // Reduces each padded row, and then the rows of each matrix.
   const int64_t per_matrix = in.rows() / rows;
-  ASSIGN_OR_RETURN(auto of_rows, MakeRowSums(launcher, {in.rows(), in.cols(), in.row_stride},
-                                             {reduction.op, 1}));
+  ASSIGN_OR_RETURN(auto of_rows,
+                   MakeRowSums(launcher, {in.rows(), in.cols(), in.row_stride}, {reduction.op, 1}));
   ASSIGN_OR_RETURN(auto of_matrices,
                    MakeRowSums(launcher, {rows, per_matrix, per_matrix}, reduction));
   chain.Add(std::move(of_rows), static_cast<size_t>(in.rows()) * sizeof(float));

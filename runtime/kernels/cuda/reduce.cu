@@ -43,8 +43,8 @@ TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
   for (unsigned half = kSumWarps / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.y < half)
-      sums[threadIdx.y][threadIdx.x] = Combine(p.op, sums[threadIdx.y][threadIdx.x],
-                                               sums[threadIdx.y + half][threadIdx.x]);
+      sums[threadIdx.y][threadIdx.x] =
+          Combine(p.op, sums[threadIdx.y][threadIdx.x], sums[threadIdx.y + half][threadIdx.x]);
   }
   if (threadIdx.y == 0 && col < p.cols)
     p.out[static_cast<int64_t>(blockIdx.y) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
@@ -64,8 +64,7 @@ TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   float total = sums[0];
-  for (int warp = 1; warp < kSumThreads / kWarp; ++warp)
-    total = Combine(p.op, total, sums[warp]);
+  for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total = Combine(p.op, total, sums[warp]);
   p.out[row * p.parts + blockIdx.y] = total * p.scale;
 }
 

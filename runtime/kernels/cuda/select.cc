@@ -116,8 +116,7 @@ Prepared PrepareArgMax(const Launcher& launcher, const KernelRequest& request) {
     if (d != axis) others[static_cast<size_t>(next++)] = own[static_cast<size_t>(d)];
   const cpu::Strides strides[] = {cpu::StridesOf(out), others};
   ASSIGN_OR_RETURN(const auto loop, cpu::StridedLoop::Create(out.shape, strides));
-  ArgMaxParameter p{
-      .loops = LoopsOf(loop), .count = count, .step = own[static_cast<size_t>(axis)]};
+  ArgMaxParameter p{.loops = LoopsOf(loop), .count = count, .step = own[static_cast<size_t>(axis)]};
   CopyStrides(loop, 0, p.out_stride);
   CopyStrides(loop, 1, p.in_stride);
   const bool contiguous = p.step == 1 && count > 1;

@@ -274,16 +274,15 @@ Prepared MakeRowUpdate(const Launcher& launcher, const KernelRequest& request, c
   if (all) {
     ASSIGN_OR_RETURN(index, RowIndex::Create(launcher, values.shape.dim(0), table.shape.dim(0)));
   }
-  return std::make_unique<UpdateRowsKernel<Parameter>>(
-      launcher, name, p, rate, optimizer::SlotCount(o), std::move(index));
+  return std::make_unique<UpdateRowsKernel<Parameter>>(launcher, name, p, rate,
+                                                       optimizer::SlotCount(o), std::move(index));
 }
 
 Prepared PrepareRowUpdate(const Launcher& launcher, const KernelRequest& request) {
   ASSIGN_OR_RETURN(const Optimizer o, optimizer::FromAttributes(request.attributes));
   RETURN_IF_ERROR(CheckOptions(o, request.attributes));
   RETURN_IF_ERROR(CheckRowUpdate(o, request));
-  if (NeedsGeneralUpdate(o, request.attributes))
-    return PrepareGeneralUpdate(launcher, request, o);
+  if (NeedsGeneralUpdate(o, request.attributes)) return PrepareGeneralUpdate(launcher, request, o);
   if (IsAdam(o)) return MakeRowUpdate<AdamRowsParameter>(launcher, request, o, "ApplyAdamRows");
   return MakeRowUpdate<SgdRowsParameter>(launcher, request, o, "ApplySgdRows");
 }
@@ -298,13 +297,12 @@ std::vector<InPlace> InPlaceFrom(size_t variable) {
 }  // namespace
 
 KernelTable::Entries UpdateKernels(const Launcher& launcher) {
-  return {
-      {"ApplyOptimizer",
-       {[launcher](const KernelRequest& r) { return PrepareUpdate(launcher, r); },
-        InPlaceFrom(kVariable)}},
-      {"ApplyOptimizerRows",
-       {[launcher](const KernelRequest& r) { return PrepareRowUpdate(launcher, r); },
-        InPlaceFrom(kTable)}}};
+  return {{"ApplyOptimizer",
+           {[launcher](const KernelRequest& r) { return PrepareUpdate(launcher, r); },
+            InPlaceFrom(kVariable)}},
+          {"ApplyOptimizerRows",
+           {[launcher](const KernelRequest& r) { return PrepareRowUpdate(launcher, r); },
+            InPlaceFrom(kTable)}}};
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -96,8 +96,7 @@ AdamParameter MakeAdam(Variables& variables, double beta_1, double beta_2, int64
 }
 
 SgdParameter MakeSgd(const Variables& variables, float momentum, int nesterov) {
-  return {variables.update,
-          {.rate = {nullptr, 0.1F}, .momentum = momentum, .nesterov = nesterov}};
+  return {variables.update, {.rate = {nullptr, 0.1F}, .momentum = momentum, .nesterov = nesterov}};
 }
 
 TEST(ApplyAdam, UpdatesAllVariablesInOneLaunch) {
