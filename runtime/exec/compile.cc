@@ -172,9 +172,9 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
   return chosen;
 }
 
-// If a kernel refuses its inputs, variables must keep their values. On a device that is not immediate,
-// kernels that update variables check this, but MatMulAccumulate is a product of the device's
-// library, which cannot.
+// If a kernel refuses its inputs, variables must keep their values. On a device that is not
+// immediate, kernels that update variables check this, but MatMulAccumulate is a product of the
+// device's library, which cannot.
 bool CanFuseSgd(const Graph& graph, const Device& device) {
   return device.runtime->immediate() ||
          std::ranges::none_of(graph.nodes(),

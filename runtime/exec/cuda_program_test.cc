@@ -205,8 +205,8 @@ Builder Lookup() {
   return b;
 }
 
-// The kernels run long after the host has submitted them, and an id is refused when its kernel runs.
-// The run that has the id changes no variable.
+// The kernels run long after the host has submitted them, and an id is refused when its kernel
+// runs. The run that has the id changes no variable.
 TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const Device device = EmulatedCudaDevice(seed);

@@ -63,8 +63,8 @@ class RunSlot {
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
   std::unique_ptr<device::Event> copied_;                     // the feeds
-  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and copies
-  // in pinned memory, by segment.
+  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and
+  // copies in pinned memory, by segment.
   device::Memory refusal_, no_refusal_;
   std::vector<device::Memory> refusals_;
   std::vector<bool> may_refuse_;  // by segment

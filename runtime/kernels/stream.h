@@ -75,11 +75,11 @@ class Stream {
     status_ = std::move(error);
   }
 
-  // A kernel that submits its work cannot call Fail when that work runs. It submits work that writes
-  // a Refusal to refusal(), which is in the device's memory, unless another kernel has already done
-  // so. Whoever runs the stream copies the refusal to the host, and passes it to Refuse. Work that
-  // updates variables must not change them if there is a refusal. refusal() is null if nobody reads
-  // refusals.
+  // A kernel that submits its work cannot call Fail when that work runs. It submits work that
+  // writes a Refusal to refusal(), which is in the device's memory, unless another kernel has
+  // already done so. Whoever runs the stream copies the refusal to the host, and passes it to
+  // Refuse. Work that updates variables must not change them if there is a refusal. refusal() is
+  // null if nobody reads refusals.
   Refusal* refusal() const { return refusal_; }
   void set_refusal(Refusal* refusal) { refusal_ = refusal; }
   // Registers the current kernel, and returns the number for its refusals. `describe` returns the

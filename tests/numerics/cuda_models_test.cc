@@ -1,5 +1,5 @@
-// Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) as on the CPU: every op
-// of their graphs has a CUDA kernel, and both devices compute the same losses and variables.
+// Trains the example models on a simulated GPU (exec/emulated_cuda_device.h) as on the CPU: every
+// op of their graphs has a CUDA kernel, and both devices compute the same losses and variables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

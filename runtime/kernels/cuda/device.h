@@ -57,8 +57,8 @@ TFJOB_DEVICE float WarpSum(float value) {
   return value;
 }
 
-// Returns whether a kernel of this program has refused its inputs, so that variables must keep their
-// values. `refusal` is a Refusal (stream.h), as numbers, or null.
+// Returns whether a kernel of this program has refused its inputs, so that variables must keep
+// their values. `refusal` is a Refusal (stream.h), as numbers, or null.
 TFJOB_DEVICE bool Refused(const int64_t* refusal) {
   return refusal != nullptr && *refusal != 0;
 }

@@ -39,8 +39,8 @@ void JoinRows(ElementwiseParameter& p, size_t inputs) {
   p.out_stride = p.count;
 }
 
-// An input that the kernel cannot read in place. It is first broadcast to the output's shape, in the
-// workspace.
+// An input that the kernel cannot read in place. It is first broadcast to the output's shape, in
+// the workspace.
 struct Broadcast {
   size_t input = 0;
   BlockMove move;

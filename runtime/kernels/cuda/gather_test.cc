@@ -1,5 +1,5 @@
-// Compares the kernels for tables with the kernels for CPUs: gathering rows, and adding the gradients
-// of equal rows.
+// Compares the kernels for tables with the kernels for CPUs: gathering rows, and adding the
+// gradients of equal rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

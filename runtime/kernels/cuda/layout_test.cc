@@ -21,8 +21,8 @@ DType DrawType(PhiloxStream& random) {
   return kTypes[random.Below(6)];
 }
 
-// Returns dimensions of which some are 1, odd, or about the size of a warp or a tile. Rarely, one of
-// them is 0. There are about `most` elements or fewer.
+// Returns dimensions of which some are 1, odd, or about the size of a warp or a tile. Rarely, one
+// of them is 0. There are about `most` elements or fewer.
 std::vector<int64_t> DrawDims(PhiloxStream& random, size_t rank, int64_t most = 20000) {
   constexpr int64_t kSizes[] = {1, 2, 3, 7, 31, 32, 33, 65};
   std::vector<int64_t> dims;

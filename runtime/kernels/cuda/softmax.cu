@@ -36,7 +36,8 @@ TFJOB_DEVICE MaximumAndSum JoinRow(const float* x, int cols, MaximumAndSum* part
   return all;
 }
 
-// Returns the sum of the threads' values on each thread of the block. `partial` is in shared memory.
+// Returns the sum of the threads' values on each thread of the block. `partial` is in shared
+// memory.
 TFJOB_DEVICE float BlockSum(float value, float* partial) {
   value = WarpSum(value);
   if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = value;
