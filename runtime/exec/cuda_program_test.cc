@@ -177,12 +177,14 @@ TEST(CudaProgram, AnOpWithoutAKernelIsNamed) {
   EXPECT_THAT(Message(Compile(*graph, store, device).status()),
               testing::HasSubstr("node MaxPool: device CUDA has no kernel for op MaxPool in "
                                  "MaxPool(float32[1,2,2,1]"));
-  auto accumulating = Optimizers().front();
-  accumulating.gradient_accumulation_steps = 2;
+  auto scheduled = Optimizers().front();
+  scheduled.schedule.decay = optimizer::Decay::kPiecewiseConstant;
+  for (int i = 0; i < 65; ++i) scheduled.schedule.boundaries.push_back(i);
+  scheduled.schedule.values.assign(66, 0.1);
   CreateVariables(store);
-  const auto net = Net(accumulating).Finish();
+  const auto net = Net(scheduled).Finish();
   EXPECT_THAT(Message(Compile(*net, store, device).status()),
-              testing::HasSubstr("no CUDA kernel for SGD with gradient_accumulation_steps"));
+              testing::HasSubstr("a learning-rate schedule of more than 64 boundaries"));
 }
 
 Tensor Ids(int64_t first, int64_t second) {
@@ -200,7 +202,7 @@ Builder Lookup() {
   AssignAdd(b, "sum", rows);
   optimizer::Optimizer sgd;
   sgd.learning_rate = 0.5;
-  const Output gradient = Gradients(b, Sum(b, rows, {}), {table})[0];
+  const Output gradient = Gradients(b, Sum(b, rows, {}), std::vector{table})[0];
   ApplyOptimizer(b, "table", gradient, step, ToAttributes(sgd));
   return b;
 }
