@@ -120,7 +120,6 @@ TFJOB_DEVICE void SgdMomentumQuad(const UpdateTensor& t, int64_t i, const SgdRat
 TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
   __shared__ AdamRates rates;
   __shared__ int shared_tensor;
-  if (Refused(p.adam.refusal)) return;
   if (threadIdx.x == 0) {
     rates = RatesOf(p.adam);
     shared_tensor = TensorOfBlock(p.update);
@@ -129,29 +128,32 @@ TFJOB_KERNEL(ApplyAdam, AdamParameter, kUpdateThreads) {
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
+  // Returning here would make ptxas use local memory.
+  const int64_t count = Refused(p.adam.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
-    if (aligned && i + 4 <= tensor.count) {
+    if (aligned && i + 4 <= count) {
       AdamQuad(tensor, i, rates);
       continue;
     }
-    for (int64_t j = i; j < tensor.count && j < i + 4; ++j)
+    for (int64_t j = i; j < count && j < i + 4; ++j)
       AdamElement(tensor.variable[j], tensor.gradient[j], tensor.first[j], tensor.second[j], rates);
   }
 }
 
 TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
   __shared__ int shared_tensor;
-  if (Refused(p.sgd.refusal)) return;
   if (threadIdx.x == 0) shared_tensor = TensorOfBlock(p.update);
   __syncthreads();
   const UpdateTensor& tensor = p.update.tensor[shared_tensor];
   const SgdRates rates = RatesOf(p.sgd);
   const bool aligned = IsAligned(tensor);
   const int64_t begin = FirstOfBlock(p.update, shared_tensor);
+  // Returning here would make ptxas use local memory.
+  const int64_t count = Refused(p.sgd.refusal) ? 0 : tensor.count;
   for (int k = 0; k < kUpdateChunk / (kUpdateThreads * 4); ++k) {
     const int64_t i = begin + (k * kUpdateThreads + static_cast<int64_t>(threadIdx.x)) * 4;
-    if (aligned && i + 4 <= tensor.count) {
+    if (aligned && i + 4 <= count) {
       if (tensor.first == nullptr) {
         SgdQuad(tensor, i, rates);
       } else {
@@ -159,7 +161,7 @@ TFJOB_KERNEL(ApplySgd, SgdParameter, kUpdateThreads) {
       }
       continue;
     }
-    for (int64_t j = i; j < tensor.count && j < i + 4; ++j) SgdElement(tensor, j, rates);
+    for (int64_t j = i; j < count && j < i + 4; ++j) SgdElement(tensor, j, rates);
   }
 }
 

@@ -32,7 +32,7 @@ TFJOB_DEVICE UpdateElement ElementOf(const Update& u) {
 
 // Applies weight decay. Without it, infinite weights must stay infinite.
 TFJOB_DEVICE void DecayElement(float& w, float decay) {
-  if (decay != 0.0f) w -= w * decay;
+  w = decay != 0.0f ? w - w * decay : w;
 }
 
 }  // namespace
