@@ -208,9 +208,10 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
   return steps;
 }
 
-std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples) {
+std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source) {
   return StrCat("max_steps: ", config.max_steps, "\nepochs: ", config.epochs,
-                "\nexamples of data.train: ", examples,
+                "\nexamples of data.train: ", source.size(),
+                "\nfingerprint of data.train's records: ", source.fingerprint(),
                 "\ndata.train.scale: ", config.data.train.scale,
                 "\ndata.shuffle: ", config.data.shuffle ? "true" : "false",
                 "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n");

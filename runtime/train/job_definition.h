@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/data/source.h"
 #include "runtime/model/model.h"
 #include "runtime/train/batch_columns.h"
 
@@ -71,8 +72,8 @@ int64_t StepsPerEpoch(const config::TrainingConfig& config, int64_t examples, in
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks,
                         bool together = false);
 // Describes the settings that determine which examples a step uses and how many steps there are:
-// keys of the training file, and the number of examples. Returns one line per setting, "NAME:
-// VALUE". The text must be equal in all tasks that make batches together.
-std::string TrainingAgreement(const config::TrainingConfig& config, int64_t examples);
+// keys of the training file, and the number and the fingerprint of the examples. Returns one line
+// per setting, "NAME: VALUE". The text must be equal in all tasks that make batches together.
+std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source);
 
 }  // namespace tfjob::train

@@ -92,7 +92,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .endpoint = endpoint_,
       .global_batch = config::GlobalBatchSize(context_.config(), tasks_),
       .last_step = total_steps_,
-      .agreement = TrainingAgreement(context_.config(), source_->size())};
+      .agreement = TrainingAgreement(context_.config(), *source_)};
   ASSIGN_OR_RETURN(exec::Device device, context_.device());
   if (device.for_tests) {
     kTrainLog.Warning("computes on a device for tests: much slower than the CPU",

@@ -151,6 +151,12 @@ RecordPlace RecordIndex::At(int64_t record) const {
   return {.file = file, .offset = offset, .most_bytes = end - offset};
 }
 
+uint64_t RecordIndex::hash() const {
+  Fnv1a hash;
+  for (const uint64_t size : sizes_) hash.AddWord(size);
+  return hash.AddWord(offsets_.hash()).hash();
+}
+
 StatusOr<std::string_view> ReadRecord(const RecordFiles& files, RecordFileReader& reader,
                                       const RecordPlace& place) {
   const RecordFile& file = files.files()[place.file];

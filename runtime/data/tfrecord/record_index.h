@@ -39,6 +39,8 @@ class RecordIndex {
 
   int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   RecordPlace At(int64_t record) const;
+  // Returns a hash of the files' sizes and of where their records begin.
+  uint64_t hash() const;
 
  private:
   explicit RecordIndex(OffsetList offsets) : offsets_(std::move(offsets)) {}

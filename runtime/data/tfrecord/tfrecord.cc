@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/data/column_rows.h"
 #include "runtime/data/tfrecord/example.h"
 #include "runtime/data/tfrecord/record_files.h"
@@ -49,6 +50,13 @@ std::string Describe(const ExampleFeature& feature) {
   return StrCat(feature.variable ? "at most " : "", feature.shape.num_elements(),
                 feature.variable || feature.shape.num_elements() != 1 ? " values" : " value",
                 " in ", Name(KindOf(feature)));
+}
+
+// Returns a text that differs for any two features that differ.
+std::string Print(const ExampleFeature& feature) {
+  return StrCat(feature.name, ": ", Describe(feature), " as ", tfjob::Name(feature.dtype), " ",
+                feature.shape.ToString(),
+                feature.fill ? StrCat(", missing: ", *feature.fill) : std::string(), "\n");
 }
 
 // Stores the values of a list in `to`, which is exactly as large as the feature's shape requires.
@@ -174,6 +182,12 @@ class TfRecordSource : public Source {
     if (damage_.places == 0) return {};
     return StrCat(damage_.places, damage_.places == 1 ? " damaged place is" : " damaged places are",
                   " left out of the data; the first: ", damage_.first);
+  }
+  // Covers what opening has read: where the records are, and how their features become values.
+  uint64_t fingerprint() const override {
+    Fnv1a hash;
+    for (const ExampleFeature& feature : options_.features) hash.Add(Print(feature));
+    return hash.AddWord(index_.hash()).hash();
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override;
 

@@ -339,5 +339,42 @@ TEST(TfRecord, TakesEachOfManyExamplesOnceWithoutAList) {
   EXPECT_LT(in_place, 20) << "a random order keeps about one in its place";
 }
 
+// Tasks with the same number of examples must not take different examples for the same.
+TEST(TfRecord, FingerprintsTellExamplesApart) {
+  const Folder folder;
+  std::vector<uint64_t> offsets;
+  const std::string whole = NumberedRecords(0, 20, &offsets);
+  const auto without = [&](size_t record) {
+    std::string content = whole;
+    ++content[offsets[record] + 20];
+    TfRecordOptions options = NumberedOptions({folder.Write(StrCat("without-", record), content)});
+    options.skip_damaged = true;
+    return options;
+  };
+  const auto fingerprint = [](const TfRecordOptions& options) {
+    return Opened(options)->fingerprint();
+  };
+  EXPECT_EQ(Opened(without(3))->size(), Opened(without(7))->size());
+  EXPECT_EQ(fingerprint(without(3)), fingerprint(without(3)));
+  EXPECT_NE(fingerprint(without(3)), fingerprint(without(7)));
+
+  TfRecordOptions options = NumberedOptions({folder.Write("plain", whole)});
+  const uint64_t plain = fingerprint(options);
+  EXPECT_EQ(fingerprint(NumberedOptions({folder.Write("gz", Compressed(whole, 31))})), plain);
+  options.most_indexed_in_memory = 2;
+  EXPECT_EQ(fingerprint(options), plain);
+  options.files = {folder.Write("0", whole.substr(0, offsets[10])),
+                   folder.Write("1", whole.substr(offsets[10]))};
+  EXPECT_NE(fingerprint(options), plain) << "the files may be listed in another order";
+
+  options = NumberedOptions({folder.path() + "/plain"});
+  options.features[1].variable = true;
+  const uint64_t variable = fingerprint(options);
+  EXPECT_NE(variable, plain);
+  options.features[1].fill = 1;
+  EXPECT_NE(fingerprint(options), variable);
+  EXPECT_EQ(NumberedTable(20)->fingerprint(), 0u);
+}
+
 }  // namespace
 }  // namespace tfjob::data
