@@ -138,10 +138,8 @@ TEST(GradientRows, HaveTheBitsOfTheReducedGradients) {
   for (const int ranks : {1, 2, 3, 4, 5}) CompareWithDense(ranks, {0.0, 0.2, 0.3, 0.1}, 0);
 }
 
-// Two ranks together never have more than twice the rows of the table, so their gradients always
-// travel by rows.
 TEST(GradientRows, TravelAsAWholeIfThisMovesFewerBytes) {
-  CompareWithDense(2, {1.0}, 0);
+  CompareWithDense(2, {0.5, 1.0}, 1);
   CompareWithDense(3, {1.0, 0.1, 1.0}, 2);
   CompareWithDense(4, {1.0, 0.9, 0.2, 1.0}, 3);
 }
@@ -190,9 +188,11 @@ TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
   }
 }
 
-TEST(GradientRows, DecideByTheRowsOfAllRanks) {
-  EXPECT_TRUE(TravelsByRows(10, 20));
-  EXPECT_FALSE(TravelsByRows(10, 21));
+// A row is sent with an index of eight bytes, or reduced with one element more.
+TEST(GradientRows, AreSentUpToTheBytesOfAReduction) {
+  EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1}), 2 * 100 * 8 / 12);
+  EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 64}), 2 * 100 * 260 / 264);
+  EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1, .dtype = DType::kFloat64}), 2 * 100 * 16 / 16);
 }
 
 TEST(GradientRows, ARankWithoutRowsTakesPart) {
