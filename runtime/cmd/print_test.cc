@@ -128,8 +128,8 @@ TEST(PrintStage, ShowsWhichGradientsTravelByRows) {
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_NE(text->find("\nrows of embedding/embeddings, [1000, 16] of float32: each rank sends "
                        "those that it has, at most 8 of 72 bytes with the index, to each other "
-                       "rank; if all ranks together have more than 2000, the ranks reduce the "
-                       "whole gradient, 64000 bytes\nall buckets: predicted "),
+                       "rank; if all ranks together have more than 1888, the ranks reduce the "
+                       "whole gradient, 68000 bytes\nall buckets: predicted "),
             std::string::npos)
       << *text;
   EXPECT_EQ(text->find("contribution: embedding"), std::string::npos) << *text;
