@@ -185,6 +185,7 @@ Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* sto
                                     : schedule.OnTime(now);
       const bool saved = schedule.saved_step() == step;
       if (!actions.result && !schedule.writing() && !saved && state::IsLost(last)) {
+        schedule.Resume();
         return Unavailable("the state of step ", step,
                            " was lost before it was saved: the tasks that held it were lost");
       }

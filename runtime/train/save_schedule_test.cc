@@ -29,6 +29,7 @@ std::string Feed(SaveSchedule& schedule, const std::string& event, std::istream&
   if (event == "full") return Text(schedule.OnWritten(ResourceExhausted("disk full"), now), now);
   if (event == "time") return Text(schedule.OnTime(now), now);
   if (event == "require") return schedule.Require(), "";
+  if (event == "resume") return schedule.Resume(), "";
   if (event == "begin-mark") return schedule.OnBeginMark(now), "";
   line >> step;
   if (event == "begin") return schedule.OnBegin(step, now), "";
@@ -121,6 +122,18 @@ TEST(SaveSchedule, TriesAgainWithGrowingPausesWhileItTrains) {
 633 ok: note the checkpoint of step 9 is saved; failed attempts before it: 2
 1231 step 10: -
 1232 step 11: write
+)");
+}
+
+// The servers that held the last state were lost before it was saved.
+TEST(SaveSchedule, TriesAgainAsBeforeIfTrainingGoesOnAfterAnEnd) {
+  ExpectTranscript({.every = 600s}, R"(600 end 5: write
+600 begin 5
+601 full: WARN the checkpoint of step 5 could not be saved: disk full; there is none yet; next attempt in 10s
+602 resume
+611 step 4: write
+611 begin 4
+612 full: WARN the checkpoint of step 4 could not be saved: disk full; there is none yet; training goes on; next attempt in 20s
 )");
 }
 
