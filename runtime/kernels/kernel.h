@@ -17,12 +17,13 @@
 
 #include "runtime/base/status.h"
 #include "runtime/device/device_runtime.h"
-#include "runtime/kernels/stream.h"
 #include "runtime/tensor/attributes.h"
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::kernels {
+
+class Stream;
 
 // Describes a tensor's layout in memory. The last dimension is contiguous and forms a row. All
 // other dimensions are flattened into a list of rows, which begin row_stride elements apart.

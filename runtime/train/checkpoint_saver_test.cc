@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/mutex.h"
 #include "runtime/train/checkpoint.h"

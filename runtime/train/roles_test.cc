@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/io/bundle_reader.h"

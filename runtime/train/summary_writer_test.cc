@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/mutex.h"
 #include "runtime/io/record.h"

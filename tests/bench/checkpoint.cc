@@ -23,6 +23,7 @@
 #include "runtime/data/pipeline.h"
 #include "runtime/model/layers/dense.h"
 #include "runtime/strategy/one_device_strategy.h"
+#include "runtime/tensor/window.h"
 #include "runtime/train/checkpoint_saver.h"
 #include "tests/bench/report.h"
 

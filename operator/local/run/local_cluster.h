@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "operator/client/client.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::api {

@@ -6,6 +6,7 @@
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/prepare.h"
 #include "runtime/kernels/cpu/strided.h"
+#include "runtime/kernels/stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
