@@ -4,8 +4,8 @@
 //
 //   AllGather          how many rows of each table each rank has
 //   AllGatherVariable  for each table the indices, followed by the values
-//   AllReduce          the whole gradient of a table and which rows it has, instead of the above, if
-//                      this moves fewer bytes (MostRowsToSend)
+//   AllReduce          the whole gradient of a table, and which rows it has, instead of the above,
+//                      if this moves fewer bytes (MostRowsToSend)
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ namespace tfjob::strategy {
 
 // Returns how many rows all ranks together may have if they are to send these rows. If they have
 // more, they reduce the whole gradient. If n ranks together have c rows, (n - 1) · c rows are sent,
-// each with its index, whereas an all-reduce sends 2 · (n - 1) times the table, and one element more
-// per row, which shows whether a rank has the row.
+// each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with one more
+// element per row, which shows whether a rank has the row.
 int64_t MostRowsToSend(const TableItem& table);
 
 // Used by one thread at a time.
