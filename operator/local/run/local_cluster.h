@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "operator/client/client.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::api {
