@@ -43,6 +43,13 @@ std::vector<Optimizer> AllOptimizers() {
   Add(all, Kind::kSgd, [](Optimizer& o) { o.momentum = 0.9, o.nesterov = true; });
   Add(all, Kind::kAdam, [](Optimizer& o) { o.amsgrad = true; });
   Add(all, Kind::kRmsprop, [](Optimizer& o) { o.momentum = 0.5; });
+  // A large epsilon, because the random mean may be larger than the root of the mean square.
+  Add(all, Kind::kRmsprop, [](Optimizer& o) { o.centered = true, o.epsilon = 10; });
+  Add(all, Kind::kRmsprop, [](Optimizer& o) {
+    o.centered = true;
+    o.epsilon = 10;
+    o.momentum = 0.5;
+  });
   Add(all, Kind::kFtrl, [](Optimizer& o) {
     o.learning_rate_power = -0.7;
     o.l1_regularization_strength = 0.01;
