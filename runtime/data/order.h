@@ -10,9 +10,10 @@
 
 namespace tfjob::data {
 
-// A permutation of [0, size) whose values are computed one at a time, without a list. A Feistel
-// network, which permutes the numbers of an even number of bits, is applied repeatedly until the
-// result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// A permutation of [0, size) that computes each value when it is needed, so it takes no list. A
+// Feistel network, which permutes the numbers of an even number of bits, is applied repeatedly
+// until the result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains",
+// 2002).
 class KeyedPermutation {
  public:
   KeyedPermutation() = default;
