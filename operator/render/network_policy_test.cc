@@ -1,6 +1,6 @@
-// Checks what a job's NetworkPolicy lets through, with an evaluator of the ingress rules of
-// networking.k8s.io/v1 that is independent of the code that builds the policy. Whether a cluster's
-// network enforces the policy is not tested.
+// Checks which connections a job's NetworkPolicy allows. The test evaluates the ingress rules of
+// networking.k8s.io/v1 with code of its own, not with the code that builds the policy. It does not
+// test whether a cluster's network enforces the policy.
 #include "operator/render/network_policy.h"
 
 #include <gtest/gtest.h>

@@ -19,8 +19,8 @@ class DeviceThreads {
   DeviceThreads(const DeviceThreads&) = delete;
   DeviceThreads& operator=(const DeviceThreads&) = delete;
 
-  // Calls work(device) for every device, on that device's thread. Returns when all calls have
-  // returned. Allocates no memory.
+  // Calls work(device) on the thread of each device, and returns when all calls have returned.
+  // Allocates no memory.
   void Run(absl::FunctionRef<void(int)> work);
 
  private:

@@ -1,8 +1,8 @@
 // Checks how a training task handles arbitrary answers from a parameter server. An input is a
 // sequence of frames, each preceded by its length (u16, little-endian). The client joins, takes a
-// step and copies the state, and each frame answers its next request. If a frame's number is
-// 0xFFFF, it is replaced by the number of that request. After the last frame, the client is told
-// that the job is over, and the connection ends.
+// step and copies the state, and each frame answers its next request. The number 0xFFFF in a frame
+// stands for the number of that request. After the last frame, the test reports to the client that
+// the job is over, and ends the connection.
 //   - Nothing crashes, and no byte is written outside the caller's memory.
 //   - A result that is accepted has a position that is not negative.
 #include <atomic>

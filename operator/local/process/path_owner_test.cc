@@ -12,9 +12,8 @@ namespace tfjob::process {
 namespace {
 
 // A shared folder, like /var/tmp, that contains files of a stranger. Only root can give files to
-// another user. If the test does not run as root, the files stay with its own user, and the paths
-// are checked on behalf of a user who does not own the files and who trusts nobody else, not even
-// root.
+// another user. Without root, the test keeps the files, and checks the paths for a different user,
+// who trusts no other user, not even root.
 class PathOwnerTest : public ::testing::Test {
  protected:
   PathOwnerTest() : shared_(testing::TempDir() + "/shared-XXXXXX") {

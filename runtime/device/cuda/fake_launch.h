@@ -11,7 +11,7 @@
 
 namespace tfjob::device::cuda {
 
-// Returns whether the launch is within the limits that CUDA sets for every GPU.
+// Returns whether the launch respects the limits that apply to all CUDA GPUs.
 bool FitsGpu(const FakeLaunch& launch);
 
 // Returns the operation. Copies the parameter; the kernel must outlive the operation. Words of the

@@ -71,7 +71,7 @@ void PeerSession::DropOldCopies() {
   {
     MutexLock lock(mutex_);
     if (kept_.empty()) return;
-    // The state in service cannot be consulted here, since there is none while a fill is repeated.
+    // Looks only at copied states: while a fill is repeated, no state is in service.
     const auto epoch = [](const auto& copy) { return copy.second->store()->epoch(); };
     const Store* newest = std::ranges::max_element(kept_, {}, epoch)->second->store();
     const bool room =
