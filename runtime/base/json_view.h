@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,10 @@ class JsonView {
   // Accepts integers, too, and rounds them if they have no exact double.
   StatusOr<double> Double() const;
   StatusOr<bool> Bool() const;
+  // Return nullopt if the value is absent or has a different type. They allocate nothing.
+  std::optional<int64_t> IfInt() const;
+  std::optional<double> IfDouble() const;
+  std::optional<bool> IfBool() const;
   // Returns a view into the document, or "" if the value is not a string.
   std::string_view Text() const;
 
@@ -85,7 +90,9 @@ class JsonDocument {
 
   // Parse a text and return its root. ParsePadded does not copy the text, which must be followed by
   // kPadding readable bytes. Return InvalidArgument, with simdjson's reason, if the text is not
-  // JSON, is not UTF-8 or is nested deeper than 200 levels.
+  // JSON, is not UTF-8, is nested deeper than 200 levels, or contains half of a surrogate pair, an
+  // integer beyond 64 bits or a number beyond the range of double. Return ResourceExhausted if
+  // there is not enough memory, of which a text takes up to 15 times its size.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

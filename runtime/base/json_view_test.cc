@@ -87,6 +87,27 @@ TEST(JsonView, VisitsMembersAndElementsUntilAnError) {
   EXPECT_EQ(JsonView().TypeName(), "null");
 }
 
+TEST(JsonView, ReadsValuesIfTheyHaveTheType) {
+  JsonDocument document;
+  const StatusOr<JsonView> parsed =
+      document.Parse(R"({"i": -7, "d": 2.0, "big": 18446744073709551615, "b": true, "n": null})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const JsonView& root = *parsed;
+  EXPECT_EQ(root["i"].IfInt(), -7);
+  EXPECT_EQ(root["i"].IfDouble(), -7.0);
+  EXPECT_EQ(root["d"].IfInt(), std::nullopt);
+  EXPECT_EQ(root["d"].IfDouble(), 2.0);
+  EXPECT_EQ(root["big"].IfInt(), std::nullopt);
+  EXPECT_EQ(root["big"].IfDouble(), 0x1p64);
+  EXPECT_EQ(root["b"].IfBool(), true);
+  EXPECT_EQ(root["b"].IfDouble(), std::nullopt);
+  for (const char* name : {"n", "missing"}) {
+    EXPECT_EQ(root[name].IfInt(), std::nullopt);
+    EXPECT_EQ(root[name].IfDouble(), std::nullopt);
+    EXPECT_EQ(root[name].IfBool(), std::nullopt);
+  }
+}
+
 TEST(JsonView, RefusesWhatIsNotJson) {
   JsonDocument document;
   for (const std::string& text :
@@ -101,7 +122,7 @@ TEST(JsonView, RefusesWhatIsNotJson) {
 
 TEST(JsonView, ReadsLongTextsAfterShortOnes) {
   JsonDocument document;
-  for (size_t size : {10u, 100000u, 3000000u, 10u}) {
+  for (size_t size : {10u, 100000u, 3000000u, 2000000u, 10u, 3000000u}) {
     const std::string text = "[\"" + std::string(size, 'x') + "\"]";
     const StatusOr<JsonView> root = document.Parse(text);
     ASSERT_TRUE(root.ok()) << root.status();

@@ -44,25 +44,28 @@ class DataVerb : public Verb {
     app.require_subcommand(1);
   }
 
-  Status Run(const StopSource& stop, std::string& output) override {
+  Status Run(const StopSource& stop, std::ostream& output) override {
     const bool verify = verify_->parsed();
+    options_.fields = !verify;
     if (verify) options_.examples = 0;
     ASSIGN_OR_RETURN(const std::vector<std::string> files, data::FindFiles(files_));
-    Status problem;  // the first file that cannot be read
-    int64_t damaged = 0;
+    Status problem;  // of the first file that cannot be read
+    int64_t damaged = 0, unread = 0;
     for (const std::string& file : files) {
       const StatusOr<data::FileSummary> summary = data::Summarise(file, format_, options_, stop);
       if (stop.requested()) return Cancelled("stopped before all files were read");
       if (!summary.ok()) {
-        output += StrCat(Message(summary.status()), "\n");
+        output << Message(summary.status()) << "\n";
         problem.Update(summary.status());
+        ++unread;
         continue;
       }
-      output += verify ? summary->DescribeDamage() : summary->Describe();
+      output << (verify ? summary->DescribeDamage() : summary->Describe()) << std::flush;
       damaged += summary->damaged() > 0 ? 1 : 0;
     }
-    if (verify && damaged > 0) return DataLoss("damaged files: ", damaged, " of ", files.size());
-    return problem;
+    if (!verify || damaged == 0) return problem;
+    return DataLoss("damaged files: ", damaged, " of ", files.size(),
+                    unread > 0 ? StrCat("; files that could not be read: ", unread) : "");
   }
 
  private:

@@ -46,7 +46,7 @@ class EvaluateVerb : public Verb {
     app.add_option("--set", set_, "Overrides a key of the training file: --set eval.batch_size=64");
   }
 
-  Status Run(const StopSource& stop, std::string& output) override {
+  Status Run(const StopSource& stop, std::ostream& output) override {
     ASSIGN_OR_RETURN(config::TrainingConfig config, ReadConfig(config_, set_));
     if (!weights_.empty()) {
       config.model.weights = weights_;
@@ -66,9 +66,9 @@ class EvaluateVerb : public Verb {
         const auto evaluation,
         train::Evaluation::Create(config, definition, std::move(dataset), exec::CpuDevice(&pool)));
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(snapshot, stop));
-    output = StrCat("examples ", totals.examples, "\n");
+    output << StrCat("examples ", totals.examples, "\n");
     for (const auto& [name, value] : train::NamedValues(definition, totals))
-      output += StrCat(name, " ", value, "\n");
+      output << StrCat(name, " ", value, "\n");
     return OkStatus();
   }
 

@@ -21,7 +21,7 @@ class ExportVerb : public Verb {
         ->required();
   }
 
-  Status Run(const StopSource&, std::string&) override {
+  Status Run(const StopSource&, std::ostream&) override {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/true));
     ASSIGN_OR_RETURN(const std::vector<model::TensorType> features, FeaturesOf(loaded));
     ASSIGN_OR_RETURN(const std::vector<model::VariableSpec> variables,

@@ -60,7 +60,7 @@ class PredictVerb : public Verb {
         ->check(CLI::Range(0, 4096));
   }
 
-  Status Run(const StopSource& stop, std::string&) override {
+  Status Run(const StopSource& stop, std::ostream&) override {
     ASSIGN_OR_RETURN(const LoadedModel loaded, LoadModel(source_, /*with_data=*/false));
     RETURN_IF_ERROR(
         Annotate(inference::CheckArraysPath(output_, loaded.model.outputs.size()), "--output"));

@@ -159,6 +159,23 @@ TEST(PrintStage, ShowsTheEvaluationData) {
                    "buffers: 5 of 36 bytes; 4 batches are prepared ahead\n"));
 }
 
+TEST(PrintStage, ShowsNoShareOfATaskThatDoesNotTrain) {
+  config::TrainingConfig config = SmallConfig();
+  const std::string file = StrCat(testing::TempDir(), "/not_trained.csv");
+  ASSERT_TRUE(WriteFileAtomically(file, "1,2,3\n4,5,6\n").ok());
+  config.data.eval = {.format = config::DataFormat::kCsv, .file = file, .header = false};
+  const std::string none = "data.train\nshare: none; this task does not train\n";
+  cluster::TfConfig tf_config = WorkerOfASmallCluster();
+  tf_config.task = {"ps", 0};
+  StatusOr<std::string> text = PrintStage("data", config, tf_config);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(*text, none);
+  tf_config.task = {"evaluator", 0};
+  text = PrintStage("data", config, tf_config);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(text->starts_with(none + "\ndata.eval\nsource: csv: ")) << *text;
+}
+
 TEST(PrintStage, SaysWhatCannotBeRead) {
   config::TrainingConfig config = SmallConfig();
   config.data.train = {.format = config::DataFormat::kCsv, .file = "/nowhere/data.csv"};

@@ -143,9 +143,7 @@ Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   const StopGuard guard(
       stop, [] { return Duration(1s); },
       [] { kLog.Warning("exiting at once: the subcommand did not end in time", {}); });
-  std::string text;
-  const Status ran = verb.Run(stop, text);
-  std::cout << text;
+  const Status ran = verb.Run(stop, std::cout);
   std::cout.flush();
   if (ran.ok() && !std::cout) return ResourceExhausted("standard output cannot be written");
   return ran;

@@ -1,6 +1,5 @@
 #include "runtime/train/data_text.h"
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -41,6 +40,14 @@ StatusOr<std::string> SplitText(const config::TrainingConfig& config, Split spli
                 "\nfields of an example: ", FieldsText(*source), "\n", pipeline);
 }
 
+StatusOr<std::string> EvaluationText(const config::TrainingConfig& config) {
+  const auto evaluation = [&](const strategy::ModelDefinition& definition,
+                              const data::Source& source) {
+    return EvaluationPipeline(config, definition, source);
+  };
+  return SplitText(config, Split::kEval, 1, evaluation);
+}
+
 }  // namespace
 
 StatusOr<std::string> DescribeData(const config::TrainingConfig& config,
@@ -48,7 +55,14 @@ StatusOr<std::string> DescribeData(const config::TrainingConfig& config,
   ASSIGN_OR_RETURN(const config::StrategyKind kind,
                    strategy::Select(config.strategy.kind, tf_config));
   const int tasks = cluster::TrainingTaskCount(tf_config);
-  const int rank = std::max(cluster::TrainingRank(tf_config, tf_config.task), 0);
+  const int rank = cluster::TrainingRank(tf_config, tf_config.task);
+  if (rank < 0) {
+    const std::string text = "data.train\nshare: none; this task does not train\n";
+    const bool evaluates = cluster::RoleOf(tf_config) == cluster::Role::kEvaluator;
+    if (!evaluates || !config.data.eval.present()) return text;
+    ASSIGN_OR_RETURN(const std::string eval, EvaluationText(config));
+    return StrCat(text, "\n", eval);
+  }
   const auto training = [&](const strategy::ModelDefinition& definition,
                             const data::Source& source) {
     return TrainingPipeline(config, definition, source, rank, tasks,
@@ -56,11 +70,7 @@ StatusOr<std::string> DescribeData(const config::TrainingConfig& config,
   };
   ASSIGN_OR_RETURN(std::string text, SplitText(config, Split::kTrain, tasks, training));
   if (!config.data.eval.present()) return text;
-  const auto evaluation = [&](const strategy::ModelDefinition& definition,
-                              const data::Source& source) {
-    return EvaluationPipeline(config, definition, source);
-  };
-  ASSIGN_OR_RETURN(const std::string eval, SplitText(config, Split::kEval, 1, evaluation));
+  ASSIGN_OR_RETURN(const std::string eval, EvaluationText(config));
   return StrCat(text, "\n", eval);
 }
 

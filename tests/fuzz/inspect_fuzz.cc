@@ -17,11 +17,19 @@ void Check(const MemoryFile& file, const std::string& format) {
   const StatusOr<data::FileSummary> summary = data::Summarise(file.path(), format, {}, stop);
   if (!summary.ok()) return;
   for (const std::string& text : {summary->Describe(), summary->DescribeDamage()}) {
-    ENFORCE(
-        std::ranges::none_of(
-            text,
-            [](char c) { return c == '\x1b' || c == '\x7f' || (c >= 0 && c < ' ' && c != '\n'); }),
-        "no control characters");
+    ENFORCE(std::ranges::none_of(
+                text, [](char c) { return c == '\x7f' || (c >= 0 && c < ' ' && c != '\n'); }),
+            "no control characters");
+    // U+0080 to U+009F; U+200E and U+200F; U+202A to U+202E; U+2066 to U+2069.
+    for (size_t i = 0; i + 1 < text.size(); ++i) {
+      const std::string_view two = std::string_view(text).substr(i, 2);
+      const std::string_view three = std::string_view(text).substr(i, 3);
+      ENFORCE(!(two[0] == '\xC2' && two[1] >= '\x80' && two[1] < '\xA0'), "no controls of C1");
+      ENFORCE(three != "\xE2\x80\x8E" && three != "\xE2\x80\x8F" &&
+                  !(three >= "\xE2\x80\xAA" && three <= "\xE2\x80\xAE") &&
+                  !(three >= "\xE2\x81\xA6" && three <= "\xE2\x81\xA9"),
+              "no change of direction");
+    }
   }
 }
 

@@ -125,6 +125,19 @@ TEST_F(SubcommandsTest, DataVerifyFailsIfAFileIsDamaged) {
   EXPECT_EQ(inspected.first, 0) << inspected.second;
   EXPECT_NE(inspected.second.find("\n  x: number, in 1 example, always 1\n"), std::string::npos)
       << inspected.second;
+  // Damage is reported whatever else is wrong, in any order.
+  ASSERT_TRUE(WriteFileAtomically(Path("README"), "some text\n").ok());
+  for (const std::string& other : {Path("none.jsonl"), Path("README")}) {
+    for (const auto& files :
+         {std::pair(other, Path("bad.jsonl")), std::pair(Path("bad.jsonl"), other)}) {
+      const auto mixed = run({"data", "verify", files.first, files.second});
+      EXPECT_EQ(mixed.first, 1) << mixed.second;
+      EXPECT_NE(mixed.second.find("damaged files: 1 of 2; files that could not be read: 1"),
+                std::string::npos)
+          << mixed.second;
+    }
+  }
+  EXPECT_EQ(run({"data", "verify", Path("README")}).first, 2);
   EXPECT_EQ(run({"data", "verify", Path("none.jsonl")}).first, 1);
   EXPECT_EQ(run({"data", "verify"}).first, 2);
   EXPECT_EQ(run({"data"}).first, 2);

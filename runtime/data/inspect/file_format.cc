@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "runtime/data/records/unpack.h"
@@ -12,7 +13,7 @@
 namespace tfjob::data {
 namespace {
 
-constexpr size_t kStart = 4096;
+constexpr size_t kStart = 1 << 20;
 
 bool IsTfRecord(const FileStart& start) {
   return start.bytes.size() >= io::kRecordHeader &&
@@ -59,7 +60,10 @@ std::string Unpacked(std::string_view packed) {
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
   stream.avail_out = kStart;
-  inflate(&stream, Z_SYNC_FLUSH);
+  // A gzip file may consist of several members.
+  while (inflate(&stream, Z_SYNC_FLUSH) == Z_STREAM_END && stream.avail_in > 0 &&
+         inflateReset(&stream) == Z_OK) {
+  }
   bytes.resize(kStart - stream.avail_out);
   inflateEnd(&stream);
   return bytes;
@@ -71,6 +75,21 @@ std::string Names() {
   });
 }
 
+// Returns the format that an ending of the file's name names, such as "train.tfrecord",
+// "train.tfrecord-00000-of-00010" or "train.csv.gz"; null if there is none.
+const FileFormat* NamedIn(std::string_view path) {
+  path.remove_prefix(path.rfind('/') + 1);
+  size_t dot = path.find('.');
+  while (dot != std::string_view::npos) {
+    path.remove_prefix(dot + 1);
+    dot = path.find('.');
+    const std::string_view ending = path.substr(0, std::min(dot, path.find('-')));
+    const auto found = std::ranges::find(FileFormats(), ending, &FileFormat::name);
+    if (found != FileFormats().end()) return &*found;
+  }
+  return nullptr;
+}
+
 // Returns null if no format suits the file.
 StatusOr<const FileFormat*> Recognised(const std::string& path) {
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
@@ -78,11 +97,7 @@ StatusOr<const FileFormat*> Recognised(const std::string& path) {
     if (format.suits(start)) return &format;
   }
   // The beginning may be damaged, or the file empty.
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  for (const FileFormat& format : FileFormats()) {
-    if (name.find(format.name) != std::string_view::npos) return &format;
-  }
-  return nullptr;
+  return NamedIn(path);
 }
 
 StatusOr<const FileFormat*> FormatOf(const std::string& path, const std::string& name) {
@@ -104,7 +119,10 @@ StatusOr<FileStart> StartOfFile(const std::string& path) {
   FileStart start{.path = path};
   start.bytes.resize(std::min<uint64_t>(kStart, file.size()));
   RETURN_IF_ERROR(file.Read(0, std::as_writable_bytes(std::span(start.bytes))));
-  if (IsCompressed(start.bytes)) start.bytes = Unpacked(start.bytes);
+  // The first two bytes of a text may look like a zlib header.
+  if (!IsCompressed(start.bytes)) return start;
+  if (std::string unpacked = Unpacked(start.bytes); !unpacked.empty())
+    start.bytes = std::move(unpacked);
   return start;
 }
 

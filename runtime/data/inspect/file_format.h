@@ -14,6 +14,7 @@
 namespace tfjob::data {
 
 struct SummaryOptions {
+  bool fields = true;        // whether to describe the fields, or only to count and check
   int64_t examples = 3;      // how many of the first examples to describe
   int64_t most_damage = 20;  // how many damaged places to list
   std::string cache_dir;     // for temporary files; "": TMPDIR, or /tmp
@@ -25,7 +26,7 @@ struct FileStart {
   std::string bytes = {};  // unpacked if the file is compressed; may be empty
 };
 
-// Returns up to 4096 bytes.
+// Returns up to 1 MiB.
 StatusOr<FileStart> StartOfFile(const std::string& path);
 
 struct FileFormat {
@@ -38,7 +39,8 @@ struct FileFormat {
 };
 
 // Returns all formats. A file has the first format that suits its beginning or, if none does, the
-// first whose name is part of the file's name.
+// one whose name is an ending of the file's name, as in "train.tfrecord", "train.csv.gz" and
+// "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
 // Returns the summary of a file. `format` is a format's name, or "" to recognise the format.

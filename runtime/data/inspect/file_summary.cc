@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace tfjob::data {
@@ -13,15 +14,65 @@ namespace {
 constexpr size_t kMostText = 40;  // bytes of a string that are shown
 constexpr size_t kMostName = 100;
 
-// Returns the text with escape sequences in place of control characters, because the terminal must
-// not interpret what a file contains.
+// "\\x1b"
+std::string HexEscape(char byte) {
+  return absl::StrCat("\\x", absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
+}
+
+// Returns the bytes of the UTF-8 character at the front, or 0 if there is none.
+size_t CharacterSize(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return 1;
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  }
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
+                     (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90);
+  return wrong ? 0 : size;
+}
+
+// Returns whether a terminal shows the character, and does not take it for a command: neither a
+// control character nor one that changes the direction of the text.
+bool IsShown(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) >= ' ' && byte(0) != 0x7F;
+  if (character.size() == 2) return !(byte(0) == 0xC2 && byte(1) < 0xA0);  // U+0080 to U+009F
+  if (character.size() != 3 || byte(0) != 0xE2) return true;
+  if (byte(1) == 0x80)  // U+200E, U+200F, and U+2028 to U+202E
+    return byte(2) != 0x8E && byte(2) != 0x8F && (byte(2) < 0xA8 || byte(2) > 0xAE);
+  return byte(1) != 0x81 || byte(2) < 0xA6 || byte(2) > 0xA9;  // U+2066 to U+2069
+}
+
+// Returns the text with escape sequences in place of what is not UTF-8 or not shown, because the
+// terminal must not interpret what a file contains.
 std::string Printable(std::string_view text) {
   std::string printable;
-  for (const char c : text) {
-    const bool control = static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-    printable += control ? absl::CHexEscape(absl::string_view(&c, 1)) : std::string(1, c);
+  while (!text.empty()) {
+    const size_t size = CharacterSize(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(size, 1));
+    if (size > 0 && IsShown(character)) {
+      printable += character;
+    } else {
+      for (const char byte : character) printable += HexEscape(byte);
+    }
+    text.remove_prefix(character.size());
   }
   return printable;
+}
+
+// Returns the text that is shown for a name. Long names are cut, at the end of a character, and a
+// checksum tells those apart that begin alike.
+std::string ShownName(std::string_view name) {
+  if (name.size() <= kMostName) return Printable(name);
+  size_t end = kMostName;
+  while (end > kMostName - 4 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
+  uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : name) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return StrCat(Printable(name.substr(0, end)), "… (", name.size(), " bytes, checksum ",
+                absl::StrCat(absl::Hex(sum, absl::kZeroPad16)), ")");
 }
 
 std::string CountOf(int64_t count, std::string_view one, std::string_view many) {
@@ -85,7 +136,7 @@ void FieldSummary::AddNumber(double number) {
 }
 
 FieldSummary* FileSummary::Field(std::string_view name, std::string_view kind) {
-  const std::string shown = Printable(name.substr(0, kMostName));
+  const std::string shown = ShownName(name);
   const auto key = std::tie(shown, kind);
   const auto at = std::lower_bound(
       fields_.begin(), fields_.end(), key, [](const FieldSummary& field, const auto& wanted) {
@@ -103,6 +154,11 @@ FieldSummary* FileSummary::Field(std::string_view name, std::string_view kind) {
 }
 
 void FileSummary::AddExample(std::string place, std::vector<std::string> values) {
+  if (values.size() > kMostFields) {
+    const size_t more = values.size() - kMostFields;
+    values.resize(kMostFields);
+    values.push_back(StrCat("and ", more, " more"));
+  }
   shown_.push_back({std::move(place), std::move(values)});
 }
 
@@ -136,6 +192,10 @@ std::string FileSummary::DescribeDamage() const {
   const int64_t more = damaged_ - static_cast<int64_t>(damage_.size());
   if (more > 0) text += StrCat("  and ", more, " more\n");
   return text;
+}
+
+std::string NamedText(std::string_view name, std::string_view value) {
+  return StrCat(ShownName(name), ": ", value);
 }
 
 std::string ValueText(std::string_view bytes) {

@@ -59,11 +59,11 @@ class FileSummary {
   // valid until the next call. Returns null if the file has too many fields to list them; the
   // summary then says so.
   FieldSummary* Field(std::string_view name, std::string_view kind);
-  // Adds one of the first examples: its place in the file, and one line per value.
+  // Adds one of the first examples: its place in the file, and one line per value, of which at most
+  // kMostFields are shown.
   void AddExample(std::string place, std::vector<std::string> values);
   void AddDamage(std::string_view message);
   int64_t damaged() const { return damaged_; }
-  size_t examples_shown() const { return shown_.size(); }
 
   // Return the summary as lines: all of it, or only the counts and the damaged places.
   std::string Describe() const;
@@ -91,6 +91,8 @@ class FileSummary {
 // Return a value, or the first of several, as text for a terminal: "7", "1.5, 2 and 8 more",
 // "\"a\\x00\"… (784 bytes)".
 std::string ValueText(std::string_view bytes);
+// Returns "name: value"; the value must be text for a terminal.
+std::string NamedText(std::string_view name, std::string_view value);
 std::string ListText(const std::vector<std::string>& first, int64_t count);
 // How many values of a list are shown.
 inline constexpr int64_t kMostValues = 8;

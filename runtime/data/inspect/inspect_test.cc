@@ -90,7 +90,7 @@ TEST(Inspect, DescribesSequences) {
             "first examples:\n"
             "  FOLDER/a: record at byte 0\n"
             "    label: 3\n"
-            "    s: 1, 2; 1, 2; 1, 2 and 1 more steps\n"
+            "    s: 1, 2; 1, 2; 1, 2 and 1 more step\n"
             "    e: no steps\n");
 }
 
@@ -123,6 +123,16 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
             "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
             "jsonl, csv; if the file has one of them, name it with --format");
+  for (const char* name : {"b.tfrecord-00000-of-00010", "b.tfrecord.gz", "b.2.tfrecord"}) {
+    EXPECT_TRUE(Described(folder, folder.Write(name, "")).ends_with("expected a record\n")) << name;
+  }
+  std::filesystem::create_directory(folder.path() + "/a.tfrecord.d");
+  for (const char* name :
+       {"a.tfrecord.d/b.txt", "npyuser", "tfrecord", "mycsv.txt", "a.csvs", "a-b.txt"}) {
+    EXPECT_NE(Described(folder, folder.Write(name, "some text")).find("is not recognised"),
+              std::string::npos)
+        << name;
+  }
   const StatusOr<FileSummary> named = Summary(folder.path() + "/a.txt", {}, "tfrecord");
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->damaged(), 1);
@@ -165,28 +175,27 @@ TEST(Inspect, DescribesJsonLines) {
       "\n{\"id\": \n";
   for (const std::string& stored : {lines, Compressed(lines, 31)}) {
     const std::string text = Described(folder, folder.Write("a", stored), {.examples = 1});
-    EXPECT_EQ(
-        text.substr(text.find("2 examples")),
-        "2 examples, 1 damaged place\n"
-        "fields:\n"
-        "  id: number, in 2 examples, from -1 to 7\n"
-        "  m: list, in 1 example\n"
-        "  m: numbers [2,2], in 1 example, from 1 to 4\n"
-        "  name: null, in 1 example\n"
-        "  name: string, in 1 example, of 3 bytes\n"
-        "  ok: boolean, in 1 example\n"
-        "  ok: object, in 1 example\n"
-        "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
-        "first examples:\n"
-        "  FOLDER/a: line 1\n"
-        "    id: 7\n"
-        "    m: 1, 2.5, 3, 4\n"
-        "    name: \"ada\"\n"
-        "    tokens: 1, 2, 3\n"
-        "    ok: true\n"
-        "damaged:\n"
-        "  FOLDER/a: line 4: expected a JSON object: not valid JSON: The JSON document has an "
-        "improper structure: missing or superfluous commas, braces, missing keys, etc.\n");
+    const size_t begin = text.find("2 examples"), reason = text.find("not valid JSON") + 14;
+    EXPECT_EQ(text.substr(begin, reason - begin),
+              "2 examples, 1 damaged place\n"
+              "fields:\n"
+              "  id: number, in 2 examples, from -1 to 7\n"
+              "  m: list, in 1 example\n"
+              "  m: numbers [2,2], in 1 example, from 1 to 4\n"
+              "  name: null, in 1 example\n"
+              "  name: string, in 1 example, of 3 bytes\n"
+              "  ok: boolean, in 1 example\n"
+              "  ok: object, in 1 example\n"
+              "  tokens: list of numbers, in 2 examples, 0 to 3 values, from 1 to 3\n"
+              "first examples:\n"
+              "  FOLDER/a: line 1\n"
+              "    id: 7\n"
+              "    m: 1, 2.5, 3, 4\n"
+              "    name: \"ada\"\n"
+              "    tokens: 1, 2, 3\n"
+              "    ok: true\n"
+              "damaged:\n"
+              "  FOLDER/a: line 4: expected a JSON object: not valid JSON");
   }
 }
 
@@ -248,17 +257,115 @@ TEST(Inspect, DescribesTablesOfNumbers) {
               "    1.5, -2, 0\n");
   }
   EXPECT_EQ(Described(folder, folder.Write("a", "1,2\n3,4\n5\n"), {.examples = 0}),
-            "FOLDER/a: CSV without a header, 0 examples, 1 damaged place\n"
+            "FOLDER/a: CSV without a header, 2 examples, 1 damaged place\n"
+            "fields:\n"
+            "  column 0: number, in 2 examples, from 1 to 3\n"
+            "  column 1: number, in 2 examples, from 2 to 4\n"
             "damaged:\n"
             "  FOLDER/a: line 3: expected 2 columns, got 1\n");
+}
+
+TEST(Inspect, ReadsOnAfterDamagedLinesOfTables) {
+  const Folder folder;
+  EXPECT_EQ(
+      Described(folder, folder.Write("a.csv", "a,b\n1,2\n\n3\n5,\"6,7\"\n8,9\n\n\n"),
+                {.examples = 0}),
+      "FOLDER/a.csv: CSV with a header, 2 examples, 3 damaged places\n"
+      "fields:\n"
+      "  a: number, in 2 examples, from 1 to 8\n"
+      "  b: number, in 2 examples, from 2 to 9\n"
+      "damaged:\n"
+      "  FOLDER/a.csv: line 3: expected a row, got none\n"
+      "  FOLDER/a.csv: line 4: expected 2 columns, got 1\n"
+      "  FOLDER/a.csv: line 5: expected 2 columns, got 3; a quoted value must not contain the "
+      "delimiter\n");
+}
+
+TEST(Inspect, DescribesColumnsOfText) {
+  const Folder folder;
+  EXPECT_EQ(
+      Described(folder, folder.Write("a.csv", "date, \"y\" ,z\n2024-01-01,1,\n2024-02-01,nan,7\n"),
+                {.examples = 1}),
+      "FOLDER/a.csv: CSV with a header, 2 examples, no damage\n"
+      "fields:\n"
+      "  date: text, in 2 examples, of 10 bytes\n"
+      "  y: number, in 2 examples, always 1, 1 NaN or infinite\n"
+      "  z: empty, in 1 example\n"
+      "  z: number, in 1 example, always 7\n"
+      "first examples:\n"
+      "  line 2\n"
+      "    \"2024-01-01\", 1, \"\"\n");
+}
+
+TEST(Inspect, RecognisesTablesByTheirContent) {
+  const Folder folder;
+  std::string names = "label", row = "3";
+  for (int i = 0; i < 784; ++i) {
+    names += StrCat(",pixel", i);
+    row += StrCat(",", i % 256);
+  }
+  for (const auto& [content, heading] : std::vector<std::pair<std::string, std::string>>{
+           {StrCat(names, "\n", row, "\n", row, "\n"), "CSV with a header, 2 examples"},
+           {"\xEF\xBB\xBF"
+            "1,2,0\n3,4,1\n",
+            "CSV without a header, 2 examples"},
+           {"nan,1,0\n3,4,1\n", "CSV without a header, 2 examples"},
+           // The first two bytes look like a zlib header.
+           {"H,W,label\n1,2,0\n", "CSV with a header, 1 example"},
+           {"80;1\n81;0\n", "CSV without a header, 2 examples"},
+           {"x \ty\n1\t2\n", "CSV with a header, 1 example"}}) {
+    EXPECT_EQ(Described(folder, folder.Write("a", content)).substr(0, heading.size() + 22),
+              StrCat("FOLDER/a: ", heading, ", no damage\n"))
+        << content.substr(0, 100);
+  }
+}
+
+TEST(Inspect, ShowsNoCharactersThatATerminalInterprets) {
+  const Folder folder;
+  const std::string lines = R"({"\u009b31mx": 1, "a\u202eb": 2, "caf\u00e9": 3, "\u001b[0m": 4})"
+                            "\n";
+  const std::string text = Described(folder, folder.Write("a.jsonl", lines), {.examples = 1});
+  for (const char* shown :
+       {"\\xc2\\x9b31mx: 1", "a\\xe2\\x80\\xaeb: 2", "caf\xC3\xA9: 3", "\\x1b[0m: 4"})
+    EXPECT_NE(text.find(shown), std::string::npos) << shown << "\n" << text;
+  // Feature names may be any bytes, and are not cut in the middle of a character.
+  const std::string long_name = std::string(99, 'n') + "\xC3\xA9";
+  const std::string records = Records({ExampleOf({{"\xFF", Int64Feature({1})},
+                                                  {long_name + "1", Int64Feature({1})},
+                                                  {long_name + "2", Int64Feature({1})}})});
+  const std::string names = Described(folder, folder.Write("b", records), {.examples = 0});
+  EXPECT_NE(names.find("\n  \\xff: int64_list"), std::string::npos) << names;
+  const std::string cut = "\n  " + std::string(99, 'n') + "… (102 bytes, checksum ";
+  const size_t first = names.find(cut);
+  ASSERT_NE(first, std::string::npos) << names;
+  EXPECT_NE(names.find(cut, first + 1), std::string::npos) << names;
+}
+
+TEST(Inspect, LimitsTheLinesOfAnExample) {
+  const Folder folder;
+  std::string line = "{";
+  for (size_t i = 0; i < FileSummary::kMostFields + 5; ++i) line += StrCat("\"f", i, "\": 1, ");
+  const std::string text = Described(folder, folder.Write("a", line + "\"last\": 1}\n"));
+  EXPECT_TRUE(text.ends_with("\n    f999: 1\n    and 6 more\n")) << text;
+}
+
+TEST(Inspect, OnlyCountsIfFieldsAreNotWanted) {
+  const Folder folder;
+  EXPECT_EQ(
+      Described(folder, folder.Write("a", NumberedRecords(0, 3)), {.fields = false, .examples = 0}),
+      "FOLDER/a: TFRecord, 3 examples, no damage\n");
 }
 
 TEST(Inspect, StopsWhenAsked) {
   const Folder folder;
   StopSource stop;
   stop.Request(15);
-  EXPECT_EQ(Summarise(folder.Write("a", NumberedRecords(0, 3)), "", {}, stop).status().code(),
-            StatusCode::kCancelled);
+  for (const std::string& content :
+       {NumberedRecords(0, 3), std::string("{\"x\": 1}\n"), std::string("1,2\n3,4\n")}) {
+    EXPECT_EQ(Summarise(folder.Write("a", content), "", {}, stop).status().code(),
+              StatusCode::kCancelled)
+        << content;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Summarises files of arrays, which are read completely into memory.
+// Summarises files of arrays. One array at a time is in memory.
 #include <algorithm>
 #include <utility>
 
@@ -66,7 +66,7 @@ std::string RowText(const NamedArray& array, int64_t row) {
       }
     }
   });
-  return StrCat(array.name, ": ", ListText(first, width));
+  return NamedText(array.name, ListText(first, width));
 }
 
 // Adds what has been read of an array: damage, or why it cannot be read.
@@ -75,44 +75,53 @@ void AddProblem(const std::string& name, const Status& error, FileSummary& summa
   if (FieldSummary* const field = summary.Field(name, "")) field->problem = Message(error);
 }
 
-// Adds the arrays whose first axis is that of the examples.
-void AddArrays(const std::vector<NamedArray>& arrays, const SummaryOptions& options,
-               FileSummary& summary) {
-  for (const NamedArray& array : arrays) {
-    AddField(array, summary);
-    summary.examples = std::max(summary.examples, array.values.shape().dim(0));
-  }
-  for (int64_t row = 0; row < std::min(summary.examples, options.examples); ++row) {
-    std::vector<std::string> values;
-    for (const NamedArray& array : arrays) {
-      if (row < array.values.shape().dim(0)) values.push_back(RowText(array, row));
-    }
-    summary.AddExample(StrCat("row ", row), std::move(values));
-  }
-}
+// Collects the arrays of a file. Of each array, only the text of its first rows is kept.
+class ArraySummary {
+ public:
+  ArraySummary(const std::string& path, const char* format, const SummaryOptions& options)
+      : options_(options), summary_(path, format, options.most_damage) {}
 
-// Adds an array, or the reason why it cannot be read, to `arrays` and `summary`.
-void Take(const std::string& name, StatusOr<Tensor> read, std::vector<NamedArray>& arrays,
-          FileSummary& summary) {
-  if (!read.ok()) return AddProblem(name, read.status(), summary);
-  if (read->shape().rank() > 0) {
-    arrays.push_back({name, *std::move(read)});
-  } else if (FieldSummary* const field = summary.Field(name, "")) {
-    field->problem = StrCat(Name(read->dtype()), ", a single number");
+  FileSummary& summary() { return summary_; }
+
+  // Adds an array, or the reason why it cannot be read.
+  void Add(const std::string& name, StatusOr<Tensor> read) {
+    if (!read.ok()) return AddProblem(name, read.status(), summary_);
+    if (read->shape().rank() > 0) return AddArray({name, *std::move(read)});
+    if (FieldSummary* const field = summary_.Field(name, ""))
+      field->problem = StrCat(Name(read->dtype()), ", a single number");
   }
-}
+
+  FileSummary End() && {
+    for (size_t row = 0; row < rows_.size(); ++row)
+      summary_.AddExample(StrCat("row ", row), std::move(rows_[row]));
+    return std::move(summary_);
+  }
+
+ private:
+  void AddArray(const NamedArray& array) {
+    AddField(array, summary_);
+    const int64_t size = array.values.shape().dim(0);
+    summary_.examples = std::max(summary_.examples, size);
+    const auto shown = static_cast<size_t>(std::min(size, options_.examples));
+    if (rows_.size() < shown) rows_.resize(shown);
+    for (size_t row = 0; row < shown; ++row)
+      rows_[row].push_back(RowText(array, static_cast<int64_t>(row)));
+  }
+
+  const SummaryOptions& options_;
+  FileSummary summary_;
+  std::vector<std::vector<std::string>> rows_;  // the values of the first examples
+};
 
 // Reads a file that contains one array.
 StatusOr<FileSummary> OneArray(const std::string& path, const char* format,
                                StatusOr<Tensor> (*read)(const std::string&),
                                const SummaryOptions& options) {
-  FileSummary summary(path, format, options.most_damage);
   StatusOr<Tensor> tensor = read(path);
   if (!tensor.ok() && !absl::IsDataLoss(tensor.status())) return tensor.status();
-  std::vector<NamedArray> arrays;
-  Take("array", std::move(tensor), arrays, summary);
-  AddArrays(arrays, options, summary);
-  return summary;
+  ArraySummary arrays(path, format, options);
+  arrays.Add("array", std::move(tensor));
+  return std::move(arrays).End();
 }
 
 }  // namespace
@@ -129,20 +138,18 @@ StatusOr<FileSummary> SummariseIdx(const std::string& path, const SummaryOptions
 
 StatusOr<FileSummary> SummariseNpz(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop) {
-  FileSummary summary(path, "NumPy archive", options.most_damage);
+  ArraySummary arrays(path, "NumPy archive", options);
   const StatusOr<io::NpzReader> archive = io::NpzReader::Open(path);
   if (!archive.ok() && !absl::IsDataLoss(archive.status())) return archive.status();
   if (!archive.ok()) {
-    summary.AddDamage(Message(archive.status()));
-    return summary;
+    arrays.summary().AddDamage(Message(archive.status()));
+    return std::move(arrays).End();
   }
-  std::vector<NamedArray> arrays;
   for (const std::string& name : archive->names()) {
     if (stop.requested()) return Cancelled("stopped while reading ", path);
-    Take(name, archive->Read(name), arrays, summary);
+    arrays.Add(name, archive->Read(name));
   }
-  AddArrays(arrays, options, summary);
-  return summary;
+  return std::move(arrays).End();
 }
 
 }  // namespace tfjob::data

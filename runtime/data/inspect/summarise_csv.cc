@@ -1,16 +1,23 @@
-// Summarises tables of numbers, which are read completely into memory.
+// Summarises tables, line by line. A column may also contain text, which training cannot read.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_split.h"
-#include "runtime/data/dataset.h"
+#include "absl/strings/match.h"
+#include "runtime/data/csv_line.h"
 #include "runtime/data/inspect/file_format.h"
+#include "runtime/data/jsonl/line_reader.h"
+#include "runtime/data/records/record_files.h"
 
 namespace tfjob::data {
 namespace {
+
+using Fields = std::vector<std::string_view>;
+
+constexpr uint64_t kMostLine = 64 << 20;
 
 struct CsvDialect {
   char delimiter = ',';
@@ -26,99 +33,197 @@ std::string_view TakeFirstLine(std::string_view& text) {
   return line;
 }
 
-// Returns whether the line may be a row of at least two numbers.
-bool IsRow(std::string_view line, char delimiter) {
-  const auto of_number = [&](char c) {
-    return std::string_view("0123456789+-.eE \t\"").find(c) != std::string_view::npos;
-  };
-  return line.find(delimiter) != std::string_view::npos &&
-         line.find_first_of("0123456789") != std::string_view::npos &&
-         std::ranges::all_of(line, [&](char c) { return c == delimiter || of_number(c); });
+enum class CellKind { kNumber, kNotFinite, kEmpty, kText };
+
+CellKind KindOf(std::string_view cell) {
+  if (cell.empty()) return CellKind::kEmpty;
+  if (ParseCsvNumber(cell)) return CellKind::kNumber;
+  std::string_view name = cell;
+  if (name.front() == '-' || name.front() == '+') name.remove_prefix(1);
+  for (const char* const other : {"nan", "inf", "infinity"}) {
+    if (absl::EqualsIgnoreCase(absl::string_view(name.data(), name.size()), other))
+      return CellKind::kNotFinite;
+  }
+  return CellKind::kText;
 }
 
-// Returns nullopt if the text does not begin with a row of numbers, perhaps after a header.
-std::optional<CsvDialect> DialectOf(std::string_view text) {
-  const std::string_view first = TakeFirstLine(text), second = TakeFirstLine(text);
+bool Any(const Fields& fields, CellKind kind) {
+  return std::ranges::any_of(fields, [&](std::string_view cell) { return KindOf(cell) == kind; });
+}
+
+// Returns whether these are the values of a row of at least two columns, without text.
+bool IsRow(const Fields& fields) {
+  return fields.size() >= 2 && Any(fields, CellKind::kNumber) && !Any(fields, CellKind::kText);
+}
+
+// Returns whether these may be the names of columns.
+bool IsHeader(const Fields& fields) {
+  return !Any(fields, CellKind::kNumber) && Any(fields, CellKind::kText);
+}
+
+// Returns nullopt if the text does not begin with a row of numbers, perhaps after a header. If the
+// format is known to be CSV, the rows may also contain text.
+std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);
+  std::optional<CsvDialect> likely;
   for (const char delimiter : {',', ';', '\t', '|'}) {
-    if (IsRow(first, delimiter)) return CsvDialect{.delimiter = delimiter, .header = false};
-    if (first.find(delimiter) != std::string_view::npos && IsRow(second, delimiter))
+    Fields first, second;
+    SplitCsvLine(first_line, delimiter, first);
+    SplitCsvLine(second_line, delimiter, second);
+    if (first.size() < 2) continue;
+    if (IsRow(first)) return CsvDialect{.delimiter = delimiter, .header = false};
+    const bool row = known ? Any(second, CellKind::kNumber) : IsRow(second);
+    if (IsHeader(first) && row && first.size() == second.size())
       return CsvDialect{.delimiter = delimiter, .header = true};
+    if (!likely) likely = CsvDialect{.delimiter = delimiter, .header = false};
   }
-  return std::nullopt;
+  if (!known) return std::nullopt;
+  return likely.value_or(CsvDialect());
 }
 
-// The columns of a table, in the order of the file. The last one is the label's.
-class Columns {
- public:
-  Columns(const Dataset& dataset, std::string_view header, char delimiter)
-      : features_(dataset.arrays[0].values.data<double>()),
-        labels_(dataset.arrays[1].values.data<double>()),
-        count_(features_.size() / labels_.size() + 1) {
-    if (!header.empty()) {
-      names_ = absl::StrSplit(absl::string_view(header.data(), header.size()), delimiter);
-    }
-    for (size_t i = names_.size(); i < count_; ++i) names_.push_back(StrCat("column ", i));
-  }
-
-  size_t count() const { return count_; }
-  int64_t rows() const { return static_cast<int64_t>(labels_.size()); }
-  double At(int64_t row, size_t column) const {
-    const auto index = static_cast<size_t>(row);
-    return column + 1 == count_ ? labels_[index] : features_[index * (count_ - 1) + column];
-  }
-  const std::string& name(size_t column) const { return names_[column]; }
-
- private:
-  const std::span<const double> features_, labels_;
-  const size_t count_;
-  std::vector<std::string> names_;
+// The values of one column, by their kind.
+struct ColumnSummary {
+  std::string name;
+  FieldSummary numbers, texts, empty;
 };
 
-void AddColumns(const Columns& columns, FileSummary& summary) {
-  for (size_t column = 0; column < columns.count(); ++column) {
-    FieldSummary* const field = summary.Field(columns.name(column), "number");
-    if (field == nullptr) return;
-    field->examples += columns.rows();
-    for (int64_t row = 0; row < columns.rows(); ++row) field->AddNumber(columns.At(row, column));
-  }
-}
+class TableSummary {
+ public:
+  TableSummary(const std::string& path, const CsvDialect& dialect, const SummaryOptions& options)
+      : path_(path),
+        dialect_(dialect),
+        options_(options),
+        summary_(path, dialect.header ? "CSV with a header" : "CSV without a header",
+                 options.most_damage) {}
 
-std::string LineText(const Columns& columns, int64_t row) {
-  std::vector<std::string> first;
-  for (size_t column = 0; column < std::min<size_t>(columns.count(), kMostValues); ++column)
-    first.push_back(StrCat(columns.At(row, column)));
-  return ListText(first, static_cast<int64_t>(columns.count()));
-}
+  FileSummary& summary() { return summary_; }
+
+  // Adds line number `number`, which is not blank.
+  void Add(int64_t number, std::string_view line) {
+    for (; blank_ > 0 && blank_ < number; ++blank_) Damage(blank_, "expected a row, got none");
+    blank_ = 0;
+    if (line.find('\0') != std::string_view::npos)
+      return Damage(number, "expected text, got a zero byte");
+    SplitCsvLine(line, dialect_.delimiter, fields_);
+    if (columns_.empty()) {
+      Begin();
+      if (dialect_.header) return;
+    }
+    if (fields_.size() == columns_.size()) return AddRow(number);
+    const bool quoted = line.find('"') != std::string_view::npos;
+    Damage(number, StrCat("expected ", columns_.size(), " columns, got ", fields_.size(),
+                          quoted ? "; a quoted value must not contain the delimiter" : ""));
+  }
+  // Adds a blank line. Only the last lines of a table may be blank.
+  void AddBlank(int64_t number) {
+    if (blank_ == 0) blank_ = number;
+  }
+  void Damage(int64_t number, std::string_view what) {
+    summary_.AddDamage(StrCat(LinePlace({.path = path_}, number), ": ", what));
+  }
+
+  FileSummary End() && {
+    if (columns_.empty() && summary_.damaged() == 0)
+      summary_.AddDamage(StrCat(path_, ": line 1: the file is empty; expected a table"));
+    for (ColumnSummary& column : columns_) {
+      AddField(column.name, "number", column.numbers);
+      AddField(column.name, "text", column.texts);
+      AddField(column.name, "empty", column.empty);
+    }
+    return std::move(summary_);
+  }
+
+ private:
+  void Begin() {
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      const bool named = dialect_.header && !fields_[i].empty() && names.insert(fields_[i]).second;
+      columns_.push_back({.name = named ? std::string(fields_[i]) : StrCat("column ", i)});
+    }
+  }
+
+  void AddRow(int64_t number) {
+    for (size_t i = 0; i < fields_.size(); ++i) AddCell(fields_[i], columns_[i]);
+    if (summary_.examples++ >= options_.examples) return;
+    std::vector<std::string> first;
+    for (size_t i = 0; i < std::min<size_t>(fields_.size(), kMostValues); ++i) {
+      const bool text = KindOf(fields_[i]) == CellKind::kText || fields_[i].empty();
+      first.push_back(text ? ValueText(fields_[i]) : std::string(fields_[i]));
+    }
+    summary_.AddExample(StrCat("line ", number),
+                        {ListText(first, static_cast<int64_t>(fields_.size()))});
+  }
+
+  static void AddCell(std::string_view cell, ColumnSummary& column) {
+    if (const std::optional<double> number = ParseCsvNumber(cell)) {
+      ++column.numbers.examples;
+      return column.numbers.AddNumber(*number);
+    }
+    switch (KindOf(cell)) {
+      case CellKind::kEmpty:
+        ++column.empty.examples;
+        return;
+      case CellKind::kText:
+        ++column.texts.examples;
+        return column.texts.bytes.Add(static_cast<int64_t>(cell.size()));
+      case CellKind::kNumber:
+      case CellKind::kNotFinite:
+        ++column.numbers.examples;
+        ++column.numbers.not_finite;
+    }
+  }
+
+  void AddField(const std::string& name, std::string_view kind, FieldSummary& values) {
+    if (values.examples == 0) return;
+    FieldSummary* const field = summary_.Field(name, kind);
+    if (field == nullptr) return;
+    values.name = std::move(field->name);
+    values.kind = std::move(field->kind);
+    *field = std::move(values);
+  }
+
+  const std::string& path_;
+  const CsvDialect dialect_;
+  const SummaryOptions& options_;
+  FileSummary summary_;
+  std::vector<ColumnSummary> columns_;
+  Fields fields_;      // of one line
+  int64_t blank_ = 0;  // number of the first of the blank lines before this one, or 0
+};
 
 }  // namespace
 
 bool IsCsv(const FileStart& start) {
-  return DialectOf(start.bytes).has_value();
+  return DialectOf(start.bytes, /*known=*/false).has_value();
 }
 
 StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
-                                   const StopSource&) {
+                                   const StopSource& stop) {
   ASSIGN_OR_RETURN(const FileStart start, StartOfFile(path));
-  const CsvDialect dialect = DialectOf(start.bytes).value_or(CsvDialect());
-  FileSummary summary(path, dialect.header ? "CSV with a header" : "CSV without a header",
-                      options.most_damage);
-  const StatusOr<Dataset> dataset = LoadCsv({.file = path,
-                                             .header = dialect.header,
-                                             .delimiter = dialect.delimiter,
-                                             .features = DType::kFloat64});
-  if (absl::IsInvalidArgument(dataset.status()) || absl::IsDataLoss(dataset.status())) {
-    summary.AddDamage(Message(dataset.status()));
-    return summary;
+  Damage unpacking;
+  ASSIGN_OR_RETURN(const RecordFiles files,
+                   RecordFiles::Open({path}, TemporaryFolder(options.cache_dir), &unpacking));
+  TableSummary table(path, *DialectOf(start.bytes, /*known=*/true), options);
+  if (unpacking.places > 0) table.summary().AddDamage(unpacking.first);
+  RecordFileReader reader(files);
+  LineReader lines(files, 0, reader);
+  const uint64_t size = files.files()[0].size;
+  ASSIGN_OR_RETURN(uint64_t offset, lines.Begin());
+  for (int64_t number = 1; offset < size; ++number) {
+    if (stop.requested()) return Cancelled("stopped while reading ", path);
+    ASSIGN_OR_RETURN(const Line line, lines.At(offset, size));
+    offset = line.next;
+    if (line.blank) {
+      table.AddBlank(number);
+    } else if (line.size() > kMostLine) {
+      table.Damage(number, StrCat("expected at most ", kMostLine, " bytes, got ", line.size()));
+    } else {
+      ASSIGN_OR_RETURN(const std::string_view text, lines.Read(line));
+      table.Add(number, text);
+    }
   }
-  RETURN_IF_ERROR(dataset.status());
-  std::string_view text = start.bytes;
-  const Columns columns(*dataset, dialect.header ? TakeFirstLine(text) : std::string_view(),
-                        dialect.delimiter);
-  summary.examples = columns.rows();
-  AddColumns(columns, summary);
-  for (int64_t row = 0; row < std::min(summary.examples, options.examples); ++row)
-    summary.AddExample(StrCat("line ", dataset->first_row + row), {LineText(columns, row)});
-  return summary;
+  return std::move(table).End();
 }
 
 }  // namespace tfjob::data

@@ -28,7 +28,7 @@ class ShapeFinder {
   bool Visit(JsonView value, size_t level) {
     if (!value.IsArray()) {
       rank_known_ = true;
-      return level == lengths_.size() && value.Double().ok();
+      return level == lengths_.size() && value.IfDouble().has_value();
     }
     const bool first = level == lengths_.size();
     if (first && rank_known_) return false;
@@ -57,8 +57,8 @@ void ForEachNumber(JsonView value, absl::FunctionRef<void(JsonView)> use) {
 }
 
 std::string NumberText(JsonView number) {
-  const StatusOr<int64_t> integer = number.Int();
-  return integer.ok() ? StrCat(*integer) : StrCat(number.Double().value_or(0));
+  const std::optional<int64_t> integer = number.IfInt();
+  return integer ? StrCat(*integer) : StrCat(number.IfDouble().value_or(0));
 }
 
 // Describes a member of this shape.
@@ -67,11 +67,10 @@ std::string AddNumbers(JsonView member, const Lengths& shape, FieldSummary& fiel
   std::vector<std::string> first;
   int64_t count = 0;
   ForEachNumber(member, [&](JsonView number) {
-    const StatusOr<int64_t> integer = number.Int();
-    if (integer.ok()) {
+    if (const std::optional<int64_t> integer = number.IfInt()) {
       field.integers.Add(*integer);
     } else {
-      field.AddNumber(number.Double().value_or(0));
+      field.AddNumber(number.IfDouble().value_or(0));
     }
     if (++count <= kMostValues) first.push_back(NumberText(number));
   });
@@ -106,10 +105,10 @@ Status DescribeObject(std::string_view line, JsonDocument& document, FileSummary
     } else if (kind == "string") {
       field.bytes.Add(static_cast<int64_t>(member.Text().size()));
       text = ValueText(member.Text());
-    } else if (const StatusOr<bool> truth = member.Bool(); truth.ok()) {
+    } else if (const std::optional<bool> truth = member.IfBool()) {
       text = *truth ? "true" : "false";
     }
-    if (values != nullptr) values->push_back(StrCat(field.name, ": ", text));
+    if (values != nullptr) values->push_back(NamedText(name, text));
     return OkStatus();
   });
 }

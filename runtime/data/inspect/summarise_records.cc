@@ -19,6 +19,7 @@ StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view
   const auto on_record = [&](uint64_t offset, std::string_view record) -> Status {
     if (stop.requested()) return Cancelled("stopped while reading ", path);
     const bool show = summary.examples++ < options.examples;
+    if (!options.fields) return OkStatus();
     std::vector<std::string> values;
     RETURN_IF_ERROR(describe(record, summary, show ? &values : nullptr));
     if (!show) return OkStatus();

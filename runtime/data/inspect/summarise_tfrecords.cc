@@ -19,7 +19,7 @@ class ExampleDescriber {
       FieldSummary& field = FieldOf(summary, feature.name, KindName(feature.kind));
       ++field.examples;
       ASSIGN_OR_RETURN(const std::string text, Add(feature, field, values != nullptr));
-      if (values != nullptr) values->push_back(StrCat(field.name, ": ", text));
+      if (values != nullptr) values->push_back(NamedText(feature.name, text));
       return OkStatus();
     };
     const auto on_steps = [&](const FeatureSteps& steps) {
@@ -43,23 +43,32 @@ class ExampleDescriber {
 
   Status AddSteps(const FeatureSteps& steps, FileSummary& summary,
                   std::vector<std::string>* values) {
-    int64_t count = 0;
-    std::string kind = "feature list", text;  // if there are no steps, their kind is not known
+    int64_t count = 0, without_list = 0;
+    std::string kind, text;
     const auto visit = [&](const Feature& feature) -> Status {
-      if (count++ == 0) kind = StrCat("steps of ", KindName(feature.kind));
-      FieldSummary& field = FieldOf(summary, steps.name, kind);
+      ++count;
       const bool show = values != nullptr && count <= kMostSteps;
+      if (!feature.has_list) {
+        ++without_list;
+        if (show) text += StrCat(count > 1 ? "; " : "", "no list");
+        return OkStatus();
+      }
+      if (kind.empty()) kind = StrCat("steps of ", KindName(feature.kind));
+      FieldSummary& field = FieldOf(summary, steps.name, kind);
       ASSIGN_OR_RETURN(const std::string step, Add(feature, field, show));
       if (show) text += StrCat(count > 1 ? "; " : "", step);
       return OkStatus();
     };
     RETURN_IF_ERROR(VisitSteps(steps, visit));
+    if (kind.empty()) kind = "feature list";  // of an unknown kind
     FieldSummary& field = FieldOf(summary, steps.name, kind);
     ++field.examples;
+    if (without_list > 0) field.values.Add(0);
     field.steps.Add(count);
     if (values == nullptr) return OkStatus();
-    if (count > kMostSteps) text += StrCat(" and ", count - kMostSteps, " more steps");
-    values->push_back(StrCat(field.name, ": ", count == 0 ? "no steps" : text));
+    if (const int64_t more = count - kMostSteps; more > 0)
+      text += StrCat(" and ", more, more == 1 ? " more step" : " more steps");
+    values->push_back(NamedText(steps.name, count == 0 ? "no steps" : text));
     return OkStatus();
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/base/check.h"
 #include "runtime/base/json_view.h"
 #include "runtime/data/jsonl/line_reader.h"
 #include "runtime/data/jsonl/object_parser.h"
@@ -10,14 +11,15 @@
 namespace tfjob::data {
 namespace {
 
-constexpr uint64_t kMostLine = 64 << 20;  // parsing takes ten times this amount of memory
+constexpr uint64_t kMostLine = 64 << 20;  // parsing takes up to 15 times this amount of memory
+constexpr uint64_t kMostEnd = 2;          // "\r\n"
 // Counting lines beyond this offset would take too long for an error message.
 constexpr uint64_t kMostCounted = uint64_t{4} << 30;
 
 // Returns DataLoss if a line is too long.
-Status CheckLength(const Line& line) {
-  if (line.size() <= kMostLine) return OkStatus();
-  return DataLoss("expected a line of at most ", kMostLine, " bytes, got ", line.size());
+Status CheckLength(uint64_t size) {
+  if (size <= kMostLine) return OkStatus();
+  return DataLoss("expected a line of at most ", kMostLine, " bytes, got ", size);
 }
 
 class Lines : public RecordFormat {
@@ -35,14 +37,15 @@ class Lines : public RecordFormat {
     for (int64_t number = 1; offset < of.size; ++number) {
       ASSIGN_OR_RETURN(const Line line, lines.At(offset, of.size));
       offset = line.next;
-      ASSIGN_OR_RETURN(const bool blank, lines.IsBlank(line));
-      if (blank) continue;
-      const Status visited = Visit(lines, line, check ? &document : nullptr, visitor);
-      if (!absl::IsDataLoss(visited)) {
-        RETURN_IF_ERROR(visited);
-      } else {
-        RETURN_IF_ERROR(visitor.on_damage(Annotate(visited, LinePlace(of, number))));
-      }
+      if (line.blank) continue;
+      // A last line without an end may still be being written, so it is always parsed.
+      const bool parse = check || !line.complete;
+      ASSIGN_OR_RETURN(const std::string_view text, Text(lines, line, parse));
+      const Status intact = Check(line, text, parse ? &document : nullptr);
+      RETURN_IF_ERROR(intact.ok() ? visitor.on_record(line.begin, text)
+                      : absl::IsDataLoss(intact)
+                          ? visitor.on_damage(Annotate(intact, LinePlace(of, number)))
+                          : Annotate(intact, LinePlace(of, number)));
     }
     return OkStatus();
   }
@@ -50,10 +53,12 @@ class Lines : public RecordFormat {
   StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
                                   const RecordPlace& place) const override {
     LineReader lines(files, place.file, reader);
-    ASSIGN_OR_RETURN(const Line line, lines.At(place.offset, place.most_bytes));
-    const Status length = CheckLength(line);
-    if (!length.ok()) return Annotate(length, Place(files, reader, place));
-    return lines.Read(line);
+    StatusOr<std::string_view> line =
+        lines.ReadAt(place.offset, std::min(place.most_bytes, kMostLine + kMostEnd));
+    if (line.ok() && line->size() > kMostLine) line = CheckLength(place.most_bytes);
+    if (absl::IsDataLoss(line.status()))
+      return Annotate(line.status(), Place(files, reader, place));
+    return line;
   }
 
   std::string Place(const RecordFiles& files, RecordFileReader& reader,
@@ -63,23 +68,30 @@ class Lines : public RecordFormat {
       const StatusOr<int64_t> number = LineReader(files, place.file, reader).NumberOf(place.offset);
       if (number.ok()) return LinePlace(file, *number);
     }
-    return StrCat(file.path, ": line at byte ", place.offset);
+    return StrCat(file.path, ": line at byte ", place.offset,
+                  file.unpacked ? " of its unpacked content" : "");
   }
 
-  std::unique_ptr<RecordParser> MakeParser(const std::vector<ExampleFeature>&) const override {
+  std::unique_ptr<RecordParser> MakeParser(
+      const std::vector<ExampleFeature>& features) const override {
+    for (const ExampleFeature& feature : features) {
+      const bool number = feature.dtype == DType::kFloat32 || feature.dtype == DType::kInt64;
+      ENFORCE(number && !feature.raw, "the features of JSON lines are numbers");
+    }
     return std::make_unique<ObjectParser>();
   }
 
  private:
-  // Visits a line, which is checked if `document` is not null. Returns DataLoss if the line is
-  // damaged.
-  static Status Visit(LineReader& lines, const Line& line, JsonDocument* document,
-                      const Visitor& visitor) {
-    RETURN_IF_ERROR(CheckLength(line));
-    if (document == nullptr) return visitor.on_record(line.begin, {});
-    ASSIGN_OR_RETURN(const std::string_view text, lines.Read(line));
-    RETURN_IF_ERROR(ParseObject(text, *document).status());
-    return visitor.on_record(line.begin, text);
+  // Returns the content of a line that is not too long, or "".
+  static StatusOr<std::string_view> Text(LineReader& lines, const Line& line, bool wanted) {
+    if (!wanted || !CheckLength(line.size()).ok()) return std::string_view();
+    return lines.Read(line);
+  }
+
+  // Returns DataLoss if the line is damaged. Parses it if `document` is not null.
+  static Status Check(const Line& line, std::string_view text, JsonDocument* document) {
+    RETURN_IF_ERROR(CheckLength(line.size()));
+    return document == nullptr ? OkStatus() : ParseObject(text, *document).status();
   }
 };
 

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "runtime/base/philox.h"
@@ -160,7 +164,58 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
               std::string::npos)
         << number;
   }
+  EXPECT_EQ(Refusal("{\"x\": 1e999}", one),
+            "line 1: feature x: expected a number, got 1.7976931348623157e+308, which does not fit "
+            "into float32");
+  // Such a double may be a rounded integer.
+  EXPECT_EQ(
+      Refusal("{\"x\": 9007199254740993.0}", integer),
+      "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "
+      "a large integer must be written without a decimal point and an exponent");
   EXPECT_EQ(Refusal("{\"x\": 1, \"x\": 2}", one), "line 1: feature x: the example has it twice");
+}
+
+TEST(JsonLines, RoundsIntegersOnce) {
+  // 2^53 + 2^29 + 1 lies just above the middle between two floats.
+  const auto batch = OneBatch(R"({"x": 9007199791611905})", {{.name = "x"}});
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(Values<float>(*batch, "x"), std::vector<float>{0x1p53f + 0x1p30f});
+}
+
+// JSON allows these values, although the parser refuses them.
+TEST(JsonLines, ReadsLinesWithUnusualValues) {
+  const Folder folder;
+  const std::string deep = std::string(300, '[') + "\"\\ud83d\"" + std::string(300, ']');
+  for (const std::string& value :
+       {std::string("184467440737095516160"), std::string("-9223372036854775809"),
+        std::string(1000, '9'), std::string("1e999"), std::string("[-1.5e999, 1e-999]"),
+        std::string(R"("\ud83d")"), std::string(R"("x\udc00\ud83d\ud83d\ude00")"),
+        std::string(R"({"\ud83d": 1})"), deep}) {
+    const std::string line = StrCat("{\"other\": ", value, ", ", NumberedLine(1).substr(1));
+    const std::string path =
+        folder.Write("a", StrCat(NumberedLines(0, 1), line, "\n", NumberedLines(2, 1)));
+    for (const bool skip : {false, true}) {
+      RecordOptions options = NumberedOptions({path});
+      options.skip_damaged = skip;
+      const auto got = ReadAll(options);
+      EXPECT_EQ(got.first, Numbers(3)) << value << got.second;
+    }
+  }
+}
+
+TEST(JsonLinesDamage, OfPythonsNumbersIsExplained) {
+  const Folder folder;
+  RecordOptions options = NumberedOptions({folder.Write("a", R"({"y": "NaN", "x": -Infinity})")});
+  EXPECT_TRUE(Message(ReadAll(options).second)
+                  .starts_with(folder.path() +
+                               "/a: line 1: expected a JSON object: Infinity is not JSON; write "
+                               "null instead"));
+}
+
+TEST(JsonLinesDeathTest, RefusesFeaturesThatAreNotNumbers) {
+  const ExampleFeature raw{.name = "x", .dtype = DType::kUInt8, .raw = true, .shape = {2}};
+  EXPECT_DEATH((void)JsonLinesFormat()->MakeParser({raw}),
+               "the features of JSON lines are numbers");
 }
 
 TEST(JsonLines, IgnoresBlankLinesAndAByteOrderMark) {
@@ -270,7 +325,8 @@ TEST(JsonLinesDamage, NamesTheLineAndIsLeftOut) {
        {std::string("{\"pixels\": [1, 2"), std::string("text"), std::string("[1, 2]"),
         std::string("7"), std::string("{\"pixels\": \"\xFF\"}"), NumberedLine(9) + "x",
         NumberedLine(9).substr(1), std::string("\0\0\0", 3), std::string(500, '['),
-        std::string("{\"x\": 1e999}"), std::string("null")}) {
+        std::string("{\"x\": 01e999}"), std::string("{\"x\": NaN}"), std::string("null"),
+        StrCat("{\"x\": ", std::string(300, '['), "x", std::string(300, ']'), "}")}) {
     const std::string path = folder.Write("a", StrCat(before, "\n", damaged, "\n", after));
     const auto fails = ReadAll(NumberedOptions({path}));
     EXPECT_EQ(fails.second.code(), StatusCode::kDataLoss) << damaged;
@@ -290,29 +346,54 @@ TEST(JsonLinesDamage, NamesTheLineAndIsLeftOut) {
   }
 }
 
-// Whatever byte changes, an error names the line, or the values change, but nothing else happens.
-TEST(JsonLinesDamage, AtRandomPlacesIsAnErrorOrAnotherValue) {
+// Returns the examples of a file as text, one per line.
+std::vector<std::string> Examples(const RecordOptions& options) {
+  const auto source = OpenJsonLines(options);
+  EXPECT_TRUE(source.ok()) << source.status();
+  PipelineOptions reading = OptionsFor(**source);
+  reading.shuffle = false;
+  reading.batch_size = 1;
+  const auto pipeline = Made(*source, reading);
+  std::vector<std::string> examples;
+  while (const Batch* batch = pipeline->Next()) {
+    const std::vector<float> pixels = Values<float>(*batch, "features");
+    examples.push_back(
+        StrCat(pixels[0], " ", pixels[1], " ", Values<int64_t>(*batch, "labels")[0]));
+  }
+  const std::string place = StrCat(options.files[0], ": line ");
+  if (!pipeline->status().ok())
+    EXPECT_TRUE(Message(pipeline->status()).starts_with(place)) << pipeline->status();
+  return examples;
+}
+
+// Whatever byte changes, an error names the line, or its values change, but the other lines are
+// read as before.
+TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
   const Folder folder;
   const std::string whole = NumberedLines(0, 12);
+  RecordOptions options = NumberedOptions({folder.Write("whole", whole)});
+  options.skip_damaged = true;
+  const std::vector<std::string> expected = Examples(options);
+  ASSERT_EQ(expected.size(), 12u);
   PhiloxStream random(PhiloxKey(1, "damage"));
   for (int i = 0; i < 200; ++i) {
     std::string content = whole;
     const uint32_t at = random.Below(static_cast<uint32_t>(whole.size()));
     content[at] = static_cast<char>(content[at] ^ (1 << random.Below(8)));
-    RecordOptions options = NumberedOptions({folder.Write("a", content)});
-    options.skip_damaged = true;
-    const auto source = OpenJsonLines(options);
-    ASSERT_TRUE(source.ok()) << source.status();
-    EXPECT_GE((*source)->size(), 10) << content;
-    EXPECT_LE((*source)->size(), 13) << content;
-    PipelineOptions reading = OptionsFor(**source);
-    reading.shuffle = false;
-    const auto pipeline = Made(*source, reading);
-    while (pipeline->Next() != nullptr) {
-    }
-    const std::string place = StrCat(options.files[0], ": line ");
-    if (!pipeline->status().ok())
-      EXPECT_TRUE(Message(pipeline->status()).starts_with(place)) << pipeline->status();
+    options.files = {folder.Write("a", content)};
+    const std::vector<std::string> got = Examples(options);
+    const auto line = static_cast<size_t>(std::count(whole.begin(), whole.begin() + at, '\n'));
+    // The end of a line is part of two lines.
+    const size_t after = line + (whole[at] == '\n' ? 2 : 1);
+    ASSERT_GE(got.size(), line) << content;
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + static_cast<int64_t>(line), expected.begin()))
+        << content;
+    const bool ended = got.size() < expected.size() - (after - line);  // with an error
+    if (ended) continue;
+    EXPECT_TRUE(std::equal(expected.rbegin(),
+                           expected.rend() - static_cast<int64_t>(std::min(after, expected.size())),
+                           got.rbegin()))
+        << content;
   }
 }
 
@@ -327,21 +408,78 @@ TEST(JsonLinesDamage, OfAnEmptyFileIsFound) {
             folder.path() + "/b: expected at least one intact record, found none");
 }
 
-TEST(JsonLinesDamage, AfterOpeningIsAnError) {
+TEST(JsonLinesDamage, OfTheLastLineIsFoundIfItDoesNotEnd) {
   const Folder folder;
-  RecordOptions options = NumberedOptions({folder.Write("a", NumberedLines(0, 10))});
+  const std::string torn = NumberedLines(0, 3) + NumberedLine(3).substr(0, 20);
+  RecordOptions options = NumberedOptions({folder.Write("a", torn)});
+  // Opening fails, although the lines are otherwise only checked when they are read.
+  const Status error = OpenJsonLines(options).status();
+  EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 4: expected a JSON object"))
+      << error;
   options.skip_damaged = true;
+  EXPECT_EQ(ReadAll(options).first, Numbers(3));
+}
+
+TEST(JsonLinesDamage, OfALineThatIsTooLongIsFound) {
+  const Folder folder;
+  const std::string path = folder.Write("a", "");
+  {
+    std::ofstream file(path, std::ios::binary);
+    file << NumberedLine(0) << "\n{" << std::string(64 << 20, ' ') << "}\n" << NumberedLine(1);
+  }
+  RecordOptions options = NumberedOptions({path});
+  const Status error = ReadAll(options).second;
+  EXPECT_TRUE(Message(error).starts_with(
+      path + ": line 2: expected a line of at most 67108864 bytes, got 67108866"))
+      << error;
+  options.skip_damaged = true;
+  EXPECT_EQ(ReadAll(options).first, Numbers(2));
+}
+
+// Returns the error of reading ten lines after the content of their file has been replaced.
+Status ErrorAfterChange(const Folder& folder, const std::string& content, bool skip) {
+  RecordOptions options = NumberedOptions({folder.Write("a", NumberedLines(0, 10))});
+  options.skip_damaged = skip;
   const auto source = OpenJsonLines(options);
-  ASSERT_TRUE(source.ok()) << source.status();
-  std::string content = NumberedLines(0, 10);
-  content[0] = ' ';
+  EXPECT_TRUE(source.ok()) << source.status();
+  const auto before = std::filesystem::last_write_time(options.files[0]);
   folder.Write("a", content);
+  std::filesystem::last_write_time(options.files[0], before + std::chrono::seconds(1));
   PipelineOptions reading = OptionsFor(**source);
   reading.shuffle = false;
-  const Status error = Drain(*Made(*source, reading)).second;
-  EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 1: expected a JSON object"))
+  return Drain(*Made(*source, reading)).second;
+}
+
+TEST(JsonLinesDamage, AfterOpeningIsAnError) {
+  const Folder folder;
+  const std::string swapped = NumberedLines(1, 1) + NumberedLines(0, 1) + NumberedLines(2, 8);
+  ASSERT_EQ(swapped.size(), NumberedLines(0, 10).size());
+  for (const bool skip : {false, true}) {
+    for (const std::string& content :
+         {swapped, NumberedLines(0, 9), std::string(swapped.size(), 'x')}) {
+      const Status error = ErrorAfterChange(folder, content, skip);
+      EXPECT_EQ(error.code(), StatusCode::kFailedPrecondition) << error;
+      EXPECT_TRUE(Message(error).starts_with(folder.path() +
+                                             "/a: the file has changed since this task opened it"))
+          << error;
+    }
+  }
+}
+
+TEST(JsonLines, MayGrowWhileTheyAreRead) {
+  const Folder folder;
+  EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
+}
+
+// A file that was written anew and is longer may only be noticed because no line begins where one
+// did.
+TEST(JsonLinesDamage, IsFoundIfNoLineBeginsAtItsPlace) {
+  const Folder folder;
+  const std::string longer = NumberedLines(0, 1) + " " + NumberedLines(1, 9) + "\n";
+  const Status error = ErrorAfterChange(folder, longer, true);
+  EXPECT_TRUE(Message(error).starts_with(folder.path() +
+                                         "/a: line 2: expected the end of another line before it"))
       << error;
-  EXPECT_TRUE(Message(error).ends_with("; the file has changed since it was opened")) << error;
 }
 
 }  // namespace

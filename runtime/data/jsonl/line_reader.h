@@ -16,6 +16,8 @@ namespace tfjob::data {
 struct Line {
   uint64_t begin = 0, end = 0;  // offsets in the file
   uint64_t next = 0;            // where the next line begins, or the size of the file
+  bool blank = true;            // contains only white space
+  bool complete = false;        // an end of line follows
 
   uint64_t size() const { return end - begin; }
 };
@@ -29,14 +31,15 @@ class LineReader {
   // Returns where the text begins: after the byte order mark, if there is one.
   StatusOr<uint64_t> Begin();
   // Returns the line that begins at `begin`, which is below the size of the file. Looks for its end
-  // only in the first `most` bytes; without one, the line ends there.
+  // only in the first `most` bytes; if there is none, the line ends after these bytes.
   StatusOr<Line> At(uint64_t begin, uint64_t most);
-  // Returns whether the line contains only white space.
-  StatusOr<bool> IsBlank(const Line& line);
   // Returns the bytes of the line; they stay valid until the reader's next call.
   StatusOr<std::string_view> Read(const Line& line) {
     return reader_.View(number_, line.begin, line.size());
   }
+  // Returns the bytes of the line that begins at `begin`, like At and Read, but faster for a single
+  // line. Returns DataLoss if no line begins there.
+  StatusOr<std::string_view> ReadAt(uint64_t begin, uint64_t most);
   // Returns the number of the line that begins at `begin`, counted from 1.
   StatusOr<int64_t> NumberOf(uint64_t begin);
 

@@ -1,11 +1,15 @@
 #include "runtime/data/jsonl/object_parser.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "runtime/data/jsonl/parser_limits.h"
 
 namespace tfjob::data {
 namespace {
@@ -23,12 +27,16 @@ std::string Expected(const ExampleFeature& feature) {
                 Shape({dims.begin() + 1, dims.end()}).ToString());
 }
 
-// Returns the value of a number or a boolean.
-StatusOr<double> NumberOf(JsonView value) {
-  const StatusOr<double> number = value.Double();
-  if (number.ok()) return number;
-  ASSIGN_OR_RETURN(const bool truth, value.Bool());
-  return truth ? 1 : 0;
+// Returns the value of a number or a boolean, or nullopt.
+std::optional<double> NumberOf(JsonView value) {
+  if (const std::optional<double> number = value.IfDouble()) return number;
+  return value.IfBool();
+}
+
+// Returns the shortest text from which the number can be read again.
+std::string NumberText(double number) {
+  char text[32];
+  return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
 }
 
 // Stores the numbers of one member.
@@ -63,26 +71,33 @@ class NumberStore {
   }
 
   Status StoreFloat(JsonView value) {
-    const StatusOr<double> number = NumberOf(value);
-    if (!number.ok()) return Unexpected(value.TypeName());
+    // Integers are not converted to double first, because that would round them twice.
+    if (const std::optional<int64_t> integer = value.IfInt()) {
+      At<float>() = static_cast<float>(*integer);
+      return OkStatus();
+    }
+    const std::optional<double> number = NumberOf(value);
+    if (!number) return Unexpected(value.TypeName());
     const auto rounded = static_cast<float>(*number);
     if (!std::isfinite(rounded))
-      return Unexpected(StrCat(*number, ", which does not fit into float32"));
+      return Unexpected(StrCat(NumberText(*number), ", which does not fit into float32"));
     At<float>() = rounded;
     return OkStatus();
   }
 
   Status StoreInteger(JsonView value) {
-    const StatusOr<int64_t> integer = value.Int();
-    if (integer.ok()) {
+    if (const std::optional<int64_t> integer = value.IfInt()) {
       At<int64_t>() = *integer;
       return OkStatus();
     }
-    const StatusOr<double> number = NumberOf(value);
-    if (!number.ok()) return Unexpected(value.TypeName());
-    // Some writers add ".0" to integers. Beyond 2^53, a double may be a rounded integer.
-    if (std::floor(*number) != *number || std::fabs(*number) > 0x1p53)
-      return Unexpected(StrCat(*number, ", which is not an integer of 64 bits"));
+    const std::optional<double> number = NumberOf(value);
+    if (!number) return Unexpected(value.TypeName());
+    if (std::floor(*number) != *number || std::fabs(*number) >= 0x1p63)
+      return Unexpected(StrCat(NumberText(*number), ", which is not an integer of 64 bits"));
+    // Some writers add ".0" to integers. From 2^53 on, a double may be a rounded integer.
+    if (std::fabs(*number) >= 0x1p53)
+      return Unexpected(StrCat(NumberText(*number), ", which may be rounded; such a large integer ",
+                               "must be written without a decimal point and an exponent"));
     At<int64_t>() = static_cast<int64_t>(*number);
     return OkStatus();
   }
@@ -105,14 +120,27 @@ class NumberStore {
   size_t stored_ = 0;
 };
 
+// Says why the line is damaged.
+Status NotAnObject(std::string_view line, const Status& error) {
+  const std::string_view name = NotInJson(line);
+  if (name.empty()) return DataLoss("expected a JSON object: ", Message(error));
+  return DataLoss("expected a JSON object: ", name, " is not JSON; write null instead");
+}
+
 }  // namespace
 
 StatusOr<JsonView> ParseObject(std::string_view line, JsonDocument& document) {
-  const StatusOr<JsonView> root = document.ParsePadded(line);
-  if (!root.ok() && !absl::IsInvalidArgument(root.status())) return root.status();
-  if (!root.ok()) return DataLoss("expected a JSON object: ", Message(root.status()));
+  StatusOr<JsonView> root = document.ParsePadded(line);
+  if (absl::IsInvalidArgument(root.status())) {
+    const std::optional<std::string> accepted = WithinParserLimits(line);
+    const StatusOr<JsonView> second = accepted ? document.Parse(*accepted) : root;
+    if (!second.ok() && !absl::IsInvalidArgument(second.status())) return second.status();
+    if (!second.ok()) return NotAnObject(line, root.status());
+    root = second;
+  }
+  RETURN_IF_ERROR(root.status());
   if (!root->IsObject()) return DataLoss("expected a JSON object, got ", root->TypeName());
-  return *root;
+  return root;
 }
 
 Status ObjectParser::Parse(std::string_view record, ExampleRow& row) {

@@ -9,8 +9,10 @@
 
 namespace tfjob::data {
 
-// Parses one line. Returns DataLoss if it is not a JSON object. The view stays valid until the
-// document parses another text. RecordFileReader::kPadding readable bytes must follow the line.
+// Parses one line. Returns DataLoss if it is not a JSON object, and ResourceExhausted if there is
+// not enough memory. Values that JsonDocument refuses are replaced (WithinParserLimits). The view
+// stays valid until the document parses another text. RecordFileReader::kPadding readable bytes
+// must follow the line.
 StatusOr<JsonView> ParseObject(std::string_view line, JsonDocument& document);
 
 // Owned by one thread.

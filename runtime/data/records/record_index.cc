@@ -20,7 +20,10 @@ StatusOr<RecordIndex> RecordIndex::Build(const RecordScanner& scanner, const Rec
   for (size_t i = 0; i < files.files().size(); ++i) {
     index.first_.push_back(index.size());
     index.sizes_.push_back(files.files()[i].size);
-    RETURN_IF_ERROR(scanner.Scan(files, i, reader, options.skip_damaged, {append, on_damage}));
+    const Status scanned =
+        scanner.Scan(files, i, reader, options.skip_damaged, {append, on_damage});
+    RETURN_IF_ERROR(reader.CheckUnchanged());
+    RETURN_IF_ERROR(scanned);
   }
   index.first_.push_back(index.size());
   RETURN_IF_ERROR(index.offsets_.Finish());

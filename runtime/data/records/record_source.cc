@@ -132,7 +132,10 @@ class RecordReader : public RowReader {
 
   Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
     Staging& staging = StagingFor(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) RETURN_IF_ERROR(ReadExample(rows[i], staging.Row(i)));
+    const Status read = ReadExamples(rows, staging);
+    // A file that has changed explains why its records are damaged.
+    RETURN_IF_ERROR(files_.CheckUnchanged());
+    RETURN_IF_ERROR(read);
     staging.dataset().place = [this, rows](int64_t index) {
       return PlaceOf(source_.index().At(rows[static_cast<size_t>(index)]));
     };
@@ -157,6 +160,11 @@ class RecordReader : public RowReader {
 
   std::string PlaceOf(const RecordPlace& place) {
     return source_.format().Place(source_.files(), files_, place);
+  }
+
+  Status ReadExamples(std::span<const int64_t> rows, Staging& staging) {
+    for (size_t i = 0; i < rows.size(); ++i) RETURN_IF_ERROR(ReadExample(rows[i], staging.Row(i)));
+    return OkStatus();
   }
 
   Status ReadExample(int64_t number, ExampleRow& row) {

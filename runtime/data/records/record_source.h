@@ -33,7 +33,8 @@ struct RecordOptions {
 };
 
 // Returns DataLoss, with the file and the place, if a file is damaged; InvalidArgument if there are
-// no records; and the errors of reading and writing files.
+// no records; FailedPrecondition if a file changes while it is read, other than by growing; and the
+// errors of reading and writing files. RowReader::Read returns the same errors.
 StatusOr<std::shared_ptr<const Source>> OpenRecords(std::unique_ptr<const RecordFormat> format,
                                                     const RecordOptions& options);
 

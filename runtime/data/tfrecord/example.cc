@@ -63,6 +63,7 @@ Status VisitMap(std::string_view bytes,
 }
 
 Status CheckList(const Feature& feature) {
+  if (!feature.has_list) return OkStatus();
   switch (feature.kind) {
     case ListKind::kBytes:
       return ReadBytesList(feature.list, {}).status();
@@ -102,8 +103,7 @@ Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feat
   int64_t step = 0;
   const auto visit_step = [&](std::string_view value) -> Status {
     Feature feature{.name = steps.name};
-    ASSIGN_OR_RETURN(const bool has_list, ReadFeature(value, feature));
-    if (!has_list) return InvalidArgument("expected a list of values, got none");
+    ASSIGN_OR_RETURN(feature.has_list, ReadFeature(value, feature));
     return visit(feature);
   };
   ProtobufReader reader(steps.steps);

@@ -23,6 +23,7 @@ struct Feature {
   std::string_view name;
   ListKind kind = ListKind::kBytes;
   std::string_view list;  // the encoded BytesList, FloatList or Int64List
+  bool has_list = true;   // if not set, there is no list, and `kind` has no meaning
 };
 
 // The features of all steps of a sequence.
@@ -43,9 +44,9 @@ struct ExampleVisitor {
 // are not an example. Does not read the lists and the steps.
 Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
 
-// Calls `visit` for the feature of each step, in order. Returns its first error, or InvalidArgument
-// if the bytes are not such a list, or if the feature of a step has no list. The message begins
-// with the number of the step, counted from 0.
+// Calls `visit` for the feature of each step, in order, even if it has no list. Returns the first
+// error of `visit`, or InvalidArgument if the bytes are not such a list. The message begins with
+// the number of the step, counted from 0.
 Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 
 // Read a list, and return the number of its values. Only the first values.size() of them are

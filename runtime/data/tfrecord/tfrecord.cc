@@ -62,8 +62,8 @@ class FeatureReader {
   // Reads the feature list of a sequence.
   Status Read(const FeatureSteps& found) const {
     if (!expected_.sequence) {
-      return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; describe a ",
-                             "step with shape, and give max_length");
+      return InvalidArgument("expected ", Describe(expected_), ", got a list of steps; set shape ",
+                             "(of one step) and max_length");
     }
     int64_t count = 0;
     RETURN_IF_ERROR(VisitSteps(found, [&](const Feature& feature) -> Status {
@@ -77,6 +77,7 @@ class FeatureReader {
 
  private:
   static Status CheckKind(const ExampleFeature& expected, const Feature& found) {
+    if (!found.has_list) return InvalidArgument("expected a list of values, got none");
     if (found.kind == KindOf(expected)) return OkStatus();
     return InvalidArgument("expected ", Describe(expected), ", got ", Name(found.kind));
   }
@@ -139,7 +140,7 @@ class FeatureReader {
 Status CheckPayload(std::string_view payload) {
   const Status example = CheckExample(payload);
   if (example.ok()) return example;
-  return DataLoss("it is not a tf.train.Example: ", Message(example));
+  return DataLoss("it is not a tf.train.Example or SequenceExample: ", Message(example));
 }
 
 class ExampleParser : public RecordParser {

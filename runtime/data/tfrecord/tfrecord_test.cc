@@ -189,6 +189,30 @@ TEST(TfRecord, PadsSequencesWithTheFill) {
   EXPECT_EQ(Values<int64_t>(*batch, "x"), (std::vector<int64_t>{5, 6, 7, 8, -1, -1}));
 }
 
+// A step without a list is no damage. It matters only if the sequence is read.
+TEST(TfRecord, IgnoresStepsWithoutAListInSequencesThatAreNotRead) {
+  const Folder folder;
+  std::string content;
+  io::AppendRecord(
+      SequenceExampleOf({{"label", Int64Feature({3})}, {"pixels", FloatFeature({3, -3})}},
+                        {{"s", {Int64Feature({1}), ""}}}),
+      content);
+  for (const bool skip : {false, true}) {
+    RecordOptions options = NumberedOptions({folder.Write("a", content)});
+    options.skip_damaged = skip;
+    const auto got = ReadAll(options);
+    EXPECT_EQ(got.first, std::vector<int64_t>{3}) << skip << got.second;
+    options.features.push_back(
+        {.name = "s", .dtype = DType::kInt64, .shape = {4, 1}, .variable = true, .sequence = true});
+    options.fields.push_back({"s", "s"});
+    const Status error = ReadAll(options).second;
+    EXPECT_EQ(error.code(), StatusCode::kInvalidArgument) << error;
+    EXPECT_NE(Message(error).find("feature s: step 1: expected a list of values, got none"),
+              std::string_view::npos)
+        << error;
+  }
+}
+
 TEST(TfRecord, SaysWhichSequenceDoesNotFit) {
   const auto steps = [](const std::vector<std::string>& of_x) {
     return SequenceExampleOf({}, {{"x", of_x}});
@@ -203,8 +227,8 @@ TEST(TfRecord, SaysWhichSequenceDoesNotFit) {
             place + "step 0: expected 2 values in a float_list, got an int64_list");
   EXPECT_EQ(Refusal(steps({two}), {.name = "x", .shape = {2}}),
             place +
-                "expected 2 values in a float_list, got a list of steps; describe a step with "
-                "shape, and give max_length");
+                "expected 2 values in a float_list, got a list of steps; set shape (of one "
+                "step) and max_length");
   EXPECT_EQ(Refusal(ExampleOf({{"x", FloatFeature({1, 2, 3})}}), x),
             place + "expected at most 3 steps of 2 values in a float_list, got 3 values");
   EXPECT_EQ(Refusal(SequenceExampleOf({{"x", two}}, {{"x", {two}}}), x),
