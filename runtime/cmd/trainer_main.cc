@@ -143,11 +143,10 @@ Status RunVerb(cmd::Verb& verb, StopSource& stop) {
   const StopGuard guard(
       stop, [] { return Duration(1s); },
       [] { kLog.Warning("exiting at once: the subcommand did not end in time", {}); });
-  ASSIGN_OR_RETURN(const std::string text, verb.Run(stop));
-  std::cout << text;
+  const Status ran = verb.Run(stop, std::cout);
   std::cout.flush();
-  if (!std::cout) return ResourceExhausted("standard output cannot be written");
-  return OkStatus();
+  if (ran.ok() && !std::cout) return ResourceExhausted("standard output cannot be written");
+  return ran;
 }
 
 int Main(int argc, char** argv) {
@@ -159,11 +158,12 @@ int Main(int argc, char** argv) {
   app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
-  app.add_option("--print", flags.print,
-                 "Prints a stage and exits: cluster, config, model, graph, placement, program or "
-                 "collectives")
+  app.add_option(
+         "--print", flags.print,
+         "Prints a stage and exits: cluster, config, data, model, graph, placement, program "
+         "or collectives")
       ->check(CLI::IsMember(
-          {"cluster", "config", "model", "graph", "placement", "program", "collectives"}));
+          {"cluster", "config", "data", "model", "graph", "placement", "program", "collectives"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")

@@ -66,11 +66,22 @@ Status CheckNpz(const SourceConfig& source, const std::string& at) {
   return Missing(at + ".file", "an NPZ file, or an NPY file for each of the inputs and targets");
 }
 
-Status CheckTfRecord(const SourceConfig& source, const std::string& at) {
-  if (source.files.empty()) return Missing(at + ".files", "a list of TFRecord files");
+Status CheckRecords(const SourceConfig& source, const std::string& at, std::string_view files) {
+  if (source.files.empty()) return Missing(at + ".files", StrCat("a list of ", files));
   if (!source.features.empty()) return OkStatus();
   return Missing(at + ".features",
                  "the features to read, such as {x: {dtype: float32, shape: [784]}}");
+}
+
+Status CheckJsonLines(const SourceConfig& source, const std::string& at) {
+  RETURN_IF_ERROR(CheckRecords(source, at, "files of JSON lines"));
+  for (const auto& [name, feature] : source.features) {
+    if (feature.dtype != "string") continue;
+    return InvalidArgument(at, ".features.", name,
+                           ".dtype: expected float32 or int64, since models take numbers, and JSON "
+                           "has no strings of bytes, got \"string\"");
+  }
+  return OkStatus();
 }
 
 Status CheckSource(const SourceConfig& source, const std::string& at) {
@@ -84,7 +95,9 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kNpz:
       return CheckNpz(source, at);
     case DataFormat::kTfRecord:
-      return CheckTfRecord(source, at);
+      return CheckRecords(source, at, "TFRecord files");
+    case DataFormat::kJsonLines:
+      return CheckJsonLines(source, at);
     case DataFormat::kLinear:
     case DataFormat::kSynthetic:
       if (source.low <= source.high) return OkStatus();
@@ -93,7 +106,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
     case DataFormat::kNone:
       break;
   }
-  return Missing(at + ".format", "one of idx, csv, npz, tfrecord, linear, synthetic");
+  return Missing(at + ".format", "one of idx, csv, npz, tfrecord, jsonl, linear, synthetic");
 }
 
 // Returns whether the section data.eval has keys but no format.

@@ -55,6 +55,8 @@ struct IdxOptions {
   std::string labels;
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
+// Loads one such file.
+StatusOr<Tensor> ReadIdx(const std::string& path);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
 // number of columns. All columns except the label's are features. An example's features have the

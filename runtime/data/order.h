@@ -38,6 +38,7 @@ class Order {
     kPermutation,  // a KeyedPermutation
   };
   Order(Kind kind, uint64_t seed, int64_t size);
+  Kind kind() const { return kind_; }
 
   // Must be called before At. Does nothing if `epoch` is already the current epoch. Allocates
   // nothing.

@@ -47,6 +47,8 @@ class Source {
   // Returns whether the examples are in memory. Otherwise, there may be so many that even a list of
   // their numbers does not fit into memory.
   virtual bool in_memory() const = 0;
+  // Describes where the examples are, for users: the files, and the bytes that they take.
+  virtual std::string Describe() const = 0;
   // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
   // none.
   virtual std::string LeftOut() const { return {}; }

@@ -1,4 +1,4 @@
-#include "runtime/data/tfrecord/unpack.h"
+#include "runtime/data/records/unpack.h"
 
 #include <zlib.h>
 

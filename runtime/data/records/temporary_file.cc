@@ -1,4 +1,4 @@
-#include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/data/records/temporary_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -11,7 +11,7 @@
 
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
-#include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/data/records/temporary_file.h"
 
 namespace tfjob::data {
 
@@ -25,6 +25,7 @@ class OffsetList {
 
   Status Append(uint64_t value);
   size_t size() const { return stored_ + pending_.size(); }
+  bool in_memory() const { return !file_; }
   // Call it once, after the last Append.
   Status Finish();
   // Returns a hash of the numbers, in their order.

@@ -1,6 +1,7 @@
-#include "runtime/data/tfrecord/record_files.h"
+#include "runtime/data/records/record_files.h"
 
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +9,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
-#include "runtime/data/tfrecord/unpack.h"
+#include "runtime/data/records/unpack.h"
 #include "runtime/io/record.h"
 
 namespace tfjob::data {
@@ -47,12 +48,27 @@ void Damage::Add(const Status& error) {
   if (places++ == 0) first = Message(error);
 }
 
+StatusOr<FileVersion> FileVersion::Of(const io::RandomAccessFile& file) {
+  struct stat info{};
+  if (fstat(file.descriptor(), &info) != 0)
+    return ErrnoStatus(errno, StrCat("read the size of ", file.path()));
+  return FileVersion{
+      .size = static_cast<uint64_t>(info.st_size),
+      .inode = info.st_ino,
+      .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
+
+bool FileVersion::Continues(const FileVersion& now) const {
+  // Some network file systems number a file again when they open it again.
+  if (now.size == size) return now.modified == modified;
+  return now.size > size && now.inode == inode;
+}
+
 std::string RecordFile::Place(uint64_t offset) const {
   return StrCat(path, ": record at byte ", offset, unpacked ? " of its unpacked content" : "");
 }
 
-StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& patterns,
-                                        const std::string& folder, Damage* damage) {
+StatusOr<std::vector<std::string>> FindFiles(const std::vector<std::string>& patterns) {
   std::vector<std::string> paths;
   for (const std::string& pattern : patterns) {
     ASSIGN_OR_RETURN(const std::vector<std::string> found, Expand(pattern));
@@ -65,6 +81,11 @@ StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& patterns
     return InvalidArgument(*twice, ": the file is listed twice, or matches two patterns; expected ",
                            "each file once");
   }
+  return paths;
+}
+
+StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& paths,
+                                        const std::string& folder, Damage* damage) {
   RecordFiles files;
   for (const std::string& path : paths) RETURN_IF_ERROR(files.Add(path, folder, damage));
   return files;
@@ -73,8 +94,9 @@ StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& patterns
 Status RecordFiles::Add(const std::string& path, const std::string& folder, Damage* damage) {
   ASSIGN_OR_RETURN(const io::RandomAccessFile file, io::RandomAccessFile::Open(path));
   ASSIGN_OR_RETURN(const std::string start, StartOf(file));
+  ASSIGN_OR_RETURN(const FileVersion version, FileVersion::Of(file));
   if (!IsCompressed(start)) {
-    files_.push_back({.path = path, .size = file.size()});
+    files_.push_back({.path = path, .size = file.size(), .version = version});
     return OkStatus();
   }
   if (!unpacked_) {
@@ -86,31 +108,55 @@ Status RecordFiles::Add(const std::string& path, const std::string& folder, Dama
     // In a plain file, the first length may look like a zlib header. If nothing can be unpacked,
     // the file is taken for a plain one.
     if (absl::IsDataLoss(error) && !start.starts_with('\x1f') && unpacked_->size() == begin) {
-      files_.push_back({.path = path, .size = file.size()});
+      files_.push_back({.path = path, .size = file.size(), .version = version});
       return OkStatus();
     }
     if (damage == nullptr || !absl::IsDataLoss(error)) return error;
     damage->Add(error);
   }
-  files_.push_back(
-      {.path = path, .size = unpacked_->size() - begin, .unpacked = true, .unpacked_at = begin});
+  files_.push_back({.path = path,
+                    .size = unpacked_->size() - begin,
+                    .unpacked = true,
+                    .unpacked_at = begin,
+                    .version = version});
   return OkStatus();
 }
 
 RecordFileReader::RecordFileReader(const RecordFiles& files)
-    : files_(files), open_(files.files().size()) {}
+    : files_(files), open_(files.files().size()), is_unchecked_(files.files().size()) {}
 
 StatusOr<const io::RandomAccessFile*> RecordFileReader::Opened(size_t file) {
   if (open_[file] != nullptr) return open_[file].get();
   if (opened_.size() >= kMostOpen) {
-    open_[opened_.front()].reset();
+    const size_t oldest = opened_.front();
+    if (is_unchecked_[oldest]) RETURN_IF_ERROR(Check(oldest, *open_[oldest]));
+    open_[oldest].reset();
     opened_.pop_front();
   }
   ASSIGN_OR_RETURN(io::RandomAccessFile opened,
                    io::RandomAccessFile::Open(files_.files()[file].path));
+  RETURN_IF_ERROR(Check(file, opened));
   open_[file] = std::make_unique<io::RandomAccessFile>(std::move(opened));
   opened_.push_back(file);
   return open_[file].get();
+}
+
+Status RecordFileReader::Check(size_t file, const io::RandomAccessFile& opened) const {
+  ASSIGN_OR_RETURN(const FileVersion now, FileVersion::Of(opened));
+  if (files_.files()[file].version.Continues(now)) return OkStatus();
+  return FailedPrecondition(
+      opened.path(), ": the file has changed since this task opened it; expected a ",
+      "file that stays as it is, or grows only at its end, while tasks read it");
+}
+
+Status RecordFileReader::CheckUnchanged() {
+  Status changed;
+  for (const size_t file : unchecked_) {
+    is_unchecked_[file] = false;
+    if (open_[file] != nullptr) changed.Update(Check(file, *open_[file]));
+  }
+  unchecked_.clear();
+  return changed;
 }
 
 StatusOr<std::string_view> RecordFileReader::View(size_t file, uint64_t offset, size_t size) {
@@ -128,13 +174,15 @@ StatusOr<std::string_view> RecordFileReader::View(size_t file, uint64_t offset, 
 
 Status RecordFileReader::Fill(size_t file, uint64_t offset, size_t size) {
   filled_ = 0;
-  if (buffer_.size() < size) buffer_.resize(size);
+  if (buffer_.size() < size + kPadding) buffer_.resize(size + kPadding);
   const RecordFile& from = files_.files()[file];
   const std::span<std::byte> bytes = Bytes(buffer_.data(), size);
   if (from.unpacked) {
     RETURN_IF_ERROR(files_.unpacked()->Read(from.unpacked_at + offset, bytes));
   } else {
     ASSIGN_OR_RETURN(const io::RandomAccessFile* opened, Opened(file));
+    if (!is_unchecked_[file]) unchecked_.push_back(file);
+    is_unchecked_[file] = true;
     RETURN_IF_ERROR(opened->Read(offset, bytes));
   }
   in_buffer_ = file;

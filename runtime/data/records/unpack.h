@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime/base/status.h"
-#include "runtime/data/tfrecord/temporary_file.h"
+#include "runtime/data/records/temporary_file.h"
 #include "runtime/io/random_access_file.h"
 
 namespace tfjob::data {

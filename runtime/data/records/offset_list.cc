@@ -1,4 +1,4 @@
-#include "runtime/data/tfrecord/offset_list.h"
+#include "runtime/data/records/offset_list.h"
 
 namespace tfjob::data {
 

@@ -1,0 +1,38 @@
+#include "runtime/data/inspect/summarise_records.h"
+
+#include <utility>
+
+namespace tfjob::data {
+
+StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view name,
+                                       const RecordFormat& format, const SummaryOptions& options,
+                                       const StopSource& stop, DescribeRecord describe) {
+  Damage unpacking;
+  ASSIGN_OR_RETURN(const RecordFiles files,
+                   RecordFiles::Open({path}, TemporaryFolder(options.cache_dir), &unpacking));
+  const RecordFile& file = files.files()[0];
+  FileSummary summary(path, StrCat(name, file.unpacked ? " (compressed)" : ""),
+                      options.most_damage);
+  if (unpacking.places > 0) summary.AddDamage(unpacking.first);
+  if (unpacking.places > 0 && file.size == 0) return summary;
+  RecordFileReader reader(files), other_reader(files);
+  const auto on_record = [&](uint64_t offset, std::string_view record) -> Status {
+    if (stop.requested()) return Cancelled("stopped while reading ", path);
+    const bool show = summary.examples++ < options.examples;
+    if (!options.fields) return OkStatus();
+    std::vector<std::string> values;
+    RETURN_IF_ERROR(describe(record, summary, show ? &values : nullptr));
+    if (!show) return OkStatus();
+    const RecordPlace place{.file = 0, .offset = offset, .most_bytes = file.size - offset};
+    summary.AddExample(format.Place(files, other_reader, place), std::move(values));
+    return OkStatus();
+  };
+  const auto on_damage = [&](const Status& error) {
+    summary.AddDamage(Message(error));
+    return OkStatus();
+  };
+  RETURN_IF_ERROR(format.Scan(files, 0, reader, /*check=*/true, {on_record, on_damage}));
+  return summary;
+}
+
+}  // namespace tfjob::data
