@@ -251,9 +251,15 @@ Status Override(TrainingConfig& config, std::string_view path, std::string_view 
 // training file. If it returns an error, the config is unchanged.
 Status SetOpenKeys(TrainingConfig& config, const Json& keys);
 
+// What a program provides itself (train/job_inputs.h), so that the training file need not name it.
+struct Provided {
+  bool model = false;
+  bool data = false;
+};
+
 // Checks the rules that involve several keys. A model, a loss, training data and a limit must be
-// given. A key must not be set if another key makes it meaningless.
-Status Validate(const TrainingConfig& config);
+// given, unless they are `provided`. A key must not be set if another key makes it meaningless.
+Status Validate(const TrainingConfig& config, const Provided& provided = {});
 
 // Specifies how often the chief saves a checkpoint. The default is every 600 s. 0 means off.
 struct CheckpointTriggers {

@@ -322,6 +322,24 @@ TEST(TrainingConfig, ArraysNeedAFile) {
             "targets, but it is missing");
 }
 
+TEST(TrainingConfig, AProgramMayProvideTheModelAndTheData) {
+  TrainingConfig config;
+  config.loss.name = "mean_squared_error";
+  config.epochs = 1;
+  const auto error = [&](const Provided& provided) {
+    return std::string(Message(Validate(config, provided)));
+  };
+  EXPECT_EQ(error({.model = true, .data = true}), "");
+  EXPECT_EQ(error({.model = true}),
+            "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
+            "FILE}, but it is missing");
+  EXPECT_EQ(error({.data = true}),
+            "model: expected layers, or keras_json or file with a file, but it is missing");
+  config.data.train.format = DataFormat::kCsv;
+  EXPECT_EQ(error({.model = true, .data = true}),
+            "data.train.file: expected a CSV file, but it is missing");
+}
+
 TEST(TrainingConfig, ClippingIsOfOneKind) {
   EXPECT_EQ(Checked({{"optimizer.clipnorm", "1.5"}}), "accepted");
   EXPECT_EQ(

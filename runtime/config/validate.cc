@@ -119,12 +119,13 @@ bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
   return false;
 }
 
-Status CheckModel(const ModelConfig& model) {
+Status CheckModel(const ModelConfig& model, bool provided) {
   std::vector<std::string> set;
   if (model.layers != nullptr) set.emplace_back("layers");
   if (!model.keras_json.empty()) set.emplace_back("keras_json");
   if (!model.file.empty()) set.emplace_back("file");
-  if (set.empty()) return Missing("model", "layers, or keras_json or file with a file");
+  if (set.empty() && !provided)
+    return Missing("model", "layers, or keras_json or file with a file");
   if (set.size() > 1) {
     return InvalidArgument("model: expected only one of layers, keras_json and file, got ",
                            absl::StrJoin(set, " and "), "; keep one of them");
@@ -225,21 +226,26 @@ Status CheckOutputs(const TrainingConfig& config, const TrainingConfig& defaults
   return OkStatus();
 }
 
+Status CheckTrainingDataGiven(const TrainingConfig& config) {
+  if (config.data.train.present() || !GetKey(config, *FindKey("data.train.images")).is_null() ||
+      !config.data.train.file.empty() || !config.data.train.files.empty())
+    return OkStatus();
+  return Missing("data.train",
+                 "the training data, such as {format: idx, images: FILE, labels: FILE}");
+}
+
 }  // namespace
 
-Status Validate(const TrainingConfig& config) {
+Status Validate(const TrainingConfig& config, const Provided& provided) {
   const TrainingConfig defaults;
-  RETURN_IF_ERROR(CheckModel(config.model));
+  RETURN_IF_ERROR(CheckModel(config.model, provided.model));
   if (config.loss.name.empty() && config.outputs == nullptr)
     return Missing("loss", List(FindKey("loss.name")->choices));
-  if (!config.data.train.present() && GetKey(config, *FindKey("data.train.images")).is_null() &&
-      config.data.train.file.empty() && config.data.train.files.empty()) {
-    return Missing("data.train",
-                   "the training data, such as {format: idx, images: FILE, labels: FILE}");
-  }
+  if (!provided.data) RETURN_IF_ERROR(CheckTrainingDataGiven(config));
   for (const Key& key : Keys()) RETURN_IF_ERROR(CheckSelected(config, defaults, key));
   RETURN_IF_ERROR(CheckOutputs(config, defaults));
-  RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
+  if (!provided.data || config.data.train.present())
+    RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
   if (config.data.eval.present() || HalfGiven(config, defaults)) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }

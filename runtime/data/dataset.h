@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,8 @@ struct NpzOptions {
   };
   std::string file;  // the archive; may be empty if no array is in it
   std::vector<Source> arrays;
+  // If not empty, the arrays are these, by name, and no file is read. The dataset shares them.
+  std::map<std::string, Tensor> in_memory = {};
 };
 StatusOr<Dataset> LoadNpz(const NpzOptions& options);
 

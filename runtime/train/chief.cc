@@ -102,7 +102,8 @@ Status Chief::Prepare() {
         CheckLatestCheckpoint(config.model_dir, trainer_.state(), trainer_.strategy().tables()));
   }
   if (Evaluates()) {
-    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config, Split::kEval));
+    ASSIGN_OR_RETURN(auto dataset,
+                     DataOf(context_.inputs(), config, Split::kEval, trainer_.definition().model));
     ASSIGN_OR_RETURN(const exec::Device device, context_.device());
     ASSIGN_OR_RETURN(evaluation_,
                      Evaluation::Create(config, trainer_.definition(), dataset, device));

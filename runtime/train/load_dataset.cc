@@ -92,8 +92,8 @@ StatusOr<std::vector<data::NpzOptions::Source>> NamedSources(const SourceConfig&
   return sources;
 }
 
-StatusOr<data::Dataset> LoadArrays(const SourceConfig& source, Split split,
-                                   const model::Model& model) {
+StatusOr<data::Dataset> LoadArchive(const SourceConfig& source, Split split,
+                                    const model::Model& model) {
   data::NpzOptions options{.file = source.file};
   ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
   return data::LoadNpz(options);
@@ -236,7 +236,7 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
                             .delimiter = source.delimiter[0],
                             .features = CsvType(model)});
     case config::DataFormat::kNpz:
-      return LoadArrays(source, split, model);
+      return LoadArchive(source, split, model);
     case config::DataFormat::kLinear:
       return data::MakeLinear({.weights = source.weights,
                                .bias = source.bias,
@@ -260,12 +260,30 @@ StatusOr<data::Dataset> Load(const config::TrainingConfig& config, Split split,
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split) {
   ASSIGN_OR_RETURN(const model::Model model, ReadModel(config.model));
+  return LoadDataset(config, split, model);
+}
+
+StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
+                                                          Split split, const model::Model& model) {
   const SourceConfig& source = SourceOf(config, split);
   if (source.format == config::DataFormat::kTfRecord ||
       source.format == config::DataFormat::kJsonLines)
     return OpenRecords(source, split, model);
   ASSIGN_OR_RETURN(data::Dataset dataset, Load(config, split, model));
   return data::TableSource(std::make_shared<const data::Dataset>(std::move(dataset)));
+}
+
+StatusOr<std::shared_ptr<const data::Source>> ArraySource(const SourceConfig& source, Split split,
+                                                          const model::Model& model,
+                                                          std::map<std::string, Tensor> arrays) {
+  if (arrays.empty()) {
+    return InvalidArgument(KeyOf(split), ": expected arrays of examples, but there are none");
+  }
+  data::NpzOptions options{.file = {}, .arrays = {}, .in_memory = std::move(arrays)};
+  ASSIGN_OR_RETURN(options.arrays, NamedSources(source, split, model));
+  StatusOr<data::Dataset> dataset = data::LoadNpz(options);
+  if (!dataset.ok()) return Annotate(dataset.status(), KeyOf(split));
+  return data::TableSource(std::make_shared<const data::Dataset>(*std::move(dataset)));
 }
 
 }  // namespace tfjob::train

@@ -6,6 +6,7 @@
 #include "runtime/train/chief.h"
 #include "runtime/train/log.h"
 #include "runtime/train/run_failure_record.h"
+#include "runtime/train/run_guest.h"
 #include "runtime/train/task.h"
 #include "runtime/train/trainer.h"
 
@@ -13,18 +14,60 @@ namespace tfjob::train {
 
 namespace {
 
-Status RunChief(TaskContext& context, Trainer& trainer) {
+// Calls the chief's observer, which may be null, and then the guest.
+class WithGuest : public StepObserver {
+ public:
+  WithGuest(StepObserver* own, RunGuest& guest, Trainer& trainer)
+      : own_(own), guest_(guest), trainer_(trainer) {}
+
+  Status OnStart(int64_t step) override {
+    if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStart(step));
+    return guest_.OnStart(trainer_);
+  }
+  Status OnStep(const strategy::MetricTotals& batch,
+                const strategy::StepOutcome& outcome) override {
+    if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStep(batch, outcome));
+    return guest_.OnStep(trainer_, batch, outcome);
+  }
+  std::optional<state::Snapshot> OnRestore() override {
+    return own_ == nullptr ? std::nullopt : own_->OnRestore();
+  }
+  Status OnStop() override {
+    if (own_ != nullptr) RETURN_IF_ERROR(own_->OnStop());
+    return guest_.OnStop(trainer_);
+  }
+  Status OnOthersEnding(bool servers) override {
+    return own_ == nullptr ? OkStatus() : own_->OnOthersEnding(servers);
+  }
+
+ private:
+  StepObserver* const own_;
+  RunGuest& guest_;
+  Trainer& trainer_;
+};
+
+// Trains with an observer, which may be null, and a guest, which may be null.
+Status TrainWith(Trainer& trainer, StepObserver* observer, RunGuest* guest) {
+  if (guest == nullptr) return trainer.Train(observer);
+  WithGuest both(observer, *guest, trainer);
+  return trainer.Train(&both);
+}
+
+Status RunChief(TaskContext& context, Trainer& trainer, RunGuest* guest) {
   Chief chief(context, trainer);
   RETURN_IF_ERROR(chief.Prepare());
   while (true) {
-    RETURN_IF_ERROR(trainer.Train(&chief));
+    RETURN_IF_ERROR(TrainWith(trainer, &chief, guest));
     ASSIGN_OR_RETURN(const bool saved, chief.SaveLast());
-    if (saved) return chief.EndJob();
+    if (!saved) continue;
+    if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
+    return chief.EndJob();
   }
 }
 
-Status RunWorker(Trainer& trainer) {
-  RETURN_IF_ERROR(trainer.Train(nullptr));
+Status RunWorker(Trainer& trainer, RunGuest* guest) {
+  RETURN_IF_ERROR(TrainWith(trainer, nullptr, guest));
+  if (guest != nullptr && trainer.joined()) RETURN_IF_ERROR(guest->OnEnd(trainer));
   trainer.Leave();
   return OkStatus();
 }
@@ -46,7 +89,7 @@ StatusOr<std::unique_ptr<rpc::Server>> Serve(TaskContext& context,
 
 }  // namespace
 
-Status RunTraining(TaskContext& context) {
+Status RunTraining(TaskContext& context, RunGuest* guest) {
   // The trainer is destroyed before the server, and the server before the endpoint, which handles
   // the server's streams.
   ASSIGN_OR_RETURN(const auto endpoint,
@@ -58,7 +101,10 @@ Status RunTraining(TaskContext& context) {
   Trainer trainer(context, endpoint.get());
   RETURN_IF_ERROR(trainer.Prepare());
   const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
-  const Status result = chief ? RunChief(context, trainer) : RunWorker(trainer);
+  const Status result = chief ? RunChief(context, trainer, guest) : RunWorker(trainer, guest);
+  const bool stopped = absl::IsCancelled(result) && context.stop().requested();
+  if (guest != nullptr && trainer.joined() && !result.ok() && !stopped)
+    guest->OnError(trainer, result);
   if (state::IsRunFailure(result)) EndRun(context, trainer, result, chief);
   return result;
 }

@@ -1,4 +1,4 @@
-#include "runtime/cmd/termination_message.h"
+#include "runtime/cluster/termination_message.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "runtime/base/env.h"
 
-namespace tfjob::cmd {
+namespace tfjob::cluster {
 namespace {
 
 constexpr size_t kMaxMessage = 4096;
@@ -32,4 +32,4 @@ void WriteTerminationMessage(const std::string& file, std::string_view message) 
   close(descriptor);
 }
 
-}  // namespace tfjob::cmd
+}  // namespace tfjob::cluster

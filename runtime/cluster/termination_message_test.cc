@@ -1,4 +1,4 @@
-#include "runtime/cmd/termination_message.h"
+#include "runtime/cluster/termination_message.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
 
-namespace tfjob::cmd {
+namespace tfjob::cluster {
 namespace {
 
 std::string NewFile(const std::string& content) {
@@ -39,4 +39,4 @@ TEST(TerminationMessage, HasTheDefaultPathUnlessAnotherIsSet) {
 }
 
 }  // namespace
-}  // namespace tfjob::cmd
+}  // namespace tfjob::cluster

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tfjob::cmd {
+namespace tfjob::cluster {
 
 // Returns the file for the message: $TFJOB_TERMINATION_LOG if that is set (by `tfjob run`, or by a
 // pod template with another terminationMessagePath), and otherwise Kubernetes' default,
@@ -17,4 +17,4 @@ std::string TerminationLog();
 // case outside a container.
 void WriteTerminationMessage(const std::string& file, std::string_view message);
 
-}  // namespace tfjob::cmd
+}  // namespace tfjob::cluster
