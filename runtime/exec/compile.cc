@@ -172,6 +172,15 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
   return chosen;
 }
 
+// If a kernel refuses its inputs, variables must keep their values. On a device that is not
+// immediate, kernels that update variables check this, but MatMulAccumulate is a product of the
+// device's library, which cannot.
+bool CanFuseSgd(const Graph& graph, const Device& device) {
+  return device.runtime->immediate() ||
+         std::ranges::none_of(graph.nodes(),
+                              [](const graph::Node& node) { return MayRefuseValues(node.op); });
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::VariableStore& store,
@@ -182,7 +191,7 @@ StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::Variab
   }
   if (options.optimize) {
     ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels.get())));
-    chosen = FuseSgd(chosen);
+    if (CanFuseSgd(chosen, device)) chosen = FuseSgd(chosen);
   }
   ASSIGN_OR_RETURN(Plan plan, MakePlan(chosen, store, device));
   return Compiler(std::move(plan), device).Run(chosen, options);

@@ -58,11 +58,19 @@ Status RunSlot::Allocate() {
                           StrCat("fetch ", s_.fetches[i].name)));
     fetched_.push_back(At(results_.back(), 0));
   }
+  ASSIGN_OR_RETURN(refusal_, NewRefusal(MemoryKind::kDevice));
+  ASSIGN_OR_RETURN(no_refusal_, NewRefusal(MemoryKind::kDevice));
+  stream_.set_refusal(static_cast<kernels::Refusal*>(refusal_.get()));
   ASSIGN_OR_RETURN(copied_, runtime_.NewEvent());
   for (size_t i = 0; i < s_.segments.size(); ++i) {
     ASSIGN_OR_RETURN(ended_.emplace_back(), runtime_.NewEvent());
+    ASSIGN_OR_RETURN(refusals_.emplace_back(), NewRefusal(MemoryKind::kPinned));
   }
   return OkStatus();
+}
+
+StatusOr<device::Memory> RunSlot::NewRefusal(device::MemoryKind kind) {
+  return runtime_.Allocate(kind, sizeof(kernels::Refusal), Buffer::Contents::kZero, "a refusal");
 }
 
 Status RunSlot::Capture() {
@@ -80,11 +88,15 @@ Status RunSlot::Capture() {
 
 void RunSlot::SubmitSegment(size_t number) {
   const Segment& segment = s_.segments[number];
+  const int64_t refusals = stream_.refusals();
   for (int i = segment.begin; i < segment.end; ++i) {
     Step& step = s_.steps[static_cast<size_t>(i)];
     stream_.BeginStep(i);
     step.kernel->Run(step.inputs.data(), step.outputs.data(), s_.workspace, stream_);
   }
+  may_refuse_.push_back(stream_.refusals() > refusals);
+  if (may_refuse_.back())
+    stream_.Copy(refusals_[number].get(), refusal_.get(), sizeof(kernels::Refusal));
   for (size_t i = 0; i < s_.fetches.size(); ++i) {
     if (s_.plan.fetches[i].value.home == Home::kConstant) continue;
     const bool here = std::ranges::count(segment.announced, static_cast<int>(i)) > 0;
@@ -105,15 +117,25 @@ void RunSlot::Start(std::span<const Feed> feeds) {
   runtime_.Copy(fed_.get(), staged_.get(), feed_bytes_, *s_.copies);
   runtime_.Record(*copied_, *s_.copies);
   runtime_.Wait(*s_.compute, *copied_);
+  if (clear_refusal_)
+    runtime_.Copy(refusal_.get(), no_refusal_.get(), sizeof(kernels::Refusal), *s_.compute);
+  clear_refusal_ = false;
   for (size_t i = 0; i < sequences_.size(); ++i) {
     runtime_.Replay(*sequences_[i], *s_.compute);
     runtime_.Record(*ended_[i], *s_.compute);
   }
 }
 
+void RunSlot::ReadRefusal(size_t segment) {
+  const auto& refusal = *static_cast<const kernels::Refusal*>(refusals_[segment].get());
+  clear_refusal_ |= refusal.number != 0;
+  stream_.Refuse(refusal);
+}
+
 Status RunSlot::Wait(absl::FunctionRef<void(int)> on_ready) {
   for (size_t i = 0; i < ended_.size(); ++i) {
     RETURN_IF_ERROR(runtime_.Synchronize(*ended_[i]));
+    if (may_refuse_[i]) ReadRefusal(i);
     for (const int fetch : s_.segments[i].announced) {
       if (stream_.ok()) on_ready(fetch);
     }

@@ -42,9 +42,12 @@ class RunSlot {
  private:
   RunSlot(Program::State& state, ThreadPool* pool);
   Status Allocate();
+  StatusOr<device::Memory> NewRefusal(device::MemoryKind kind);
   Status Capture();
   // Submits the kernels and the copies of the fetches.
   void SubmitSegment(size_t number);
+  // Reads which kernel of the segment, or of an earlier one, has refused its inputs.
+  void ReadRefusal(size_t segment);
 
   Program::State& s_;
   device::DeviceRuntime& runtime_;
@@ -60,6 +63,12 @@ class RunSlot {
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
   std::unique_ptr<device::Event> copied_;                     // the feeds
+  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and
+  // copies in pinned memory, by segment.
+  device::Memory refusal_, no_refusal_;
+  std::vector<device::Memory> refusals_;
+  std::vector<bool> may_refuse_;  // by segment
+  bool clear_refusal_ = false;    // before the next run
 };
 
 }  // namespace tfjob::exec

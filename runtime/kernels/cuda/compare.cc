@@ -76,6 +76,16 @@ void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& rand
   }
 }
 
+// Writes a list of ascending numbers (RandomOperand::ascending).
+void FillAscending(std::byte* to, const RandomOperand& operand, PhiloxStream& random) {
+  std::vector<int64_t> numbers(static_cast<size_t>(operand.shape.num_elements()), -1);
+  auto next = numbers.begin();
+  const auto bound = static_cast<int64_t>(operand.high);
+  for (int64_t number = 0; number < bound && next != numbers.end(); ++number)
+    if (random.Below(2) == 0) *next++ = number;
+  if (!numbers.empty()) std::memcpy(to, numbers.data(), numbers.size() * sizeof(int64_t));
+}
+
 double ElementAt(const std::byte* from, DType dtype) {
   const auto load = [from](auto value) {
     std::memcpy(&value, from, sizeof value);
@@ -179,6 +189,10 @@ class ComparedRun {
       const Operand& operand = request_.inputs[i];
       inputs_.push_back(std::make_unique<Buffer>(operand.bytes() + 64));
       std::memset(inputs_[i]->data(), 0xff, inputs_[i]->size());
+      if (comparison_.inputs[i].ascending) {
+        FillAscending(inputs_[i]->data(), comparison_.inputs[i], random_);
+        continue;
+      }
       ForRows(operand, [&](size_t offset, size_t bytes) {
         for (size_t at = 0; at < bytes; at += SizeOf(operand.dtype))
           FillElement(inputs_[i]->data() + offset + at, comparison_.inputs[i], random_);

@@ -12,12 +12,14 @@
 namespace tfjob::kernels::cuda {
 
 // A tensor with random values in [low, high]. Some floats are 0. If `special` is set, some are NaN
-// or infinite.
+// or infinite. If `ascending` is set, the values are distinct int64 numbers in [0, high), in
+// ascending order, and some -1 after them.
 struct RandomOperand {
   Shape shape;
   DType dtype = DType::kFloat32;
   double low = -3, high = 3;
   bool special = false;
+  bool ascending = false;
 };
 
 struct Comparison {

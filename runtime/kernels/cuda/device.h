@@ -57,4 +57,26 @@ TFJOB_DEVICE float WarpSum(float value) {
   return value;
 }
 
+// Returns whether a kernel of this program has refused its inputs, so that variables must keep
+// their values. `refusal` is a Refusal (stream.h), as numbers, or null.
+TFJOB_DEVICE bool Refused(const int64_t* refusal) {
+  return refusal != nullptr && *refusal != 0;
+}
+
+// Return the cosine and the sine of x·π. CUDA's cos and sin would use local memory.
+TFJOB_DEVICE double CosPi(double x) {
+#ifdef __CUDACC__
+  return cospi(x);
+#else
+  return std::cos(x * 3.14159265358979323846);
+#endif
+}
+TFJOB_DEVICE double SinPi(double x) {
+#ifdef __CUDACC__
+  return sinpi(x);
+#else
+  return std::sin(x * 3.14159265358979323846);
+#endif
+}
+
 }  // namespace

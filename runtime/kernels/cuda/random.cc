@@ -55,6 +55,24 @@ class UniformKernel final : public Kernel {
   const RandomUniformParameter parameter_;
 };
 
+class NormalKernel final : public Kernel {
+ public:
+  NormalKernel(Launcher launcher, const RandomNormalParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    RandomNormalParameter p = parameter_;
+    p.words.step = static_cast<const int64_t*>(inputs[0]);
+    p.words.seed = static_cast<const int64_t*>(inputs[1]);
+    p.y = static_cast<float*>(outputs[0]);
+    Submit(launcher_, "RandomNormal", GridOf(p.count), {kRandomThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const RandomNormalParameter parameter_;
+};
+
 Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
   RETURN_IF_ERROR(cpu::ExpectAlike(request, 0, 1));
@@ -78,13 +96,36 @@ Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) 
   return std::make_unique<DropoutKernel>(launcher, parameter);
 }
 
-Prepared PrepareUniform(const Launcher& launcher, const KernelRequest& request) {
+// Checks an op whose inputs are a step and a seed.
+Status CheckRandom(const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
   RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[0]));
   RETURN_IF_ERROR(cpu::ExpectInt64Scalar(request.inputs[1]));
+  if (request.outputs[0].dtype != DType::kFloat32)
+    return cpu::NoKernelFor(request.outputs[0].dtype);
+  return CheckCount(request.outputs[0]);
+}
+
+Prepared PrepareNormal(const Launcher& launcher, const KernelRequest& request, bool truncated) {
+  RETURN_IF_ERROR(CheckRandom(request));
   const Operand& y = request.outputs[0];
-  if (y.dtype != DType::kFloat32) return cpu::NoKernelFor(y.dtype);
-  RETURN_IF_ERROR(CheckCount(y));
+  const double stddev = cpu::NumberOf(request.attributes, "stddev", 1);
+  if (!(stddev >= 0)) return InvalidArgument("stddev ", stddev, " must be 0 or more");
+  const RandomNormalParameter parameter{
+      .words = WordsOf(request.attributes),
+      .y = nullptr,
+      .y_stride = y.row_stride,
+      .count = static_cast<uint32_t>(y.shape.num_elements()),
+      .cols = static_cast<uint32_t>(y.cols()),
+      .mean = static_cast<float>(cpu::NumberOf(request.attributes, "mean", 0)),
+      .stddev = static_cast<float>(stddev),
+      .truncated = truncated ? 1 : 0};
+  return std::make_unique<NormalKernel>(launcher, parameter);
+}
+
+Prepared PrepareUniform(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(CheckRandom(request));
+  const Operand& y = request.outputs[0];
   const auto low = static_cast<float>(cpu::NumberOf(request.attributes, "minval", 0));
   const auto high = static_cast<float>(cpu::NumberOf(request.attributes, "maxval", 1));
   if (!(low < high)) return InvalidArgument("minval ", low, " must be below maxval ", high);
@@ -104,8 +145,16 @@ Prepared PrepareUniform(const Launcher& launcher, const KernelRequest& request) 
 KernelTable::Entries RandomKernels(const Launcher& launcher) {
   const auto dropout = [launcher](const KernelRequest& r) { return PrepareDropout(launcher, r); };
   const auto uniform = [launcher](const KernelRequest& r) { return PrepareUniform(launcher, r); };
+  const auto normal = [&launcher](bool truncated) -> KernelEntry {
+    return {[launcher, truncated](const KernelRequest& r) {
+              return PrepareNormal(launcher, r, truncated);
+            },
+            {}};
+  };
   return {{"Dropout", {dropout, {{0, 0}}}},
           {"DropoutGrad", {dropout, {{0, 0}}}},
+          {"RandomNormal", normal(false)},
+          {"TruncatedNormal", normal(true)},
           {"RandomUniform", {uniform, {}}}};
 }
 

@@ -1,8 +1,32 @@
-// Adds the rows or the columns of a matrix, in an order that depends only on the shape.
+// Adds the rows or the columns of a matrix, in an order that depends only on the shape, or finds
+// their maximum or minimum.
 #include "runtime/kernels/cuda/device.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
+namespace {
+
+// The value that changes no other value when they are combined.
+TFJOB_DEVICE float StartOf(ReduceOp op) {
+  if (op == ReduceOp::kSum) return 0.0f;
+  return op == ReduceOp::kMax ? -INFINITY : INFINITY;
+}
+
+// If a value is NaN, so is the result.
+TFJOB_DEVICE float Combine(ReduceOp op, float a, float b) {
+  if (op == ReduceOp::kSum) return a + b;
+  const bool first = op == ReduceOp::kMax ? a > b : a < b;
+  return first || a != a ? a : b;
+}
+
+// Returns, on every lane, the result for the warp.
+TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2)
+    value = Combine(op, value, __shfl_xor_sync(kAllLanes, value, offset));
+  return value;
+}
+
+}  // namespace
 
 // The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time.
 TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
@@ -10,15 +34,17 @@ TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
   const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumRows;
   const int64_t end = begin + kSumRows < p.rows ? begin + kSumRows : p.rows;
-  float sum = 0.0f;
+  float sum = StartOf(p.op);
   if (col < p.cols) {
     for (int64_t row = begin + threadIdx.y; row < end; row += kSumWarps)
-      sum += p.in[row * p.in_stride + col];
+      sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   for (unsigned half = kSumWarps / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.y < half) sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y + half][threadIdx.x];
+    if (threadIdx.y < half)
+      sums[threadIdx.y][threadIdx.x] =
+          Combine(p.op, sums[threadIdx.y][threadIdx.x], sums[threadIdx.y + half][threadIdx.x]);
   }
   if (threadIdx.y == 0 && col < p.cols)
     p.out[static_cast<int64_t>(blockIdx.y) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
@@ -30,15 +56,15 @@ TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   const int64_t row = blockIdx.x;
   const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumColumns;
   const int64_t end = begin + kSumColumns < p.cols ? begin + kSumColumns : p.cols;
-  float sum = 0.0f;
+  float sum = StartOf(p.op);
   for (int64_t col = begin + threadIdx.x; col < end; col += kSumThreads)
-    sum += p.in[row * p.in_stride + col];
-  sum = WarpSum(sum);
+    sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
+  sum = CombineWarp(p.op, sum);
   if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
   float total = sums[0];
-  for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total += sums[warp];
+  for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total = Combine(p.op, total, sums[warp]);
   p.out[row * p.parts + blockIdx.y] = total * p.scale;
 }
 

@@ -111,6 +111,33 @@ Prepared PrepareSparse(const Launcher& launcher, const KernelRequest& request) {
       });
 }
 
+Prepared PrepareDense(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 2));
+  RETURN_IF_ERROR(ExpectFloat32(request));
+  const Operand &logits = request.inputs[0], &labels = request.inputs[1];
+  const Operand& backprop = request.outputs[1];
+  if (logits.shape.rank() != 2) return InvalidArgument("the logits must be a matrix");
+  RETURN_IF_ERROR(cpu::ExpectShape(labels, logits.shape));
+  RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], Shape({logits.rows()})));
+  RETURN_IF_ERROR(cpu::ExpectShape(backprop, logits.shape));
+  const DenseCrossEntropyParameter parameter{.logits = nullptr,
+                                             .labels = nullptr,
+                                             .loss = nullptr,
+                                             .backprop = nullptr,
+                                             .logits_stride = logits.row_stride,
+                                             .labels_stride = labels.row_stride,
+                                             .backprop_stride = backprop.row_stride,
+                                             .cols = static_cast<int32_t>(logits.cols())};
+  return MakeRows(
+      launcher, "DenseCrossEntropy", logits, parameter,
+      [](DenseCrossEntropyParameter& p, const void* const* inputs, void* const* outputs) {
+        p.logits = static_cast<const float*>(inputs[0]);
+        p.labels = static_cast<const float*>(inputs[1]);
+        p.loss = static_cast<float*>(outputs[0]);
+        p.backprop = static_cast<float*>(outputs[1]);
+      });
+}
+
 }  // namespace
 
 KernelTable::Entries SoftmaxKernels(const Launcher& launcher) {
@@ -121,9 +148,11 @@ KernelTable::Entries SoftmaxKernels(const Launcher& launcher) {
   };
   const auto grad = [launcher](const KernelRequest& r) { return PrepareSoftmaxGrad(launcher, r); };
   const auto sparse = [launcher](const KernelRequest& r) { return PrepareSparse(launcher, r); };
+  const auto dense = [launcher](const KernelRequest& r) { return PrepareDense(launcher, r); };
   return {{"Softmax", {softmax(false), {{0, 0}}}},
           {"LogSoftmax", {softmax(true), {{0, 0}}}},
           {"SoftmaxGrad", {grad, {{0, 0}, {0, 1}}}},
+          {"SoftmaxCrossEntropyWithLogits", {dense, {{1, 0}, {1, 1}}}},
           {"SparseSoftmaxCrossEntropyWithLogits", {sparse, {{1, 0}}}}};
 }
 

@@ -1,0 +1,299 @@
+// Implements the host's side of layout.cu: ops that cut, join, pad, permute and repeat tensors.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/loops_of.h"
+#include "runtime/kernels/cuda/parameters.h"
+
+namespace tfjob::kernels::cuda {
+namespace {
+
+using cpu::StridedLoop;
+using cpu::Strides;
+
+// Copies a block of each input to a block of the output.
+class MoveKernel final : public Kernel {
+ public:
+  MoveKernel(Launcher launcher, std::vector<BlockMove> moves)
+      : launcher_(std::move(launcher)), moves_(std::move(moves)) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    for (size_t i = 0; i < moves_.size(); ++i)
+      SubmitMove(launcher_, moves_[i], inputs[i], outputs[0], stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const std::vector<BlockMove> moves_;
+};
+
+Prepared MakeMove(const Launcher& launcher, const BlockMove& move) {
+  return std::make_unique<MoveKernel>(launcher, std::vector<BlockMove>{move});
+}
+
+class TransposeKernel final : public Kernel {
+ public:
+  TransposeKernel(Launcher launcher, const TransposeParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    TransposeParameter p = parameter_;
+    p.in = inputs[0];
+    p.out = outputs[0];
+    Submit(launcher_, "Transpose", {p.row_tiles * p.col_tiles * p.loops.count},
+           {kTile, kTileThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const TransposeParameter parameter_;
+};
+
+class FillKernel final : public Kernel {
+ public:
+  FillKernel(Launcher launcher, const FillParameter& parameter)
+      : launcher_(std::move(launcher)), parameter_(parameter) {}
+
+  void Run(const void* const*, void* const* outputs, void*, Stream& stream) override {
+    FillParameter p = parameter_;
+    p.out = outputs[0];
+    Submit(launcher_, "Fill", {Blocks(p.count, kFillThreads)}, {kFillThreads}, p, stream);
+  }
+
+ private:
+  const Launcher launcher_;
+  const FillParameter parameter_;
+};
+
+Status ExpectSameDtype(const Operand& in, const Operand& out) {
+  if (in.dtype != out.dtype) return InvalidArgument("the operands differ in dtype");
+  return OkStatus();
+}
+
+int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides) {
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < index.size(); ++axis) offset += index[axis] * strides[axis];
+  return offset;
+}
+
+// Returns the copy of a block of this shape, from index `from` of `in` to index `to` of `out`.
+StatusOr<BlockMove> MoveOf(const Shape& shape, const Operand& in, const std::vector<int64_t>& from,
+                           const Operand& out, const std::vector<int64_t>& to) {
+  RETURN_IF_ERROR(ExpectSameDtype(in, out));
+  RETURN_IF_ERROR(CheckCount(Operand::Dense(in.dtype, shape)));
+  const Strides strides[] = {cpu::StridesOf(out), cpu::StridesOf(in)};
+  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(shape, strides));
+  const auto size = static_cast<int64_t>(SizeOf(in.dtype));
+  return BlockMove{.parameter = WholeMove(loop, SizeOf(in.dtype)),
+                   .in_offset = OffsetOf(from, strides[1]) * size,
+                   .out_offset = OffsetOf(to, strides[0]) * size};
+}
+
+Prepared PrepareConcat(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, std::max<size_t>(1, request.inputs.size()), 1));
+  const Operand& out = request.outputs[0];
+  const int64_t axis = request.attributes.Get<int64_t>("axis", -1);
+  if (axis < 0 || axis >= out.shape.rank()) return InvalidArgument("no axis ", axis);
+  const std::vector<int64_t> from(out.shape.dims().size(), 0);
+  std::vector<int64_t> joined = out.shape.dims(), to = from;
+  std::vector<BlockMove> moves;
+  int64_t& along = to[static_cast<size_t>(axis)];
+  for (const Operand& input : request.inputs) {
+    joined[static_cast<size_t>(axis)] =
+        input.shape.rank() == out.shape.rank() ? input.shape.dim(static_cast<int>(axis)) : 0;
+    RETURN_IF_ERROR(cpu::ExpectShape(input, Shape(joined)));
+    ASSIGN_OR_RETURN(moves.emplace_back(), MoveOf(input.shape, input, from, out, to));
+    along += joined[static_cast<size_t>(axis)];
+  }
+  joined[static_cast<size_t>(axis)] = along;
+  RETURN_IF_ERROR(cpu::ExpectShape(out, Shape(joined)));
+  return std::make_unique<MoveKernel>(launcher, std::move(moves));
+}
+
+// Returns the attribute `name`, a list with one index per axis.
+StatusOr<std::vector<int64_t>> IndexOf(const KernelRequest& request, const char* name) {
+  const auto* index = request.attributes.Find<std::vector<int64_t>>(name);
+  if (index != nullptr && static_cast<int>(index->size()) == request.inputs[0].shape.rank())
+    return *index;
+  return InvalidArgument("the attribute ", name, " must have one number per axis");
+}
+
+// Returns InvalidArgument unless the block `shape` at `index` lies within `operand`.
+Status ExpectBlock(const Operand& operand, const std::vector<int64_t>& index, const Shape& shape) {
+  bool within = operand.shape.rank() == shape.rank();
+  for (size_t axis = 0; within && axis < index.size(); ++axis) {
+    const int64_t size = operand.shape.dims()[axis];
+    within = index[axis] >= 0 && index[axis] <= size && shape.dims()[axis] <= size - index[axis];
+  }
+  if (within) return OkStatus();
+  return InvalidArgument(shape.ToString(), " does not lie within ", operand.ToString());
+}
+
+Prepared PrepareSlice(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  ASSIGN_OR_RETURN(const std::vector<int64_t> begin, IndexOf(request, "begin"));
+  RETURN_IF_ERROR(ExpectBlock(in, begin, out.shape));
+  const std::vector<int64_t> to(begin.size(), 0);
+  ASSIGN_OR_RETURN(const BlockMove move, MoveOf(out.shape, in, begin, out, to));
+  return MakeMove(launcher, move);
+}
+
+// The loops are over the output, whose axes are not joined.
+Prepared PreparePad(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  ASSIGN_OR_RETURN(const std::vector<int64_t> before, IndexOf(request, "before"));
+  RETURN_IF_ERROR(ExpectBlock(out, before, in.shape));
+  RETURN_IF_ERROR(ExpectSameDtype(in, out));
+  RETURN_IF_ERROR(CheckCount(out));
+  const int rank = out.shape.rank();
+  if (rank == 0) return PrepareCopy(launcher, in, out);
+  if (rank > kLoopRank) return Unimplemented("more than ", kLoopRank, " dimensions");
+  const Strides from = cpu::StridesOf(in), to = cpu::StridesOf(out);
+  MoveParameter p{.bytes = static_cast<int32_t>(SizeOf(in.dtype))};
+  p.loops = {static_cast<uint32_t>(out.shape.num_elements()), rank, {}};
+  for (int axis = 0; axis < rank; ++axis) {
+    p.loops.size[axis] = static_cast<uint32_t>(out.shape.dim(axis));
+    p.in_stride[axis] = from[static_cast<size_t>(axis)];
+    p.out_stride[axis] = to[static_cast<size_t>(axis)];
+    p.first[axis] = static_cast<uint32_t>(before[static_cast<size_t>(axis)]);
+    p.covered[axis] = static_cast<uint32_t>(in.shape.dim(axis));
+  }
+  return MakeMove(launcher, {p, 0, 0});
+}
+
+// Returns the input's strides in the order of the output's axes.
+StatusOr<Strides> PermutedStrides(const KernelRequest& request) {
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  const int rank = in.shape.rank();
+  std::vector<int64_t> perm(static_cast<size_t>(rank));
+  for (int axis = 0; axis < rank; ++axis) perm[static_cast<size_t>(axis)] = rank - 1 - axis;
+  perm = request.attributes.Get("perm", perm);
+  std::vector<int64_t> sorted = perm, dims;
+  std::ranges::sort(sorted);
+  bool valid = rank <= kLoopRank && sorted.size() == static_cast<size_t>(rank);
+  for (size_t axis = 0; valid && axis < sorted.size(); ++axis)
+    valid = sorted[axis] == static_cast<int64_t>(axis);
+  if (!valid) return InvalidArgument("perm must name each of the ", rank, " dimensions once");
+  const Strides own = cpu::StridesOf(in);
+  Strides strides{};
+  for (size_t axis = 0; axis < perm.size(); ++axis) {
+    strides[axis] = own[static_cast<size_t>(perm[axis])];
+    dims.push_back(in.shape.dim(static_cast<int>(perm[axis])));
+  }
+  RETURN_IF_ERROR(cpu::ExpectShape(out, Shape(dims)));
+  return strides;
+}
+
+// Operand 0 of the loop is the output, and operand 1 is the input, whose elements are contiguous
+// along `axis`.
+TransposeParameter TransposeOf(const StridedLoop& loop, int axis, size_t bytes) {
+  const int last = loop.rank() - 1;
+  TransposeParameter p{.bytes = static_cast<int32_t>(bytes)};
+  p.loops = {1, 1, {1}};
+  for (int d = 0, rank = 0; d < last; ++d) {
+    if (d == axis) continue;
+    p.loops.size[rank] = static_cast<uint32_t>(loop.size(d));
+    p.loops.count *= p.loops.size[rank];
+    p.out_stride[rank] = loop.stride(0, d);
+    p.in_stride[rank] = loop.stride(1, d);
+    p.loops.rank = ++rank;
+  }
+  p.in_row_stride = loop.stride(1, last);
+  p.out_column_stride = loop.stride(0, axis);
+  p.rows = static_cast<uint32_t>(loop.size(last));
+  p.cols = static_cast<uint32_t>(loop.size(axis));
+  p.row_tiles = Blocks(p.rows, kTile);
+  p.col_tiles = Blocks(p.cols, kTile);
+  return p;
+}
+
+// The fast kernel for elementwise programs is used if it suffices.
+Prepared PrepareBroadcastTo(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  RETURN_IF_ERROR(ExpectSameDtype(in, out));
+  RETURN_IF_ERROR(CheckCount(out));
+  if (in.dtype == DType::kFloat32 && HasElementLayout(in, out))
+    return PrepareProgram(launcher, request.inputs, out, "Copy i0");
+  ASSIGN_OR_RETURN(const BlockMove move, BroadcastMove(in, out));
+  return MakeMove(launcher, move);
+}
+
+template <typename T>
+uint64_t BitsOf(double number) {
+  const T value = static_cast<T>(number);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+
+StatusOr<uint64_t> BitsOf(DType dtype, double number) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return BitsOf<float>(number);
+    case DType::kFloat64:
+      return BitsOf<double>(number);
+    case DType::kInt32:
+      return BitsOf<int32_t>(number);
+    case DType::kInt64:
+      return BitsOf<int64_t>(number);
+    case DType::kUInt8:
+      return BitsOf<uint8_t>(number);
+    case DType::kBool:
+      return BitsOf<bool>(number);
+    default:
+      return cpu::NoKernelFor(dtype);
+  }
+}
+
+}  // namespace
+
+Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request) {
+  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  const Operand &in = request.inputs[0], &out = request.outputs[0];
+  RETURN_IF_ERROR(ExpectSameDtype(in, out));
+  RETURN_IF_ERROR(CheckCount(out));
+  ASSIGN_OR_RETURN(const Strides permuted, PermutedStrides(request));
+  const Strides strides[] = {cpu::StridesOf(out), permuted};
+  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
+  const size_t bytes = SizeOf(in.dtype);
+  const int last = loop.rank() - 1;
+  for (int axis = 0; axis < last && loop.stride(1, last) != 1; ++axis) {
+    if (loop.stride(1, axis) != 1) continue;
+    return std::make_unique<TransposeKernel>(launcher, TransposeOf(loop, axis, bytes));
+  }
+  return MakeMove(launcher, {WholeMove(loop, bytes), 0, 0});
+}
+
+Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value) {
+  RETURN_IF_ERROR(CheckCount(out));
+  ASSIGN_OR_RETURN(const uint64_t bits, BitsOf(out.dtype, value));
+  const FillParameter parameter{.out = nullptr,
+                                .out_stride = out.row_stride,
+                                .value = bits,
+                                .count = static_cast<uint32_t>(out.shape.num_elements()),
+                                .cols = static_cast<uint32_t>(out.cols()),
+                                .bytes = static_cast<int32_t>(SizeOf(out.dtype))};
+  return std::make_unique<FillKernel>(launcher, parameter);
+}
+
+KernelTable::Entries LayoutKernels(const Launcher& launcher) {
+  const auto with = [&launcher](auto prepare) {
+    return [launcher, prepare](const KernelRequest& r) { return prepare(launcher, r); };
+  };
+  const auto fill = [](const Launcher& l, const KernelRequest& request) -> Prepared {
+    RETURN_IF_ERROR(cpu::ExpectOperands(request, 0, 1));
+    return PrepareFill(l, request.outputs[0], cpu::NumberOf(request.attributes, "value", 0));
+  };
+  return {{"Concat", {with(PrepareConcat), {}}},
+          {"Slice", {with(PrepareSlice), {}}},
+          {"Pad", {with(PreparePad), {}}},
+          {"Transpose", {with(PrepareTranspose), {}}},
+          {"BroadcastTo", {with(PrepareBroadcastTo), {}}},
+          {"Fill", {with(fill), {}}}};
+}
+
+}  // namespace tfjob::kernels::cuda
