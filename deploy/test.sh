@@ -36,7 +36,7 @@ SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runti
 
 RESULTS=$(mktemp)
 cluster_programs=""
-trap 'rm -f "$RESULTS"{,.times,.programs}; [ -z "$cluster_programs" ] || kill -- "-$cluster_programs"' EXIT
+trap 'rm -f "$RESULTS"{,.failures,.times,.programs}; [ -z "$cluster_programs" ] || kill -- "-$cluster_programs"' EXIT
 failed_steps=()
 
 # step WHAT COMMAND…: runs the command. If it fails, remembers that and continues.
@@ -107,6 +107,10 @@ failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
 if [ -s "$RESULTS.times" ]; then
   say "the slowest compilations and tests"
   sort -rn "$RESULTS.times" | awk 'NR <= 20 {printf "%7.1f s %s\n", $1, substr($0, index($0, $2))}'
+fi
+if [ -s "$RESULTS.failures" ]; then
+  say "why tests failed"
+  tail -n 100 "$RESULTS.failures"
 fi
 awk '$2 > 0 {print "failed: " substr($0, index($0, $3))}' "$RESULTS"
 for failed_step in "${failed_steps[@]}"; do echo "failed: $failed_step"; done

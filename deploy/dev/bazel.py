@@ -8,9 +8,10 @@
 Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left,
 and about how long the rest will take. The exit status is Bazel's.
 
-`test` also appends to two files. RESULTS gets one line per test target, "<cases passed> <cases
+`test` also appends to three files. RESULTS gets one line per test target, "<cases passed> <cases
 failed> <target> <configuration>"; the cases are counted in the target's test.xml. RESULTS.times
-gets one line per compilation, link and test, "<seconds> <action> <configuration>".
+gets one line per compilation, link and test, "<seconds> <action> <configuration>". RESULTS.failures
+gets the end of the output of each failed test.
 
 `measure` builds in a new output folder, without caches, and prints how many seconds each package
 and the slowest actions took.
@@ -135,6 +136,15 @@ def count(testlogs, target, passed):
     return max(len(cases), 1), 0
 
 
+def end_of_output(testlogs, target):
+    """Returns the last lines that a test has printed."""
+    try:
+        with open(f"{testlogs}/{target[2:].replace(':', '/')}/test.log", encoding="utf-8", errors="replace") as log:
+            return "".join(log.readlines()[-40:])
+    except OSError:
+        return "it has not run\n"
+
+
 def action_times(profile):
     """Returns (seconds, action) for each compilation, link and test in a profile that Bazel has
     written. Examples of actions are "Compiling x.cc", "Linking x" and "Testing //x:y"."""
@@ -158,6 +168,12 @@ def test(results, arguments):
         for target, status in sorted(statuses.items()):
             passed, failed = count(testlogs, target, status in ("PASSED", "FLAKY"))
             out.write(f"{passed} {failed} {target} {' '.join(config)}\n")
+    with open(results + ".failures", "a", encoding="utf-8") as out:
+        for target, status in sorted(statuses.items()):
+            if status in ("FAILED", "TIMEOUT"):
+                out.write(f"{target} {' '.join(config)}: {status}\n{end_of_output(testlogs, target)}")
+            elif status not in ("PASSED", "FLAKY"):
+                out.write(f"{target} {' '.join(config)}: {status}\n")
     with open(results + ".times", "a", encoding="utf-8") as out:
         for seconds, action in times:
             out.write(f"{seconds:.1f} {action} {' '.join(config)}\n")

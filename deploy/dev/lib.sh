@@ -90,3 +90,17 @@ count_unittests() {
   [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
   echo "$((ran > bad ? ran - bad : 0)) $bad"
 }
+
+# unittest_failures LOG…: prints the failed tests of each log of Python's unittest, at most 60 lines. If Python ended
+# before it printed its verdict, prints the last lines.
+unittest_failures() {
+  local log
+  for log in "$@"; do
+    if ! grep -q 'OK$\|OK (\|FAILED (' "$log"; then
+      echo "ended without a verdict:"
+      tail -n 20 "$log"
+    else
+      sed -n '/\(ERROR\|FAIL\): \|ended with exit status/,$p' "$log" | head -n 60
+    fi
+  done
+}
