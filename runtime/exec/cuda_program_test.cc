@@ -14,6 +14,7 @@
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/window.h"
 #include "runtime/variables/variable_store.h"
 
 namespace tfjob::exec {

@@ -236,7 +236,9 @@ int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int t
 std::string TrainingAgreement(const config::TrainingConfig& config, const data::Source& source) {
   return StrCat("max_steps: ", config.max_steps, "\nepochs: ", config.epochs,
                 "\nexamples of data.train: ", source.size(),
-                "\nfingerprint of data.train's records: ", source.fingerprint(),
+                source.in_memory()
+                    ? ""
+                    : StrCat("\nfingerprint of data.train's records: ", source.fingerprint()),
                 "\ndata.train.scale: ", config.data.train.scale,
                 "\ndata.shuffle: ", config.data.shuffle ? "true" : "false",
                 "\ndata.drop_remainder: ", config.data.drop_remainder ? "true" : "false", "\n");

@@ -101,6 +101,20 @@ class TfRecordData : public testing::Test, public TestCluster {
   std::map<std::string, std::string> problems_;  // that the last task has shown
 };
 
+// Tasks of a group compare what they agree on.
+TEST_F(TfRecordData, TheAgreementCoversTheRecords) {
+  config::TrainingConfig config = Config("tfrecord", "records", 30);
+  const auto agreement = [&] {
+    const auto source = LoadDataset(config, config.data.train);
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? TrainingAgreement(config, **source) : "";
+  };
+  const std::string whole = agreement();
+  EXPECT_EQ(agreement(), whole);
+  config.data.train.files = {folder_ + "/part-1", folder_ + "/part-0"};
+  EXPECT_NE(agreement(), whole);
+}
+
 TEST_F(TfRecordData, TrainsAsWithTheSameArrays) {
   ASSERT_EQ(Train(Config("npz", "arrays", 30)), OkStatus());
   ASSERT_EQ(Train(Config("tfrecord", "records", 30)), OkStatus());

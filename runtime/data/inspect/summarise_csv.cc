@@ -219,7 +219,8 @@ StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions
     } else if (line.size() > kMostLine) {
       table.Damage(number, StrCat("expected at most ", kMostLine, " bytes, got ", line.size()));
     } else {
-      ASSIGN_OR_RETURN(const std::string_view text, lines.Read(line));
+      ASSIGN_OR_RETURN(std::string_view text, lines.Read(line));
+      if (text.ends_with('\r')) text.remove_suffix(1);
       table.Add(number, text);
     }
   }

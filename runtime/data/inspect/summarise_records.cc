@@ -16,14 +16,15 @@ StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view
   if (unpacking.places > 0) summary.AddDamage(unpacking.first);
   if (unpacking.places > 0 && file.size == 0) return summary;
   RecordFileReader reader(files), other_reader(files);
-  const auto on_record = [&](uint64_t offset, std::string_view record) -> Status {
+  const auto on_record = [&](const FoundRecord& record) -> Status {
     if (stop.requested()) return Cancelled("stopped while reading ", path);
     const bool show = summary.examples++ < options.examples;
     if (!options.fields) return OkStatus();
     std::vector<std::string> values;
-    RETURN_IF_ERROR(describe(record, summary, show ? &values : nullptr));
+    RETURN_IF_ERROR(describe(record.content, summary, show ? &values : nullptr));
     if (!show) return OkStatus();
-    const RecordPlace place{.file = 0, .offset = offset, .most_bytes = file.size - offset};
+    const RecordPlace place{
+        .file = 0, .offset = record.offset, .most_bytes = file.size - record.offset};
     summary.AddExample(format.Place(files, other_reader, place), std::move(values));
     return OkStatus();
   };

@@ -466,6 +466,19 @@ TEST(JsonLinesDamage, AfterOpeningIsAnError) {
   }
 }
 
+TEST(JsonLines, FingerprintsTellLinesOfEqualSizesApart) {
+  const Folder folder;
+  const auto fingerprint = [&](const std::string& content) {
+    const auto source = OpenJsonLines(NumberedOptions({folder.Write("a", content)}));
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? (*source)->fingerprint() : 0;
+  };
+  const std::string a = NumberedLine(1), b = NumberedLine(2);
+  const uint64_t in_order = fingerprint(StrCat(a, "\n", b, "\n"));
+  EXPECT_EQ(fingerprint(StrCat(a, "\n\n", b)), in_order);
+  EXPECT_NE(fingerprint(StrCat(b, "\n", a, "\n")), in_order);
+}
+
 TEST(JsonLines, MayGrowWhileTheyAreRead) {
   const Folder folder;
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());

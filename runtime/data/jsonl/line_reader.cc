@@ -1,6 +1,9 @@
 #include "runtime/data/jsonl/line_reader.h"
 
 #include <algorithm>
+#include <span>
+
+#include "runtime/io/crc32c.h"
 
 namespace tfjob::data {
 namespace {
@@ -19,22 +22,25 @@ StatusOr<uint64_t> LineReader::Begin() {
 
 StatusOr<Line> LineReader::At(uint64_t begin, uint64_t most) {
   const uint64_t last = begin + std::min(most, file_.size - begin);
+  uint32_t checksum = 0;
   bool blank = true;
   for (uint64_t from = begin; from < last;) {
     const uint64_t size = std::min(kPart, last - from);
     ASSIGN_OR_RETURN(const std::string_view part, reader_.View(number_, from, size));
     const size_t found = part.find('\n');
+    checksum = io::ExtendCrc32c(checksum, std::as_bytes(std::span(part.substr(0, found))));
     blank = blank && part.substr(0, found).find_first_not_of(" \t\r") == std::string_view::npos;
     if (found != std::string_view::npos) {
       return Line{.begin = begin,
                   .end = from + found,
                   .next = from + found + 1,
+                  .checksum = checksum,
                   .blank = blank,
                   .complete = true};
     }
     from += size;
   }
-  return Line{.begin = begin, .end = last, .next = last, .blank = blank};
+  return Line{.begin = begin, .end = last, .next = last, .checksum = checksum, .blank = blank};
 }
 
 StatusOr<std::string_view> LineReader::ReadAt(uint64_t begin, uint64_t most) {

@@ -16,6 +16,7 @@ namespace tfjob::data {
 struct Line {
   uint64_t begin = 0, end = 0;  // offsets in the file
   uint64_t next = 0;            // where the next line begins, or the size of the file
+  uint32_t checksum = 0;        // CRC-32C of its bytes
   bool blank = true;            // contains only white space
   bool complete = false;        // an end of line follows
 

@@ -5,7 +5,6 @@ namespace tfjob::data {
 Status OffsetList::Append(uint64_t value) {
   if (pending_.size() == most_) RETURN_IF_ERROR(Store());
   pending_.push_back(value);
-  hash_.AddWord(value);
   return OkStatus();
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 #include "runtime/data/records/temporary_file.h"
 
@@ -28,8 +27,6 @@ class OffsetList {
   bool in_memory() const { return !file_; }
   // Call it once, after the last Append.
   Status Finish();
-  // Returns a hash of the numbers, in their order.
-  uint64_t hash() const { return hash_.hash(); }
   // The numbers, after Finish.
   uint64_t operator[](size_t i) const { return mapped_.empty() ? pending_[i] : mapped_[i]; }
 
@@ -42,7 +39,6 @@ class OffsetList {
   std::optional<TemporaryFile> file_;
   size_t stored_ = 0;  // count of the numbers in the file
   std::span<const uint64_t> mapped_;
-  Fnv1a hash_;
 };
 
 }  // namespace tfjob::data

@@ -1,9 +1,6 @@
 #include "runtime/data/records/record_index.h"
 
 #include <algorithm>
-#include <string_view>
-
-#include "runtime/base/fnv1a.h"
 
 namespace tfjob::data {
 
@@ -11,8 +8,9 @@ StatusOr<RecordIndex> RecordIndex::Build(const RecordScanner& scanner, const Rec
                                          const IndexOptions& options, Damage& damage) {
   RecordIndex index(OffsetList(options.folder, options.most_in_memory));
   RecordFileReader reader(files);
-  const auto append = [&](uint64_t offset, std::string_view) {
-    return index.offsets_.Append(offset);
+  const auto append = [&](const FoundRecord& record) {
+    index.contents_.AddWord(record.checksum);
+    return index.offsets_.Append(record.offset);
   };
   const auto on_damage = [&](const Status& error) {
     if (!options.skip_damaged) return error;
@@ -39,12 +37,6 @@ StatusOr<RecordIndex> RecordIndex::Build(const RecordScanner& scanner, const Rec
 std::string RecordIndex::Describe() const {
   return StrCat("index of ", offsets_.size() * sizeof(uint64_t), " bytes in ",
                 offsets_.in_memory() ? "memory" : "a mapped temporary file");
-}
-
-uint64_t RecordIndex::hash() const {
-  Fnv1a hash;
-  for (const uint64_t size : sizes_) hash.AddWord(size);
-  return hash.AddWord(offsets_.hash()).hash();
 }
 
 RecordPlace RecordIndex::At(int64_t record) const {

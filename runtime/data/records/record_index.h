@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 #include "runtime/data/records/offset_list.h"
 #include "runtime/data/records/record_files.h"
@@ -40,8 +41,8 @@ class RecordIndex {
 
   int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   RecordPlace At(int64_t record) const;
-  // Returns a hash of the files' sizes and of where their records begin.
-  uint64_t hash() const;
+  // Returns a hash of the checksums of all records, in their order.
+  uint64_t hash() const { return contents_.hash(); }
   // Returns where the index is: "index of 80 bytes in memory".
   std::string Describe() const;
 
@@ -49,6 +50,7 @@ class RecordIndex {
   explicit RecordIndex(OffsetList offsets) : offsets_(std::move(offsets)) {}
 
   OffsetList offsets_;
+  Fnv1a contents_;  // of the checksums
   // The number of the first record of each file and, at the end, the number of all records.
   std::vector<int64_t> first_;
   std::vector<uint64_t> sizes_;  // of the files

@@ -11,15 +11,20 @@
 
 namespace tfjob::data {
 
+struct FoundRecord {
+  uint64_t offset = 0;       // of its first byte
+  uint32_t checksum = 0;     // CRC-32C of its content; without `check`, not compared with it
+  std::string_view content;  // without framing; only with `check`
+};
+
 // Immutable.
 class RecordScanner {
  public:
   virtual ~RecordScanner() = default;
 
   struct Visitor {
-    // Called for each record, in the order of the file, with the offset of its first byte and, with
-    // `check`, its content without framing. An error ends the scan.
-    absl::FunctionRef<Status(uint64_t offset, std::string_view record)> on_record;
+    // Called for each record, in the order of the file. An error ends the scan.
+    absl::FunctionRef<Status(const FoundRecord& record)> on_record;
     // Called for each damaged place, with DataLoss, whose message names the file and the place. An
     // error ends the scan; otherwise, the scan continues after the damage.
     absl::FunctionRef<Status(const Status& damage)> on_damage;

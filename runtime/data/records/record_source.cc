@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -28,7 +29,8 @@ std::string Print(const ExampleFeature& feature) {
   return StrCat(feature.name, ": ", Name(feature.dtype), " ", feature.shape.ToString(),
                 feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
                 feature.sequence ? ", sequence" : "",
-                feature.fill ? StrCat(", missing: ", *feature.fill) : std::string(), "\n");
+                feature.fill ? StrCat(", missing: ", std::bit_cast<uint64_t>(*feature.fill)) : "",
+                "\n");
 }
 
 // Returns one tensor per feature, for `rows` examples.
@@ -108,10 +110,12 @@ class RecordSource : public Source {
     return StrCat(damage_.places, damage_.places == 1 ? " damaged place is" : " damaged places are",
                   " left out of the data; the first: ", damage_.first);
   }
-  // Covers what opening has read: where the records are, and how their features become values.
+  // Covers the checksums of the records, and how their features become values.
   uint64_t fingerprint() const override {
     Fnv1a hash;
     for (const ExampleFeature& feature : options_.features) hash.Add(Print(feature));
+    for (const RecordOptions::Value& field : options_.fields)
+      hash.Add(StrCat(field.name, " from ", field.feature, "\n"));
     return hash.AddWord(index_.hash()).hash();
   }
   StatusOr<std::unique_ptr<RowReader>> Open(const std::vector<Column>& columns) const override;

@@ -467,9 +467,11 @@ TEST(TfRecord, FingerprintsTellExamplesApart) {
   EXPECT_EQ(fingerprint(NumberedOptions({folder.Write("gz", Compressed(whole, 31))})), plain);
   options.most_indexed_in_memory = 2;
   EXPECT_EQ(fingerprint(options), plain);
-  options.files = {folder.Write("0", whole.substr(0, offsets[10])),
-                   folder.Write("1", whole.substr(offsets[10]))};
-  EXPECT_NE(fingerprint(options), plain) << "the files may be listed in another order";
+  const std::string first = folder.Write("0", whole.substr(0, offsets[10]));
+  const std::string second = folder.Write("1", whole.substr(offsets[10]));
+  EXPECT_EQ(fingerprint(NumberedOptions({first, second})), plain);
+  EXPECT_NE(fingerprint(NumberedOptions({second, first})), plain);
+  EXPECT_NE(fingerprint(NumberedOptions({folder.Write("others", NumberedRecords(20, 20))})), plain);
 
   options = NumberedOptions({folder.path() + "/plain"});
   options.features[1].variable = true;
@@ -477,6 +479,9 @@ TEST(TfRecord, FingerprintsTellExamplesApart) {
   EXPECT_NE(variable, plain);
   options.features[1].fill = 1;
   EXPECT_NE(fingerprint(options), variable);
+  options = NumberedOptions({folder.path() + "/plain"});
+  std::swap(options.fields[0].feature, options.fields[1].feature);
+  EXPECT_NE(fingerprint(options), plain);
   EXPECT_EQ(NumberedTable(20)->fingerprint(), 0u);
 }
 
