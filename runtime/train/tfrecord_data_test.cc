@@ -105,7 +105,7 @@ class TfRecordData : public testing::Test, public TestCluster {
 TEST_F(TfRecordData, TheAgreementCoversTheRecords) {
   config::TrainingConfig config = Config("tfrecord", "records", 30);
   const auto agreement = [&] {
-    const auto source = LoadDataset(config, config.data.train);
+    const auto source = LoadDataset(config, Split::kTrain);
     EXPECT_TRUE(source.ok()) << source.status();
     return source.ok() ? TrainingAgreement(config, **source) : "";
   };

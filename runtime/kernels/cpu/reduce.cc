@@ -178,6 +178,7 @@ Prepared PrepareArgMax(const KernelRequest& request) {
   int64_t axis = request.attributes.Get<int64_t>("axis", -1);
   axis += axis < 0 ? rank : 0;
   if (axis < 0 || axis >= rank) return InvalidArgument("no such axis");
+  if (rank > kMaxRank) return Unimplemented("more than ", kMaxRank, " dimensions");
   if (output.dtype != DType::kInt64) return InvalidArgument("the output must be int64");
   if (input.shape.dim(static_cast<int>(axis)) == 0) return InvalidArgument("the axis is empty");
   const Strides own = StridesOf(input);
@@ -185,7 +186,7 @@ Prepared PrepareArgMax(const KernelRequest& request) {
   dims.erase(dims.begin() + axis);
   RETURN_IF_ERROR(ExpectShape(output, Shape(dims)));
   Strides rest{};
-  for (int d = 0, next = 0; d < std::min(rank, kMaxRank); ++d) {
+  for (int d = 0, next = 0; d < rank; ++d) {
     if (d != axis) rest[next++] = own[d];
   }
   const Strides operands[] = {StridesOf(output), rest};

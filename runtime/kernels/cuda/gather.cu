@@ -124,7 +124,7 @@ TFJOB_KERNEL(Gather, GatherParameter, kGatherThreads) {
   const uint32_t row = unit / p.cols, col = unit - row * p.cols;
   const int64_t id = IdAt(p.ids, p.id_bytes, row);
   const bool exists = IsRow(id, p.rows);
-  const int64_t from = id * p.table_stride + col, to = row * p.out_stride + col;
+  const int64_t from = exists ? id * p.table_stride + col : 0, to = row * p.out_stride + col;
   if (p.bytes == 1) return CopyUnit<uint8_t>(p, from, to, exists);
   if (p.bytes == 4) return CopyUnit<uint32_t>(p, from, to, exists);
   if (p.bytes == 8) return CopyUnit<uint64_t>(p, from, to, exists);

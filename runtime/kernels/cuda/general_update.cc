@@ -139,6 +139,8 @@ StatusOr<LearningRateParameter> ScheduleOf(const Optimizer& o) {
   const optimizer::Schedule& schedule = o.schedule;
   if (schedule.boundaries.size() > kRatePieces)
     return Unimplemented("a learning-rate schedule of more than ", kRatePieces, " boundaries");
+  if (schedule.values.size() > std::size(LearningRateParameter{}.values))
+    return Unimplemented("a learning-rate schedule of more than ", kRatePieces + 1, " values");
   LearningRateParameter p{};
   p.decay = static_cast<RateDecay>(schedule.decay);
   p.staircase = schedule.staircase ? 1 : 0;

@@ -261,7 +261,9 @@ Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request
   ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
   const size_t bytes = SizeOf(in.dtype);
   const int last = loop.rank() - 1;
-  for (int axis = 0; axis < last && loop.stride(1, last) != 1; ++axis) {
+  // The tiles need neighbours in the rows of the output, and in the columns of the input.
+  const bool tiles = last >= 0 && loop.stride(0, last) == 1 && loop.stride(1, last) != 1;
+  for (int axis = 0; axis < last && tiles; ++axis) {
     if (loop.stride(1, axis) != 1) continue;
     return std::make_unique<TransposeKernel>(launcher, TransposeOf(loop, axis, bytes));
   }

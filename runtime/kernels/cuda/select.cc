@@ -102,6 +102,7 @@ Prepared PrepareArgMax(const Launcher& launcher, const KernelRequest& request) {
   int64_t axis = request.attributes.Get<int64_t>("axis", -1);
   axis += axis < 0 ? rank : 0;
   if (axis < 0 || axis >= rank) return InvalidArgument("no such axis");
+  if (rank > kLoopRank) return Unimplemented("more than ", kLoopRank, " dimensions");
   if (out.dtype != DType::kInt64) return InvalidArgument("the output must be int64");
   if (in.dtype != DType::kFloat32) return cpu::NoKernelFor(in.dtype);
   RETURN_IF_ERROR(CheckCount(in));
@@ -112,7 +113,7 @@ Prepared PrepareArgMax(const Launcher& launcher, const KernelRequest& request) {
   dims.erase(dims.begin() + axis);
   RETURN_IF_ERROR(cpu::ExpectShape(out, Shape(dims)));
   cpu::Strides others{};
-  for (int d = 0, next = 0; d < std::min(rank, kLoopRank); ++d)
+  for (int d = 0, next = 0; d < rank; ++d)
     if (d != axis) others[static_cast<size_t>(next++)] = own[static_cast<size_t>(d)];
   const cpu::Strides strides[] = {cpu::StridesOf(out), others};
   ASSIGN_OR_RETURN(const auto loop, cpu::StridedLoop::Create(out.shape, strides));
