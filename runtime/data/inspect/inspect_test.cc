@@ -281,6 +281,19 @@ TEST(Inspect, ReadsOnAfterDamagedLinesOfTables) {
       "delimiter\n");
 }
 
+TEST(Inspect, LimitsTheColumnsOfTables) {
+  const Folder folder;
+  const std::string most(1 << 20, ',');
+  const std::string text =
+      Described(folder, folder.Write("a.csv", StrCat("1,2\n", most, "\n3,4\n")), {.examples = 0});
+  EXPECT_NE(text.find("2 examples, 1 damaged place\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("line 2: expected at most 1048576 columns, got 1048577\n"),
+            std::string::npos)
+      << text;
+  const std::string wide = Described(folder, folder.Write("b.csv", most.substr(1) + "1\n"));
+  EXPECT_NE(wide.find("and more than 1000 in all"), std::string::npos) << wide.substr(0, 1000);
+}
+
 TEST(Inspect, DescribesColumnsOfText) {
   const Folder folder;
   EXPECT_EQ(
@@ -312,6 +325,7 @@ TEST(Inspect, RecognisesTablesByTheirContent) {
            {"nan,1,0\n3,4,1\n", "CSV without a header, 2 examples"},
            // The first two bytes look like a zlib header.
            {"H,W,label\n1,2,0\n", "CSV with a header, 1 example"},
+           {"x^2,label\n1,2\n", "CSV with a header, 1 example"},
            {"80;1\n81;0\n", "CSV without a header, 2 examples"},
            {"x \ty\n1\t2\n", "CSV with a header, 1 example"}}) {
     EXPECT_EQ(Described(folder, folder.Write("a", content)).substr(0, heading.size() + 22),

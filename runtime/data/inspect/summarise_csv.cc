@@ -18,6 +18,7 @@ namespace {
 using Fields = std::vector<std::string_view>;
 
 constexpr uint64_t kMostLine = 64 << 20;
+constexpr int64_t kMostColumns = 1 << 20;
 
 struct CsvDialect {
   char delimiter = ',';
@@ -105,14 +106,17 @@ class TableSummary {
     blank_ = 0;
     if (line.find('\0') != std::string_view::npos)
       return Damage(number, "expected text, got a zero byte");
+    const int64_t count = 1 + std::ranges::count(line, dialect_.delimiter);
+    if (count > kMostColumns)
+      return Damage(number, StrCat("expected at most ", kMostColumns, " columns, got ", count));
     SplitCsvLine(line, dialect_.delimiter, fields_);
-    if (columns_.empty()) {
+    if (columns_ == 0) {
       Begin();
       if (dialect_.header) return;
     }
-    if (fields_.size() == columns_.size()) return AddRow(number);
+    if (fields_.size() == columns_) return AddRow(number);
     const bool quoted = line.find('"') != std::string_view::npos;
-    Damage(number, StrCat("expected ", columns_.size(), " columns, got ", fields_.size(),
+    Damage(number, StrCat("expected ", columns_, " columns, got ", fields_.size(),
                           quoted ? "; a quoted value must not contain the delimiter" : ""));
   }
   // Adds a blank line. Only the last lines of a table may be blank.
@@ -124,9 +128,9 @@ class TableSummary {
   }
 
   FileSummary End() && {
-    if (columns_.empty() && summary_.damaged() == 0)
+    if (columns_ == 0 && summary_.damaged() == 0)
       summary_.AddDamage(StrCat(path_, ": line 1: the file is empty; expected a table"));
-    for (ColumnSummary& column : columns_) {
+    for (ColumnSummary& column : described_) {
       AddField(column.name, "number", column.numbers);
       AddField(column.name, "text", column.texts);
       AddField(column.name, "empty", column.empty);
@@ -136,16 +140,19 @@ class TableSummary {
 
  private:
   void Begin() {
+    columns_ = fields_.size();
+    if (!options_.fields) return;
     std::set<std::string_view> names;
-    for (size_t i = 0; i < fields_.size(); ++i) {
+    // One more than are shown, so that the summary says that there are more.
+    for (size_t i = 0; i < std::min(columns_, FileSummary::kMostFields + 1); ++i) {
       const bool named = dialect_.header && !fields_[i].empty() && names.insert(fields_[i]).second;
-      columns_.push_back({.name = named ? std::string(fields_[i]) : StrCat("column ", i)});
+      described_.push_back({.name = named ? std::string(fields_[i]) : StrCat("column ", i)});
     }
   }
 
   void AddRow(int64_t number) {
-    for (size_t i = 0; i < fields_.size(); ++i) AddCell(fields_[i], columns_[i]);
-    if (summary_.examples++ >= options_.examples) return;
+    for (size_t i = 0; i < described_.size(); ++i) AddCell(fields_[i], described_[i]);
+    if (summary_.examples++ >= options_.examples || !options_.fields) return;
     std::vector<std::string> first;
     for (size_t i = 0; i < std::min<size_t>(fields_.size(), kMostValues); ++i) {
       const bool text = KindOf(fields_[i]) == CellKind::kText || fields_[i].empty();
@@ -187,7 +194,8 @@ class TableSummary {
   const CsvDialect dialect_;
   const SummaryOptions& options_;
   FileSummary summary_;
-  std::vector<ColumnSummary> columns_;
+  size_t columns_ = 0;                    // 0 before the first line
+  std::vector<ColumnSummary> described_;  // of the first columns
   Fields fields_;      // of one line
   int64_t blank_ = 0;  // number of the first of the blank lines before this one, or 0
 };

@@ -57,6 +57,9 @@ class Lines : public RecordFormat {
     StatusOr<std::string_view> line =
         lines.ReadAt(place.offset, std::min(place.most_bytes, kMostLine + kMostEnd));
     if (line.ok() && line->size() > kMostLine) line = CheckLength(place.most_bytes);
+    const bool last = place.offset + place.most_bytes == files.files()[place.file].size;
+    if (line.ok() && line->size() == place.most_bytes && !last)
+      line = DataLoss("expected its end within ", place.most_bytes, " bytes");
     if (absl::IsDataLoss(line.status()))
       return Annotate(line.status(), Place(files, reader, place));
     return line;

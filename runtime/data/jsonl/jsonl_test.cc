@@ -495,5 +495,13 @@ TEST(JsonLinesDamage, IsFoundIfNoLineBeginsAtItsPlace) {
       << error;
 }
 
+TEST(JsonLinesDamage, IsFoundIfALineEndsElsewhere) {
+  const Folder folder;
+  const std::string longer = " " + NumberedLines(0, 10);
+  const Status error = ErrorAfterChange(folder, longer, true);
+  EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 1: expected its end within "))
+      << error;
+}
+
 }  // namespace
 }  // namespace tfjob::data

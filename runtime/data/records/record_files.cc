@@ -10,12 +10,12 @@
 
 #include "runtime/base/check.h"
 #include "runtime/data/records/unpack.h"
-#include "runtime/io/record.h"
 
 namespace tfjob::data {
 namespace {
 
 constexpr size_t kMostOpen = 64;
+constexpr uint64_t kStart = 4 << 10;  // bytes that tell whether a file is compressed
 // A call that skips at most kNear bytes is probably followed by more such calls, so it reads kAhead
 // bytes at once.
 constexpr size_t kAhead = 256 << 10, kNear = 16 << 10;
@@ -37,7 +37,7 @@ std::span<std::byte> Bytes(char* data, size_t size) {
 }
 
 StatusOr<std::string> StartOf(const io::RandomAccessFile& file) {
-  std::string start(std::min<uint64_t>(io::kRecordHeader, file.size()), '\0');
+  std::string start(std::min<uint64_t>(kStart, file.size()), '\0');
   RETURN_IF_ERROR(file.Read(0, Bytes(start.data(), start.size())));
   return start;
 }
@@ -145,8 +145,8 @@ Status RecordFileReader::Check(size_t file, const io::RandomAccessFile& opened) 
   ASSIGN_OR_RETURN(const FileVersion now, FileVersion::Of(opened));
   if (files_.files()[file].version.Continues(now)) return OkStatus();
   return FailedPrecondition(
-      opened.path(), ": the file has changed since this task opened it; expected a ",
-      "file that stays as it is, or grows only at its end, while tasks read it");
+      opened.path(), ": the file has changed since this task opened it; while tasks read a file, ",
+      "change it only by adding records at its end");
 }
 
 Status RecordFileReader::CheckUnchanged() {

@@ -19,6 +19,14 @@ bool IsGzip(std::string_view start) {
   return start.size() >= 2 && start[0] == '\x1f' && start[1] == '\x8b';
 }
 
+// Compressed data soon contains bytes that text does not.
+bool IsText(std::string_view start) {
+  return std::ranges::all_of(start, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+  });
+}
+
 bool IsZlib(std::string_view start) {
   if (start.size() < 2) return false;
   const auto method = static_cast<unsigned char>(start[0]);
@@ -101,7 +109,7 @@ class Unpacker {
 
 bool IsCompressed(std::string_view start) {
   if (start.size() >= io::kRecordHeader && io::RecordLength(start)) return false;
-  return IsGzip(start) || IsZlib(start);
+  return IsGzip(start) || (IsZlib(start) && !IsText(start));
 }
 
 Status Unpack(const io::RandomAccessFile& file, TemporaryFile& to) {
