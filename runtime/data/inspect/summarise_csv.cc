@@ -196,7 +196,7 @@ class TableSummary {
   FileSummary summary_;
   size_t columns_ = 0;                    // 0 before the first line
   std::vector<ColumnSummary> described_;  // of the first columns
-  Fields fields_;      // of one line
+  Fields fields_;                         // of one line
   int64_t blank_ = 0;  // number of the first of the blank lines before this one, or 0
 };
 
@@ -232,6 +232,7 @@ StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions
       table.Add(number, text);
     }
   }
+  RETURN_IF_ERROR(reader.CheckUnchanged());
   return std::move(table).End();
 }
 

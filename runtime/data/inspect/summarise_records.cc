@@ -15,7 +15,7 @@ StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view
                       options.most_damage);
   if (unpacking.places > 0) summary.AddDamage(unpacking.first);
   if (unpacking.places > 0 && file.size == 0) return summary;
-  RecordFileReader reader(files), other_reader(files);
+  RecordFileReader reader(files);
   const auto on_record = [&](const FoundRecord& record) -> Status {
     if (stop.requested()) return Cancelled("stopped while reading ", path);
     const bool show = summary.examples++ < options.examples;
@@ -23,16 +23,17 @@ StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view
     std::vector<std::string> values;
     RETURN_IF_ERROR(describe(record.content, summary, show ? &values : nullptr));
     if (!show) return OkStatus();
-    const RecordPlace place{
-        .file = 0, .offset = record.offset, .most_bytes = file.size - record.offset};
-    summary.AddExample(format.Place(files, other_reader, place), std::move(values));
+    summary.AddExample(record.place(), std::move(values));
     return OkStatus();
   };
   const auto on_damage = [&](const Status& error) {
     summary.AddDamage(Message(error));
     return OkStatus();
   };
-  RETURN_IF_ERROR(format.Scan(files, 0, reader, /*check=*/true, {on_record, on_damage}));
+  const Status scanned = format.Scan(files, 0, reader, /*check=*/true, {on_record, on_damage});
+  // A file that has changed explains other errors.
+  RETURN_IF_ERROR(reader.CheckUnchanged());
+  RETURN_IF_ERROR(scanned);
   return summary;
 }
 

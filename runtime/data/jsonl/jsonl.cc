@@ -42,11 +42,15 @@ class Lines : public RecordFormat {
       const bool parse = check || !line.complete;
       ASSIGN_OR_RETURN(const std::string_view text, Text(lines, line, parse));
       const Status intact = Check(line, text, parse ? &document : nullptr);
-      RETURN_IF_ERROR(
-          intact.ok() ? visitor.on_record(
-                            {.offset = line.begin, .checksum = line.checksum, .content = text})
-          : absl::IsDataLoss(intact) ? visitor.on_damage(Annotate(intact, LinePlace(of, number)))
-                                     : Annotate(intact, LinePlace(of, number)));
+      const auto place = [&] { return LinePlace(of, number); };
+      if (intact.ok()) {
+        RETURN_IF_ERROR(visitor.on_record(
+            {.offset = line.begin, .checksum = line.checksum, .content = text, .place = place}));
+      } else if (absl::IsDataLoss(intact)) {
+        RETURN_IF_ERROR(visitor.on_damage(Annotate(intact, place())));
+      } else {
+        return Annotate(intact, place());
+      }
     }
     return OkStatus();
   }

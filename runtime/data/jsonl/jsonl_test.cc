@@ -484,23 +484,16 @@ TEST(JsonLines, MayGrowWhileTheyAreRead) {
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
 }
 
-// A file that was written anew and is longer may only be noticed because no line begins where one
-// did.
-TEST(JsonLinesDamage, IsFoundIfNoLineBeginsAtItsPlace) {
+// A longer file that was written anew may only be noticed by lines that begin or end elsewhere.
+TEST(JsonLinesDamage, IsFoundIfLinesBeginOrEndElsewhere) {
   const Folder folder;
-  const std::string longer = NumberedLines(0, 1) + " " + NumberedLines(1, 9) + "\n";
-  const Status error = ErrorAfterChange(folder, longer, true);
-  EXPECT_TRUE(Message(error).starts_with(folder.path() +
-                                         "/a: line 2: expected the end of another line before it"))
-      << error;
-}
-
-TEST(JsonLinesDamage, IsFoundIfALineEndsElsewhere) {
-  const Folder folder;
-  const std::string longer = " " + NumberedLines(0, 10);
-  const Status error = ErrorAfterChange(folder, longer, true);
-  EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 1: expected its end within "))
-      << error;
+  for (const auto& [content, error] : std::vector<std::pair<std::string, std::string>>{
+           {NumberedLines(0, 1) + " " + NumberedLines(1, 9) + "\n",
+            "/a: line 2: expected the end of another line before it"},
+           {" " + NumberedLines(0, 10), "/a: line 1: expected its end within "}}) {
+    const Status changed = ErrorAfterChange(folder, content, true);
+    EXPECT_TRUE(Message(changed).starts_with(folder.path() + error)) << changed;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
@@ -15,6 +16,8 @@ struct FoundRecord {
   uint64_t offset = 0;       // of its first byte
   uint32_t checksum = 0;     // CRC-32C of its content; without `check`, not compared with it
   std::string_view content;  // without framing; only with `check`
+  // Returns where the record is, such as "a.jsonl: line 7", for messages.
+  absl::FunctionRef<std::string()> place;
 };
 
 // Immutable.

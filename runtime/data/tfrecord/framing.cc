@@ -48,7 +48,7 @@ class FramingScanner {
     // Views the next record's header, too, so that one read of the file fetches both.
     ASSIGN_OR_RETURN(const std::string_view bytes,
                      View(footer, std::min<uint64_t>(kFraming, file_.size - footer)));
-    return visitor_.on_record({.offset = offset, .checksum = io::PayloadCrc32c(bytes)});
+    return Found(offset, bytes, {});
   }
 
   Status Visit(uint64_t offset, uint64_t length, const PayloadCheck& check) {
@@ -60,11 +60,15 @@ class FramingScanner {
           DataLoss(file_.Place(offset), ": the checksum of its payload is wrong"));
     }
     const Status valid = check(payload);
-    if (valid.ok()) {
-      const uint32_t checksum = io::PayloadCrc32c(bytes.substr(length));
-      return visitor_.on_record({.offset = offset, .checksum = checksum, .content = payload});
-    }
+    if (valid.ok()) return Found(offset, bytes.substr(length), payload);
     return visitor_.on_damage(DataLoss(file_.Place(offset), ": ", Message(valid)));
+  }
+
+  Status Found(uint64_t offset, std::string_view footer, std::string_view payload) {
+    return visitor_.on_record(
+        {.offset = offset, .checksum = io::PayloadCrc32c(footer), .content = payload, .place = [&] {
+           return file_.Place(offset);
+         }});
   }
 
   // Returns the length of the payload of the record at `offset`. Returns nullopt if no valid header
