@@ -11,7 +11,7 @@ and about how long the rest will take. The exit status is Bazel's.
 `test` also appends to three files. RESULTS gets one line per test target, "<cases passed> <cases
 failed> <target> <configuration>"; the cases are counted in the target's test.xml. RESULTS.times
 gets one line per compilation, link and test, "<seconds> <action> <configuration>". RESULTS.failures
-gets the end of the output of each failed test.
+gets the status of each failed test, and the end of its output.
 
 `measure` builds in a new output folder, without caches, and prints how many seconds each package
 and the slowest actions took.
@@ -137,12 +137,12 @@ def count(testlogs, target, passed):
 
 
 def end_of_output(testlogs, target):
-    """Returns the last lines that a test has printed."""
+    """Returns the last lines of a test's output."""
     try:
         with open(f"{testlogs}/{target[2:].replace(':', '/')}/test.log", encoding="utf-8", errors="replace") as log:
             return "".join(log.readlines()[-40:])
     except OSError:
-        return "it has not run\n"
+        return "it did not run\n"
 
 
 def action_times(profile):

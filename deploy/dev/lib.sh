@@ -91,8 +91,8 @@ count_unittests() {
   echo "$((ran > bad ? ran - bad : 0)) $bad"
 }
 
-# unittest_failures LOG…: prints the failed tests of each log of Python's unittest, at most 60 lines. If Python ended
-# before it printed its verdict, prints the last lines.
+# unittest_failures LOG…: prints at most 60 lines about the failed tests in each log of Python's unittest. If a log ends
+# without a verdict, prints its last lines.
 unittest_failures() {
   local log
   for log in "$@"; do

@@ -1,4 +1,4 @@
-// Trains a classifier of clothes: alone, or without changes as a task of a TFJob.
+// Trains a classifier of clothing images. Runs alone or, unchanged, as a task of a TFJob.
 #include <tfjob/tfjob.h>
 
 #include <iostream>
