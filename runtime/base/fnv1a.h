@@ -15,7 +15,7 @@ class Fnv1a {
     for (const char byte : bytes) Mix(static_cast<unsigned char>(byte));
     return *this;
   }
-  // Mixes in all 64 bits at once. Faster than to add the eight bytes, but gives another hash.
+  // Mixes in all 64 bits at once. Faster than adding the eight bytes, but gives a different hash.
   constexpr Fnv1a& AddWord(uint64_t word) {
     Mix(word);
     return *this;

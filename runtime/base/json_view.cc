@@ -11,7 +11,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// A parser for texts larger than this is not kept if a text is less than a quarter of its size.
+// A parser with a larger capacity than this is replaced if a text is less than a quarter of that
+// capacity.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 

@@ -218,8 +218,7 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
     EXPECT_TRUE(config.ok()) << config.status();
     return std::string(Message(Validate(*config)));
   };
-  EXPECT_EQ(missing("seed: 1"),
-            "model: expected layers, or keras_json or file with a file, but it is missing");
+  EXPECT_EQ(missing("seed: 1"), "model: expected layers, keras_json or file, but it is missing");
   EXPECT_EQ(missing("model: {keras_json: m.json}").substr(0, 14), "loss: expected");
   EXPECT_EQ(missing("{model: {keras_json: m.json}, loss: mean_squared_error}"),
             "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
@@ -333,8 +332,7 @@ TEST(TrainingConfig, AProgramMayProvideTheModelAndTheData) {
   EXPECT_EQ(error({.model = true}),
             "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
             "FILE}, but it is missing");
-  EXPECT_EQ(error({.data = true}),
-            "model: expected layers, or keras_json or file with a file, but it is missing");
+  EXPECT_EQ(error({.data = true}), "model: expected layers, keras_json or file, but it is missing");
   config.data.train.format = DataFormat::kCsv;
   EXPECT_EQ(error({.model = true, .data = true}),
             "data.train.file: expected a CSV file, but it is missing");

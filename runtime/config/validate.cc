@@ -124,8 +124,7 @@ Status CheckModel(const ModelConfig& model, bool provided) {
   if (model.layers != nullptr) set.emplace_back("layers");
   if (!model.keras_json.empty()) set.emplace_back("keras_json");
   if (!model.file.empty()) set.emplace_back("file");
-  if (set.empty() && !provided)
-    return Missing("model", "layers, or keras_json or file with a file");
+  if (set.empty() && !provided) return Missing("model", "layers, keras_json or file");
   if (set.size() > 1) {
     return InvalidArgument("model: expected only one of layers, keras_json and file, got ",
                            absl::StrJoin(set, " and "), "; keep one of them");

@@ -56,7 +56,7 @@ struct IdxOptions {
   std::string labels;
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
-// Loads one such file.
+// Loads one file in this format.
 StatusOr<Tensor> ReadIdx(const std::string& path);
 
 // Loads rows of decimal numbers. The file may be plain or gzipped. All rows must have the same
@@ -81,7 +81,8 @@ struct NpzOptions {
   };
   std::string file;  // the archive; may be empty if no array is in it
   std::vector<Source> arrays;
-  // If not empty, the arrays are these, by name, and no file is read. The dataset shares them.
+  // If not empty, these arrays, by name, replace those of the archive, and no file is read. The
+  // dataset shares their memory.
   std::map<std::string, Tensor> in_memory = {};
 };
 StatusOr<Dataset> LoadNpz(const NpzOptions& options);

@@ -10,8 +10,8 @@
 
 namespace tfjob::data {
 
-// A permutation of [0, size) that computes each value when it is needed, so it takes no list. A
-// Feistel network, which permutes the numbers of an even number of bits, is applied repeatedly
+// A permutation of [0, size) that computes each value when it is needed, so it needs no list. A
+// Feistel network permutes all numbers with a given even number of bits. It is applied repeatedly
 // until the result is below `size` (Black and Rogaway, "Ciphers with arbitrary finite domains",
 // 2002).
 class KeyedPermutation {

@@ -14,7 +14,7 @@ std::string OrderText(const Order& order, const PipelineOptions& options, int64_
   return StrCat(seed, "; a list of ", static_cast<size_t>(size) * sizeof(uint32_t), " bytes");
 }
 
-// Returns how the values of a column become the tensor.
+// Returns text that describes how the values of a column become a tensor.
 std::string ConversionText(const Column& column) {
   std::string text = column.name == column.array ? "" : StrCat(", from ", column.array);
   if (!column.class_weights.empty()) return text + ", weights of the classes";
@@ -33,7 +33,7 @@ std::string ColumnText(const Column& column, int64_t rows) {
                 ConversionText(column), "\n");
 }
 
-// Returns the bytes of a batch of `rows` rows.
+// Returns the size of a batch of `rows` rows, in bytes.
 size_t BytesOf(const std::vector<Column>& columns, int64_t rows) {
   size_t bytes = 0;
   for (const Column& column : columns)

@@ -52,9 +52,9 @@ class Source {
   // Describes the damaged parts of the files, which the source leaves out. Returns "" if there are
   // none.
   virtual std::string LeftOut() const { return {}; }
-  // Returns a number that is the same in all tasks if their records, the order of these, and their
-  // meaning are the same; if one differs, the number differs too, except by accident. A source in
-  // memory returns 0.
+  // Returns a number that is equal in two tasks if their records, the order of the records and the
+  // way in which they are read are equal. Otherwise, the numbers differ, except by accident. A
+  // source in memory returns 0.
   virtual uint64_t fingerprint() const { return 0; }
   // Returns a reader that fills tensors for `columns`. Returns the errors of ConvertColumn
   // (column.h). A source in memory checks every value now, and its readers never fail and allocate

@@ -191,7 +191,7 @@ Status GradientRows::AddDense(collectives::Communicator& communicator, Table& ta
                                              : AddDenseAs<float>(communicator, table);
 }
 
-// Adds up the whole gradients. Between two calls, `dense` consists of zeros.
+// Adds up the whole gradients. Between calls, all elements of `dense` are zero.
 template <typename T>
 Status GradientRows::AddDenseAs(collectives::Communicator& communicator, Table& table) {
   const std::span<std::byte> dense = table.dense->bytes();

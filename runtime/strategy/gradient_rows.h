@@ -4,8 +4,8 @@
 //
 //   AllGather          how many rows of each table each rank has
 //   AllGatherVariable  for each table the indices, followed by the values
-//   AllReduce          the whole gradient of a table, and which rows it has, instead of the above,
-//                      if this moves fewer bytes (MostRowsToSend)
+//   AllReduce          replaces AllGatherVariable for a table if this moves fewer bytes
+//                      (MostRowsToSend): the whole gradient, and which rows it has
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@
 
 namespace tfjob::strategy {
 
-// Returns how many rows all ranks together may have if they are to send these rows. If they have
-// more, they reduce the whole gradient. If n ranks together have c rows, (n - 1) · c rows are sent,
-// each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with one more
+// Returns the largest number of rows, of all ranks together, that the ranks send as rows. If they
+// have more, they reduce the whole gradient. If n ranks together have c rows, (n - 1) · c rows are
+// sent, each with its index. An all-reduce instead sends 2 · (n - 1) times the table, with one more
 // element per row, which shows whether a rank has the row.
 int64_t MostRowsToSend(const TableItem& table);
 
@@ -70,7 +70,8 @@ class GradientRows {
     collectives::RowSum sum;
     Tensor indices, values;  // of the sum; there may be more rows than the sum has
     int64_t rows = 0;        // of the sum
-    // The whole gradient, followed by an element per row: how many ranks have it. May be null.
+    // The whole gradient, followed by one element per row: how many ranks have the row. May be
+    // null.
     std::unique_ptr<collectives::Communicator::Memory> dense;
   };
 

@@ -135,7 +135,7 @@ void CompareWithDense(int ranks, const std::vector<double>& shares, int expected
 }
 
 TEST(GradientRows, HaveTheBitsOfTheReducedGradients) {
-  // From 20 rows of all ranks together, the gradient would travel as a whole.
+  // If all ranks together had 20 rows or more, they would reduce the whole gradient.
   for (const int ranks : {1, 2, 3, 4, 5}) CompareWithDense(ranks, {0.0, 0.2, 0.25, 0.1}, 0);
 }
 
@@ -158,8 +158,8 @@ Status ExchangeTwice(GradientRows& rows, int rank, Communicator& communicator) {
   return status;
 }
 
-// An exchange of whole gradients has four operations: the number of rows, the sizes, the bytes and
-// the reduction. In the first exchange, the ranks also allocate memory.
+// An exchange of whole gradients has four operations: for the numbers of rows, for the sizes, for
+// the bytes, and the reduction. In the first exchange, the ranks also allocate memory.
 TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
   constexpr int kRanks = 3;
   constexpr int64_t kOperations = 9;
@@ -189,7 +189,7 @@ TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
   }
 }
 
-// A row is sent with an index of eight bytes, or reduced with one element more.
+// A row is sent with an index of eight bytes, or reduced with one more element.
 TEST(GradientRows, AreSentUpToTheBytesOfAReduction) {
   EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1}), 2 * 100 * 8 / 12);
   EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 64}), 2 * 100 * 260 / 264);

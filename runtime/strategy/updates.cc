@@ -7,7 +7,7 @@
 namespace tfjob::strategy {
 namespace {
 
-// The row counts of most steps lie between two or three powers of two.
+// Two or three programs suffice for most steps of a job.
 constexpr size_t kMostPrograms = 3;
 
 }  // namespace
@@ -92,7 +92,7 @@ StatusOr<Updates*> UpdatesByRows::ForExamples(int64_t examples) {
   if (found == recent_.end()) {
     ModelDefinition definition = definition_;
     definition.build.batch_size = examples;
-    // Releases the oldest program before the new one takes memory.
+    // Releases the least recently used program before the new one takes memory.
     if (recent_.size() == kMostPrograms) recent_.pop_back();
     ASSIGN_OR_RETURN(std::unique_ptr<Updates> updates,
                      Updates::Compile(definition, clipping_, store_, device_));

@@ -79,7 +79,7 @@ class UpdatesByRows {
 
  private:
   struct Entry {
-    int64_t examples = 0;  // a power of two; so many examples contribute as many rows as expected
+    int64_t examples = 0;  // a power of two; the program expects the rows of this many examples
     std::unique_ptr<Updates> updates;
   };
 

@@ -35,8 +35,8 @@ StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::Training
                                                           Split split);
 StatusOr<std::shared_ptr<const data::Source>> LoadDataset(const config::TrainingConfig& config,
                                                           Split split, const model::Model& model);
-// Does the same for arrays in memory. `source` says which array belongs to which input and output
-// of the model, as it does for the format npz; its other members are not used.
+// Does the same for arrays in memory. As for the format npz, `source` says which array belongs to
+// which input and output of the model; its other members are not used.
 StatusOr<std::shared_ptr<const data::Source>> ArraySource(const config::SourceConfig& source,
                                                           Split split, const model::Model& model,
                                                           std::map<std::string, Tensor> arrays);

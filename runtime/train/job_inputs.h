@@ -1,5 +1,5 @@
-// What a program that starts a run itself (runtime/api) provides as values, instead of naming files
-// in the training file.
+// Defines the values that a program that starts a run itself (runtime/api) may provide instead of
+// naming files in the training file.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,14 @@ struct JobInputs {
   int64_t drawn = 0;
 };
 
-// The model and the data of a run: those in `inputs`, or else those that the training file names.
+// Return the model and the data of a run: those in `inputs` or, if unset, those that the training
+// file names.
 StatusOr<model::Model> ModelOf(const JobInputs& inputs, const config::TrainingConfig& config);
 StatusOr<std::shared_ptr<const data::Source>> DataOf(const JobInputs& inputs,
                                                      const config::TrainingConfig& config,
                                                      Split split, const model::Model& model);
-// Returns `start`, with the position in the data, or else the StartState of the training file
-// (job_definition.h). Returns InvalidArgument if `start` does not fit the definition.
+// Returns `start`, with the position in the data, or, if it is unset, the StartState of the
+// training file (job_definition.h). Returns InvalidArgument if `start` does not fit the definition.
 StatusOr<state::Snapshot> StartOf(const JobInputs& inputs, const config::TrainingConfig& config,
                                   const strategy::ModelDefinition& definition,
                                   std::span<const int> streamed);

@@ -21,12 +21,12 @@ class RunGuest {
   // task's batch, as they were before the update.
   virtual Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
-  // Called after the last step of the run, as long as the strategy has the variables. Not called in
-  // a task that has found the run over and has made no step.
+  // Called after the last step of the run, while the strategy still has the variables. Not called
+  // in a task that made no step because the run was already over.
   virtual Status OnEnd(Trainer& run) = 0;
   // Called if the task was asked to stop, after the step in progress and after the chief has saved
-  // its checkpoint. The strategy has no variables if the task was just taking them over from
-  // another.
+  // its checkpoint. The strategy has no variables if the task was still receiving them from another
+  // task.
   virtual Status OnStop(Trainer& run) { return OnEnd(run); }
   // Called after OnStart, if the run ends with an error in this task, other than a request to stop.
   // The variables are those of the last step if the strategy still has them, but may be damaged if

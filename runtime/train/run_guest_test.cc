@@ -1,5 +1,5 @@
-// Tests runs that a program starts itself: with a model, data and a state of its own, and with a
-// guest that takes part between the steps.
+// Tests runs that a program starts itself: with its own model, data and state, and with a guest
+// that takes part between the steps.
 #include "runtime/train/run_guest.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST_F(RunGuestTest, ARunFromAStateContinuesIt) {
   EXPECT_EQ(second.calls,
             "start 3 of 6\nstep 4: 4 examples\nstep 5: 4 examples\nstep 6: 2 examples\nend 6\n");
   EXPECT_EQ(Kernel(*second.end), Kernel(*whole.end));
-  // With another position in the data, the batches are others.
+  // With another position in the data, the batches differ.
   Recorder elsewhere;
   ASSERT_TRUE(Run(&elsewhere, first.end, /*drawn=*/0).ok());
   EXPECT_NE(Kernel(*elsewhere.end), Kernel(*whole.end));

@@ -67,8 +67,8 @@ class SaveSchedule {
   SaveActions OnStop(int64_t step, Duration now);
   SaveActions OnEnd(int64_t step, Duration now);
   SaveActions OnTime(Duration now);
-  // Reports that training goes on after OnStop or OnEnd, because the last state was lost before it
-  // was saved.
+  // Reports that training continues after OnStop or OnEnd, because the last state was lost before
+  // it was saved.
   void Resume() { last_.reset(); }
 
   bool writing() const { return write_.has_value(); }

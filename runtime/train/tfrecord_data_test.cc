@@ -101,7 +101,7 @@ class TfRecordData : public testing::Test, public TestCluster {
   std::map<std::string, std::string> problems_;  // that the last task has shown
 };
 
-// Tasks of a group compare what they agree on.
+// The tasks of a group compare this text.
 TEST_F(TfRecordData, TheAgreementCoversTheRecords) {
   config::TrainingConfig config = Config("tfrecord", "records", 30);
   const auto agreement = [&] {

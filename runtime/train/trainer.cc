@@ -155,8 +155,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState(const state::Snapshot* into) {
 
 Status Trainer::EndHere() {
   if (tasks_ != 1) {
-    return Unimplemented("the training cannot end before its last step, because other tasks train ",
-                         "with this one, and they would go on");
+    return Unimplemented("training cannot end before its last step, because the other tasks of ",
+                         "the run would continue");
   }
   total_steps_ = std::min(total_steps_, global_step_);
   return OkStatus();

@@ -74,8 +74,8 @@ class Trainer {
   int64_t global_step() const { return global_step_; }
   // Returns whether the strategy has started, so that this task takes part in the run.
   bool joined() const { return joined_; }
-  // Makes the step that has just ended the last one. May be called by observers. Returns
-  // Unimplemented if other tasks train, too, because they would go on.
+  // Ends the run after the latest step. Observers may call it. Returns Unimplemented if other tasks
+  // train, too, because they would continue.
   Status EndHere();
 
  private:

@@ -34,7 +34,7 @@ bool IsIdx(const FileStart& start) {
          bytes[3] <= 8;
 }
 
-// The text begins with an object, perhaps after a byte order mark.
+// Returns whether the text begins with "{", perhaps after a byte order mark and white space.
 bool IsJsonLines(const FileStart& start) {
   std::string_view text = start.bytes;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -75,8 +75,8 @@ std::string Names() {
   });
 }
 
-// Returns the format that an ending of the file's name names, such as "train.tfrecord",
-// "train.tfrecord-00000-of-00010" or "train.csv.gz"; null if there is none.
+// Returns the format whose name is an extension in the file's name, as in "train.tfrecord",
+// "train.tfrecord-00000-of-00010" or "train.csv.gz", or null if there is none.
 const FileFormat* NamedIn(std::string_view path) {
   path.remove_prefix(path.rfind('/') + 1);
   size_t dot = path.find('.');
@@ -96,7 +96,7 @@ StatusOr<const FileFormat*> Recognised(const std::string& path) {
   for (const FileFormat& format : FileFormats()) {
     if (format.suits(start)) return &format;
   }
-  // The beginning may be damaged, or the file empty.
+  // The beginning may be damaged, or the file may be empty.
   return NamedIn(path);
 }
 
@@ -105,7 +105,7 @@ StatusOr<const FileFormat*> FormatOf(const std::string& path, const std::string&
     ASSIGN_OR_RETURN(const FileFormat* const format, Recognised(path));
     if (format != nullptr) return format;
     return InvalidArgument(path, ": the format is not recognised; expected one of ", Names(),
-                           "; if the file has one of them, name it with --format");
+                           "; if the file has one of these formats, name it with --format");
   }
   const auto found = std::ranges::find(FileFormats(), name, &FileFormat::name);
   if (found != FileFormats().end()) return &*found;

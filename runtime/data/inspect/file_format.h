@@ -1,4 +1,4 @@
-// Lists the formats of files that tfjob-trainer data reads. A format is one entry of a table.
+// Lists the file formats that tfjob-trainer data reads. Each format is one entry of a table.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ struct FileStart {
   std::string bytes = {};  // unpacked if the file is compressed; may be empty
 };
 
-// Returns up to 1 MiB.
+// Returns at most 1 MiB.
 StatusOr<FileStart> StartOfFile(const std::string& path);
 
 struct FileFormat {
-  std::string_view name;  // "tfrecord", as in the training file, or the usual ending of the names
+  std::string_view name;  // as in the training file ("tfrecord"), or the usual extension ("npy")
   bool (*suits)(const FileStart& start);
-  // Reads the whole file. Damage does not end the reading if more can be read; it is part of the
-  // summary. Returns the errors of reading files, and Cancelled once a stop is requested.
+  // Reads the whole file. Damage is added to the summary, and does not end the reading if more can
+  // be read. Returns the errors of reading files, and Cancelled once a stop is requested.
   StatusOr<FileSummary> (*summarise)(const std::string& path, const SummaryOptions& options,
                                      const StopSource& stop);
 };
 
-// Returns all formats. A file has the first format that suits its beginning or, if none does, the
-// one whose name is an ending of the file's name, as in "train.tfrecord", "train.csv.gz" and
+// Returns all formats. The format of a file is the first that suits its beginning or, if none does,
+// the one whose name is an extension in the file's name, as in "train.tfrecord", "train.csv.gz" and
 // "train.tfrecord-00000-of-00010".
 std::span<const FileFormat> FileFormats();
 
@@ -48,7 +48,7 @@ std::span<const FileFormat> FileFormats();
 StatusOr<FileSummary> Summarise(const std::string& path, const std::string& format,
                                 const SummaryOptions& options, const StopSource& stop);
 
-// Functions of the table.
+// The functions in the table.
 bool IsCsv(const FileStart& start);
 StatusOr<FileSummary> SummariseCsv(const std::string& path, const SummaryOptions& options,
                                    const StopSource& stop);

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostText = 40;  // bytes of a string that are shown
 constexpr size_t kMostName = 100;
 
-// "\\x1b"
+// Returns an escape sequence such as \x1b.
 std::string HexEscape(char byte) {
   return absl::StrCat("\\x", absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
 }
@@ -34,8 +34,8 @@ size_t CharacterSize(std::string_view text) {
   return wrong ? 0 : size;
 }
 
-// Returns whether a terminal shows the character, and does not take it for a command: neither a
-// control character nor one that changes the direction of the text.
+// Returns whether the character is shown: it is neither a control character nor one that changes
+// the direction of the text.
 bool IsShown(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) >= ' ' && byte(0) != 0x7F;
@@ -46,8 +46,8 @@ bool IsShown(std::string_view character) {
   return byte(1) != 0x81 || byte(2) < 0xA6 || byte(2) > 0xA9;  // U+2066 to U+2069
 }
 
-// Returns the text with escape sequences in place of what is not UTF-8 or not shown, because the
-// terminal must not interpret what a file contains.
+// Returns the text, with escape sequences in place of bytes that are not UTF-8 and characters that
+// are not shown, because a terminal must not interpret what a file contains.
 std::string Printable(std::string_view text) {
   std::string printable;
   while (!text.empty()) {
@@ -63,8 +63,8 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
-// Returns the text that is shown for a name. Long names are cut, at the end of a character, and a
-// checksum tells those apart that begin alike.
+// Returns the text that is shown for a name. Long names are cut after a complete character; a
+// checksum distinguishes those that begin alike.
 std::string ShownName(std::string_view name) {
   if (name.size() <= kMostName) return Printable(name);
   size_t end = kMostName;

@@ -1,5 +1,5 @@
-// Describes what a file of examples contains: its fields, the number of its examples, the first of
-// them, and the damaged places.
+// Describes what a file of examples contains: its fields, the number of its examples, the first
+// examples, and the damaged places.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Range {
   }
 };
 
-// The values of one name and kind, in all examples.
+// Summarises all values that have the same name and kind.
 struct FieldSummary {
   std::string name;
   std::string kind;  // "int64_list", "float32"
@@ -37,7 +37,7 @@ struct FieldSummary {
   Range<int64_t> values;       // of an example or of a step, for formats with lists
   Range<int64_t> bytes;        // in a string
   Range<int64_t> integers;
-  Range<double> numbers;   // those that are finite
+  Range<double> numbers;   // the finite ones
   int64_t not_finite = 0;  // NaN and infinite numbers
   std::string problem;     // why the field cannot be read; "" if it can
 
@@ -53,11 +53,11 @@ class FileSummary {
   FileSummary(FileSummary&&) = default;
   FileSummary& operator=(FileSummary&&) = default;
 
-  int64_t examples = 0;  // those that are intact
+  int64_t examples = 0;  // the intact ones
 
-  // Returns the field of this name and kind, which is added if it is missing. The pointer stays
-  // valid until the next call. Returns null if the file has too many fields to list them; the
-  // summary then says so.
+  // Returns the field of this name and kind, and adds it if it is missing. The pointer stays valid
+  // until the next call. Returns null, and notes this in the summary, if the file has too many
+  // fields to list.
   FieldSummary* Field(std::string_view name, std::string_view kind);
   // Adds one of the first examples: its place in the file, and one line per value, of which at most
   // kMostFields are shown.
@@ -94,7 +94,7 @@ std::string ValueText(std::string_view bytes);
 // Returns "name: value"; the value must be text for a terminal.
 std::string NamedText(std::string_view name, std::string_view value);
 std::string ListText(const std::vector<std::string>& first, int64_t count);
-// How many values of a list are shown.
+// At most this many values of a list are shown.
 inline constexpr int64_t kMostValues = 8;
 
 }  // namespace tfjob::data

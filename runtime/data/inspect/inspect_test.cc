@@ -122,7 +122,7 @@ TEST(Inspect, RecognisesDamagedFilesByTheirNames) {
             "  FOLDER/a.tfrecord: record at byte 0: the file is empty; expected a record\n");
   EXPECT_EQ(Described(folder, folder.Write("a.txt", "some text")),
             "FOLDER/a.txt: the format is not recognised; expected one of tfrecord, npy, npz, idx, "
-            "jsonl, csv; if the file has one of them, name it with --format");
+            "jsonl, csv; if the file has one of these formats, name it with --format");
   for (const char* name : {"b.tfrecord-00000-of-00010", "b.tfrecord.gz", "b.2.tfrecord"}) {
     EXPECT_TRUE(Described(folder, folder.Write(name, "")).ends_with("expected a record\n")) << name;
   }

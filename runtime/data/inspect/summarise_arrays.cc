@@ -1,4 +1,4 @@
-// Summarises files of arrays. One array at a time is in memory.
+// Summarises files of arrays. Only one array at a time is in memory.
 #include <algorithm>
 #include <utility>
 
@@ -69,7 +69,7 @@ std::string RowText(const NamedArray& array, int64_t row) {
   return NamedText(array.name, ListText(first, width));
 }
 
-// Adds what has been read of an array: damage, or why it cannot be read.
+// Adds the error of reading an array: as damage, or as the reason why the array cannot be read.
 void AddProblem(const std::string& name, const Status& error, FileSummary& summary) {
   if (absl::IsDataLoss(error)) return summary.AddDamage(Message(error));
   if (FieldSummary* const field = summary.Field(name, "")) field->problem = Message(error);

@@ -63,7 +63,8 @@ bool IsHeader(const Fields& fields) {
 }
 
 // Returns nullopt if the text does not begin with a row of numbers, perhaps after a header. If the
-// format is known to be CSV, the rows may also contain text.
+// format is `known` to be CSV, the rows may also contain text, and the likeliest dialect is always
+// returned.
 std::optional<CsvDialect> DialectOf(std::string_view text, bool known) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const std::string_view first_line = TakeFirstLine(text), second_line = TakeFirstLine(text);
@@ -143,7 +144,7 @@ class TableSummary {
     columns_ = fields_.size();
     if (!options_.fields) return;
     std::set<std::string_view> names;
-    // One more than are shown, so that the summary says that there are more.
+    // One more than is shown, so that the summary says that there are more.
     for (size_t i = 0; i < std::min(columns_, FileSummary::kMostFields + 1); ++i) {
       const bool named = dialect_.header && !fields_[i].empty() && names.insert(fields_[i]).second;
       described_.push_back({.name = named ? std::string(fields_[i]) : StrCat("column ", i)});
@@ -197,7 +198,7 @@ class TableSummary {
   size_t columns_ = 0;                    // 0 before the first line
   std::vector<ColumnSummary> described_;  // of the first columns
   Fields fields_;                         // of one line
-  int64_t blank_ = 0;  // number of the first of the blank lines before this one, or 0
+  int64_t blank_ = 0;                     // where the blank lines just before this line begin, or 0
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ using Lengths = std::vector<int64_t>;
 // Finds the shape of nested lists of numbers.
 class ShapeFinder {
  public:
-  // Returns nullopt if the value is neither a number nor such lists, or if lists at the same level
-  // differ in length.
+  // Returns nullopt if the value is neither a number nor nested lists of numbers, or if lists at
+  // the same level differ in length.
   static std::optional<Lengths> ShapeOf(JsonView value) {
     ShapeFinder finder;
     return finder.Visit(value, 0) ? std::optional(std::move(finder.lengths_)) : std::nullopt;
@@ -61,7 +61,7 @@ std::string NumberText(JsonView number) {
   return integer ? StrCat(*integer) : StrCat(number.IfDouble().value_or(0));
 }
 
-// Describes a member of this shape.
+// Adds the numbers of a member of this shape, and returns the first of them as text.
 std::string AddNumbers(JsonView member, const Lengths& shape, FieldSummary& field) {
   if (shape.size() == 1) field.values.Add(shape[0]);
   std::vector<std::string> first;

@@ -31,7 +31,7 @@ StatusOr<FileSummary> SummariseRecords(const std::string& path, std::string_view
     return OkStatus();
   };
   const Status scanned = format.Scan(files, 0, reader, /*check=*/true, {on_record, on_damage});
-  // A file that has changed explains other errors.
+  // If the file has changed, this explains other errors.
   RETURN_IF_ERROR(reader.CheckUnchanged());
   RETURN_IF_ERROR(scanned);
   return summary;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostSteps = 3;  // how many steps are shown
 
-// Describes the features of examples. Keeps its memory from one example to the next.
+// Describes the features of examples. Reuses its memory for the next example.
 class ExampleDescriber {
  public:
   Status Describe(std::string_view example, FileSummary& summary,
@@ -29,13 +29,13 @@ class ExampleDescriber {
   }
 
  private:
-  // "int64_list"
+  // Returns "int64_list".
   static std::string_view KindName(ListKind kind) {
     const std::string_view name = Name(kind);
     return name.substr(name.find(' ') + 1);
   }
 
-  // Returns the field, or one that is not listed if there are too many.
+  // Returns the field or, if there are too many fields, one that is not listed.
   FieldSummary& FieldOf(FileSummary& summary, std::string_view name, std::string_view kind) {
     FieldSummary* const field = summary.Field(name, kind);
     return field == nullptr ? unlisted_ : *field;
@@ -72,7 +72,7 @@ class ExampleDescriber {
     return OkStatus();
   }
 
-  // Adds the values of a feature, and returns the first of them as text if they are shown.
+  // Adds the values of a feature. If `show` is true, returns the first of them as text.
   StatusOr<std::string> Add(const Feature& feature, FieldSummary& field, bool show) {
     switch (feature.kind) {
       case ListKind::kBytes:

@@ -38,7 +38,7 @@ class Lines : public RecordFormat {
       ASSIGN_OR_RETURN(const Line line, lines.At(offset, of.size));
       offset = line.next;
       if (line.blank) continue;
-      // A last line without an end may still be being written, so it is always parsed.
+      // A last line without an end may be incomplete, so it is always parsed.
       const bool parse = check || !line.complete;
       ASSIGN_OR_RETURN(const std::string_view text, Text(lines, line, parse));
       const Status intact = Check(line, text, parse ? &document : nullptr);

@@ -1,6 +1,6 @@
-// Makes files of JSON lines (jsonlines.org) a source of examples: each line is a JSON object whose
-// members are the fields of an example. Lines end with "\n" or "\r\n", blank lines are ignored, and
-// a file may begin with a UTF-8 byte order mark.
+// Makes a source of examples from files of JSON lines (jsonlines.org): each line is a JSON object
+// whose members are the fields of an example. Lines end with "\n" or "\r\n", blank lines are
+// ignored, and a file may begin with a UTF-8 byte order mark.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace tfjob::data {
 
-// The format of the records. A feature is the member of the same name: a number if its shape is
-// [], otherwise nested lists of numbers of that shape or, if the feature is `variable`, one list of
-// numbers. true and false are the numbers 1 and 0. A member that is null counts as missing. Members
-// that no feature names are ignored. A feature must not be `raw`.
+// The format of the records. A feature is the member of the same name: a number if its shape is [],
+// otherwise nested lists of numbers of that shape. If the feature is `variable`, the outermost list
+// may be shorter. true and false are read as 1 and 0. A member that is null counts as missing.
+// Members that no feature names are ignored. A feature must not be `raw`.
 std::unique_ptr<const RecordFormat> JsonLinesFormat();
 
 // Returns the errors of OpenRecords.

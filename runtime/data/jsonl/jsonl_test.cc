@@ -125,7 +125,7 @@ TEST(JsonLines, ReadsSequencesOfSteps) {
       << error;
 }
 
-// Returns the error message without the file's name at its front.
+// Returns the error message without the name of the file.
 std::string Refusal(const std::string& line, const ExampleFeature& feature) {
   const std::string message(Message(OneBatch(line, {feature}).status()));
   const size_t place = message.find("/one: ");
@@ -171,7 +171,7 @@ TEST(JsonLines, SaysWhichFeatureDoesNotFit) {
   EXPECT_EQ(
       Refusal("{\"x\": 9007199254740993.0}", integer),
       "line 1: feature x: expected a number, got 9007199254740992, which may be rounded; such "
-      "a large integer must be written without a decimal point and an exponent");
+      "a large integer must be written without a decimal point or an exponent");
   EXPECT_EQ(Refusal("{\"x\": 1, \"x\": 2}", one), "line 1: feature x: the example has it twice");
 }
 
@@ -182,7 +182,7 @@ TEST(JsonLines, RoundsIntegersOnce) {
   EXPECT_EQ(Values<float>(*batch, "x"), std::vector<float>{0x1p53f + 0x1p30f});
 }
 
-// JSON allows these values, although the parser refuses them.
+// JSON allows these values, but the parser refuses them.
 TEST(JsonLines, ReadsLinesWithUnusualValues) {
   const Folder folder;
   const std::string deep = std::string(300, '[') + "\"\\ud83d\"" + std::string(300, ']');
@@ -366,8 +366,8 @@ std::vector<std::string> Examples(const RecordOptions& options) {
   return examples;
 }
 
-// Whatever byte changes, an error names the line, or its values change, but the other lines are
-// read as before.
+// Whichever byte changes, either an error names its line or the values of the line change. The
+// other lines are read as before.
 TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
   const Folder folder;
   const std::string whole = NumberedLines(0, 12);
@@ -383,7 +383,7 @@ TEST(JsonLinesDamage, AtRandomPlacesChangesOnlyTheLine) {
     options.files = {folder.Write("a", content)};
     const std::vector<std::string> got = Examples(options);
     const auto line = static_cast<size_t>(std::count(whole.begin(), whole.begin() + at, '\n'));
-    // The end of a line is part of two lines.
+    // A wrong end of line changes two lines.
     const size_t after = line + (whole[at] == '\n' ? 2 : 1);
     ASSERT_GE(got.size(), line) << content;
     EXPECT_TRUE(std::equal(got.begin(), got.begin() + static_cast<int64_t>(line), expected.begin()))
@@ -412,7 +412,7 @@ TEST(JsonLinesDamage, OfTheLastLineIsFoundIfItDoesNotEnd) {
   const Folder folder;
   const std::string torn = NumberedLines(0, 3) + NumberedLine(3).substr(0, 20);
   RecordOptions options = NumberedOptions({folder.Write("a", torn)});
-  // Opening fails, although the lines are otherwise only checked when they are read.
+  // Opening fails, although lines are otherwise checked only when they are read.
   const Status error = OpenJsonLines(options).status();
   EXPECT_TRUE(Message(error).starts_with(folder.path() + "/a: line 4: expected a JSON object"))
       << error;
@@ -484,7 +484,7 @@ TEST(JsonLines, MayGrowWhileTheyAreRead) {
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
 }
 
-// A longer file that was written anew may only be noticed by lines that begin or end elsewhere.
+// If a rewritten file is longer, only lines that begin or end elsewhere may reveal the change.
 TEST(JsonLinesDamage, IsFoundIfLinesBeginOrEndElsewhere) {
   const Folder folder;
   for (const auto& [content, error] : std::vector<std::pair<std::string, std::string>>{

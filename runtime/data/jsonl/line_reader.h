@@ -31,15 +31,16 @@ class LineReader {
 
   // Returns where the text begins: after the byte order mark, if there is one.
   StatusOr<uint64_t> Begin();
-  // Returns the line that begins at `begin`, which is below the size of the file. Looks for its end
-  // only in the first `most` bytes; if there is none, the line ends after these bytes.
+  // Returns the line that begins at `begin`, which must be less than the size of the file. Looks
+  // for the end of the line only in the first `most` bytes; if there is none, the line ends after
+  // these bytes.
   StatusOr<Line> At(uint64_t begin, uint64_t most);
   // Returns the bytes of the line; they stay valid until the reader's next call.
   StatusOr<std::string_view> Read(const Line& line) {
     return reader_.View(number_, line.begin, line.size());
   }
-  // Returns the bytes of the line that begins at `begin`, like At and Read, but faster for a single
-  // line. Returns DataLoss if no line begins there.
+  // Returns the bytes of the line that begins at `begin`. Combines At and Read, but is faster for a
+  // single line. Returns DataLoss if no line begins at `begin`.
   StatusOr<std::string_view> ReadAt(uint64_t begin, uint64_t most);
   // Returns the number of the line that begins at `begin`, counted from 1.
   StatusOr<int64_t> NumberOf(uint64_t begin);

@@ -97,7 +97,7 @@ class NumberStore {
     // Some writers add ".0" to integers. From 2^53 on, a double may be a rounded integer.
     if (std::fabs(*number) >= 0x1p53)
       return Unexpected(StrCat(NumberText(*number), ", which may be rounded; such a large integer ",
-                               "must be written without a decimal point and an exponent"));
+                               "must be written without a decimal point or an exponent"));
     At<int64_t>() = static_cast<int64_t>(*number);
     return OkStatus();
   }

@@ -93,7 +93,7 @@ class Rewriter {
     double value = 0;
     const bool valid = absl::SimpleAtod(absl::string_view(number.data(), number.size()), &value);
     if (valid && std::isinf(value)) {
-      // What is not JSON, such as "01e999", must not become JSON.
+      // Text that is not JSON, such as "01e999", must not become JSON.
       if (IsNumber(number)) return Replace(number.front() == '-' ? kLowest : kLargest);
     }
     copy_ += number;
@@ -128,7 +128,7 @@ class Rewriter {
 
   void Close() {
     if (level_-- != kMostLevels + 1) return;
-    // The parser does not see the value, so it is checked here.
+    // The parser will not see the value, so it is checked here.
     if (!nlohmann::json::accept(std::string_view(copy_).substr(deep_))) return;
     copy_.resize(deep_);
     Replace("null");
@@ -138,7 +138,7 @@ class Rewriter {
   std::string copy_;
   bool changed_ = false;
   int level_ = 0;
-  size_t deep_ = 0;  // where the value in copy_ begins that is nested too deeply
+  size_t deep_ = 0;  // where the value that is nested too deeply begins in copy_
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Defines the values that are read from a record, and the memory of one example to which they go.
+// Defines the values that are read from a record, and the memory in which those of one example are
+// stored.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace tfjob::data {
 // lacks the feature, unless `variable` is set or there is a `fill`.
 struct ExampleFeature {
   std::string name;
-  // Without `raw`: kFloat32 or kInt64.
+  // kFloat32 or kInt64, unless `raw` is set.
   DType dtype = DType::kFloat32;
   // If set, the feature is one string, which consists of the elements in little-endian order
   // (tf.io.decode_raw). Not every format has such strings.
@@ -31,8 +32,9 @@ struct ExampleFeature {
   // missing ones (zeros if `raw` is set). Otherwise, it must have exactly shape.num_elements()
   // values.
   bool variable = false;
-  // If set, the first axis of the shape counts steps, and the feature has a whole number of them.
-  // Requires `variable`, which in turn requires this if `raw` is set: each step is then a string.
+  // If set, the first axis of the shape is the axis of the steps, and each step must be complete.
+  // Requires `variable`. If `variable` and `raw` are set, this must be set, too; each step is then
+  // a string.
   bool sequence = false;
   std::optional<double> fill = {};  // the value of the elements that an example lacks
 };

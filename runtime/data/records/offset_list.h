@@ -1,5 +1,5 @@
-// A list of numbers. If it exceeds a limit, it is in a temporary file that is mapped into memory,
-// so that it takes no anonymous memory.
+// A list of numbers. A list that exceeds a limit is in a temporary file that is mapped into memory,
+// so it takes no anonymous memory.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class OffsetList {
   bool in_memory() const { return !file_; }
   // Call it once, after the last Append.
   Status Finish();
-  // The numbers, after Finish.
+  // Returns a number. Requires Finish.
   uint64_t operator[](size_t i) const { return mapped_.empty() ? pending_[i] : mapped_[i]; }
 
  private:

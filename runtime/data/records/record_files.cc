@@ -59,7 +59,7 @@ StatusOr<FileVersion> FileVersion::Of(const io::RandomAccessFile& file) {
 }
 
 bool FileVersion::Continues(const FileVersion& now) const {
-  // Some network file systems number a file again when they open it again.
+  // Ignores the inode: some network file systems give a file a new one when they open it again.
   if (now.size == size) return now.modified == modified;
   return now.size > size && now.inode == inode;
 }

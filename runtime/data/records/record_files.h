@@ -24,14 +24,14 @@ struct Damage {
   void Add(const Status& error);
 };
 
-// What tells whether a file has changed.
+// The properties that show whether a file has changed.
 struct FileVersion {
   uint64_t size = 0, inode = 0;
   int64_t modified = 0;  // nanoseconds since 1970
 
   static StatusOr<FileVersion> Of(const io::RandomAccessFile& file);
-  // Returns whether the content that this version had may still be there. Bytes may have been
-  // added at the end of the file.
+  // Returns whether the version `now` of the file may still contain the content of this version.
+  // Bytes may have been added at the end of the file.
   bool Continues(const FileVersion& now) const;
 };
 
@@ -40,7 +40,7 @@ struct RecordFile {
   uint64_t size = 0;         // size of the records, in bytes
   bool unpacked = false;     // the file is compressed; its records are in a temporary file
   uint64_t unpacked_at = 0;  // offset of the records in the temporary file
-  FileVersion version = {};  // when it was opened first
+  FileVersion version = {};  // when it was first opened
 
   // Returns "train.tfrecord: record at byte 57", for messages.
   std::string Place(uint64_t offset) const;

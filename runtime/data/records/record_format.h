@@ -33,8 +33,8 @@ class RecordFormat : public RecordScanner {
   // DataLoss, with the file and the place, if the record is damaged.
   virtual StatusOr<std::string_view> Read(const RecordFiles& files, RecordFileReader& reader,
                                           const RecordPlace& place) const = 0;
-  // Returns where a record is, such as "a.jsonl: line 7", for messages. Uses `reader`, because the
-  // place may have to be searched for.
+  // Returns where a record is, such as "a.jsonl: line 7", for messages. Uses `reader`, because this
+  // may require reading the file, for example to count its lines.
   virtual std::string Place(const RecordFiles& files, RecordFileReader& reader,
                             const RecordPlace& place) const = 0;
   // The parser may keep a reference to `features`.

@@ -20,7 +20,7 @@ struct IndexOptions {
   // to find them. Otherwise, only what is necessary to find the records is read and checked, and
   // damage that prevents this is an error.
   bool skip_damaged = false;
-  std::string folder;                   // for a long index
+  std::string folder;                   // where a long index is stored
   size_t most_in_memory = 1024 * 1024;  // records; a longer index is in a mapped file
 };
 
@@ -50,7 +50,7 @@ class RecordIndex {
   explicit RecordIndex(OffsetList offsets) : offsets_(std::move(offsets)) {}
 
   OffsetList offsets_;
-  Fnv1a contents_;  // of the checksums
+  Fnv1a contents_;  // hash of the checksums
   // The number of the first record of each file and, at the end, the number of all records.
   std::vector<int64_t> first_;
   std::vector<uint64_t> sizes_;  // of the files

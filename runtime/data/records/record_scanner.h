@@ -14,7 +14,7 @@ namespace tfjob::data {
 
 struct FoundRecord {
   uint64_t offset = 0;       // of its first byte
-  uint32_t checksum = 0;     // CRC-32C of its content; without `check`, not compared with it
+  uint32_t checksum = 0;     // CRC-32C of its content; verified only with `check`
   std::string_view content;  // without framing; only with `check`
   // Returns where the record is, such as "a.jsonl: line 7", for messages.
   absl::FunctionRef<std::string()> place;

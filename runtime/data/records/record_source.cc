@@ -24,7 +24,7 @@ Status WithAdvice(const Status& error, const RecordOptions& options) {
                                         "what is damaged");
 }
 
-// Returns a text that differs for any two features that differ.
+// Returns different texts for different features.
 std::string Print(const ExampleFeature& feature) {
   return StrCat(feature.name, ": ", Name(feature.dtype), " ", feature.shape.ToString(),
                 feature.raw ? ", raw" : "", feature.variable ? ", variable" : "",
@@ -152,7 +152,7 @@ class RecordReader : public RowReader {
   Status Read(std::span<const int64_t> rows, std::span<NamedTensor> tensors) override {
     Staging& staging = StagingFor(rows.size());
     const Status read = ReadExamples(rows, staging);
-    // A file that has changed explains why its records are damaged.
+    // If a file has changed, this explains why its records are damaged.
     RETURN_IF_ERROR(files_.CheckUnchanged());
     RETURN_IF_ERROR(read);
     staging.dataset().place = [this, rows](int64_t index) {

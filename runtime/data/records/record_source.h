@@ -1,7 +1,7 @@
-// Makes files of records a source of examples, whatever the format of the records is. The files may
-// be larger than memory: only an index is kept, and each record is read when a batch needs it.
-// Opening reads the files once, to find the records. Compressed files, which do not allow random
-// access, are first unpacked into a temporary file.
+// Makes a source of examples from files of records, whatever the format of the records is. The
+// files may be larger than memory: only an index is kept, and each record is read when a batch
+// needs it. Opening reads the files once, to find the records. Compressed files, which do not allow
+// random access, are first unpacked into a temporary file.
 #pragma once
 
 #include <cstddef>

@@ -12,14 +12,14 @@ namespace tfjob::data {
 namespace {
 
 constexpr size_t kPart = 256 << 10;
-// Only data that is almost all the same can be compressed to a hundredth of its size.
+// Only very repetitive data can be compressed to a hundredth of its size.
 constexpr uint64_t kUsualRatio = 100;
 
 bool IsGzip(std::string_view start) {
   return start.size() >= 2 && start[0] == '\x1f' && start[1] == '\x8b';
 }
 
-// Compressed data soon contains bytes that text does not.
+// Compressed data soon contains bytes that do not occur in text.
 bool IsText(std::string_view start) {
   return std::ranges::all_of(start, [](char c) {
     const auto byte = static_cast<unsigned char>(c);

@@ -12,8 +12,8 @@
 namespace tfjob::data {
 
 // Returns whether a file that begins with the bytes `start` is compressed. A file that begins with
-// the valid header of a record is not, nor is text, which may look like a zlib header. The more
-// bytes, up to a few thousand, the more certain is the answer.
+// the valid header of a record is not, nor is text, which may look like a zlib header. The answer
+// becomes more certain with more bytes, up to a few thousand.
 bool IsCompressed(std::string_view start);
 
 // Appends the unpacked content of the file to `to`. Even if it returns an error, everything before

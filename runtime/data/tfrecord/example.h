@@ -36,16 +36,16 @@ struct FeatureSteps {
 struct ExampleVisitor {
   // Called for each feature that has a list.
   absl::FunctionRef<Status(const Feature&)> on_feature;
-  // Called for each of the feature lists that only a SequenceExample has.
+  // Called for each feature list; only a SequenceExample has these.
   absl::FunctionRef<Status(const FeatureSteps&)> on_steps;
 };
 
 // Returns the first error of the visitor, with the feature's name, or InvalidArgument if the bytes
-// are not an example. Does not read the lists and the steps.
+// are not an example. Does not read the content of lists and steps.
 Status VisitExample(std::string_view example, const ExampleVisitor& visitor);
 
 // Calls `visit` for the feature of each step, in order, even if it has no list. Returns the first
-// error of `visit`, or InvalidArgument if the bytes are not such a list. The message begins with
+// error of `visit`, or InvalidArgument if the bytes are not a FeatureList. The message begins with
 // the number of the step, counted from 0.
 Status VisitSteps(const FeatureSteps& steps, absl::FunctionRef<Status(const Feature&)> visit);
 

@@ -96,7 +96,7 @@ class FramingScanner {
     if (!length) return DataLoss(place, ": the checksum of its length is wrong");
     if (*length > kMostPayload) {
       return DataLoss(place, ": its length is ", *length, "; expected at most ", kMostPayload,
-                      " bytes, as an example has");
+                      " bytes, the limit for an example");
     }
     return DataLoss(place, ": its length is ", *length, ", but the file ends ", left - kFraming,
                     " bytes after its header");

@@ -34,7 +34,7 @@ std::string Describe(const ExampleFeature& feature) {
   return StrCat(CountText(feature), " in ", Name(KindOf(feature)));
 }
 
-// Stores the elements that a string consists of in `to`.
+// Stores in `to` the elements of which a string consists.
 Status StoreString(const ExampleFeature& expected, std::string_view bytes,
                    std::span<std::byte> to) {
   if (bytes.size() != to.size()) {

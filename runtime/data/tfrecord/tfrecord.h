@@ -1,4 +1,4 @@
-// Makes TFRecord files of tf.train.Example or tf.train.SequenceExample a source of examples.
+// Makes a source of examples from TFRecord files of tf.train.Example or tf.train.SequenceExample.
 #pragma once
 
 #include <memory>

@@ -189,7 +189,7 @@ TEST(TfRecord, PadsSequencesWithTheFill) {
   EXPECT_EQ(Values<int64_t>(*batch, "x"), (std::vector<int64_t>{5, 6, 7, 8, -1, -1}));
 }
 
-// A step without a list is no damage. It matters only if the sequence is read.
+// A step without a list is not damage. It matters only if the sequence is read.
 TEST(TfRecord, IgnoresStepsWithoutAListInSequencesThatAreNotRead) {
   const Folder folder;
   std::string content;
@@ -443,7 +443,7 @@ TEST(TfRecord, TakesEachOfManyExamplesOnceWithoutAList) {
   EXPECT_LT(in_place, 20) << "a random order keeps about one in its place";
 }
 
-// Tasks with the same number of examples must not take different examples for the same.
+// Tasks that have equally many, but different, examples must notice the difference.
 TEST(TfRecord, FingerprintsTellExamplesApart) {
   const Folder folder;
   std::vector<uint64_t> offsets;

@@ -353,7 +353,7 @@ TEST_F(KeptTableTest, IsLostWithoutMemoryForItsCopy) {
 }
 
 TEST_F(KeptTableTest, IsLostIfStagedGradientsTakeTheMemory) {
-  int64_t staged = 173;  // one byte more than 400 bytes leave, besides the store and a copy
+  int64_t staged = 173;  // one byte more than is left of 400 bytes, after the store and a copy
   store_->CountIn(std::make_shared<StateMemory>(400, [&staged] { return staged; }), 100);
   const TableCopy copy(store_, ledger_);
   Train(0, 1);
