@@ -143,12 +143,15 @@ TEST(TfRecord, ItsFeaturesAreChecked) {
            {{.dtype = "float"}, "features.x.dtype: expected one of float32, int64, string"},
            {{.dtype = "string"}, "features.x.decode_raw: expected the type of the elements"},
            {{.shape = {-1}}, "features.x.shape[0]: expected a length from 1 to"},
-           {{.shape = {3}, .max_length = 5}, "features.x: expected either shape"},
+           {{.shape = {3}, .max_length = 1 << 28},
+            "features.x.max_length: expected steps with at most"},
            {{.max_length = -2}, "features.x.max_length: expected a length from 1 to"},
            {{.dtype = "int64", .default_value = 0.5},
             "features.x.default_value: expected a number"}})
     EXPECT_NE(error(feature).find("data.eval." + part), std::string::npos) << error(feature);
-  EXPECT_NE(error({.shape = {2}}).find("train.tfrecord"), std::string::npos);
+  const std::string missing = ErrorOf(tj::data::TfRecord{
+      .files = {"train.tfrecord"}, .features = {{"x", {.shape = {2}}}, {"y", {.dtype = "int64"}}}});
+  EXPECT_NE(missing.find("train.tfrecord"), std::string::npos) << missing;
   EXPECT_NE(ErrorOf(tj::data::TfRecord{}).find("data.eval.files"), std::string::npos);
 }
 
