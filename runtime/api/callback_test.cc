@@ -430,6 +430,31 @@ TEST(BackupAndRestore, KeepsItsCheckpointIfTheLastValidationIsCutShort) {
   }
 }
 
+TEST(BackupAndRestore, KeepsTheModelIfTheProcessIsAskedToStopAtTheLastStep) {
+  class Ask : public tj::CallbackHooks {
+   public:
+    bool WantsBatches() const override { return true; }
+    tj::Status OnBatchEnd(tj::FitControl& run, int64_t, const tj::Metrics&) override {
+      if (run.step() == 8) raise(SIGTERM);  // Fit still waits for the last checkpoint
+      return {};
+    }
+    tj::Status OnTrainEnd(tj::FitControl&) override {
+      calls += "end";
+      return {};
+    }
+    void OnTrainAbort() override { calls += "abort"; }
+    std::string calls;
+  };
+  const auto ask = std::make_shared<Ask>();
+  const tj::BackupAndRestore backup = {.backup_dir = Temp("last")};
+  tj::CompiledModel model = Model(), whole = Model();
+  const auto history = model.Fit(Line(), With({backup, ask}, 2));
+  EXPECT_EQ(ask->calls, history.ok() ? "end" : "abort");
+  EXPECT_EQ(model.step(), 8);
+  ASSERT_TRUE(whole.Fit(Line(), With({}, 2)).ok());
+  EXPECT_EQ(WeightsOf(model), WeightsOf(whole));
+}
+
 TEST(BackupAndRestore, RefusesACheckpointOfAnEarlierFit) {
   const std::string folder = Temp("kept");
   const tj::BackupAndRestore backup = {.backup_dir = folder, .delete_checkpoint = false};

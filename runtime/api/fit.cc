@@ -141,6 +141,7 @@ void FitRun::Continue(train::TaskContext& context) {
 
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
+  if (!run_->joined()) return Unavailable("this task has left the run and its values");
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run_->strategy().TakeSnapshot());
   taken_ = std::make_shared<const state::Snapshot>(std::move(snapshot));
   return taken_;
