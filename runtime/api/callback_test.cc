@@ -232,7 +232,7 @@ TEST(EarlyStopping, EndsOnceTheMetricNoLongerImproves) {
 
 TEST(EarlyStopping, DoesNothingWhileTheMetricImproves) {
   const tj::EarlyStopping stopping = {.monitor = "loss", .patience = 1};
-  EXPECT_FALSE(Model().Fit(Line(), With({stopping}))->stopped);
+  EXPECT_FALSE(Model().Fit(Line(), With({stopping})).value().stopped);
 }
 
 TEST(EarlyStopping, NeedsItsMetric) {

@@ -53,7 +53,8 @@ bool LargerIsBetterOf(const model::Metric& metric) {
 
 // What has happened to a run in which this task has not taken part.
 tfjob::Status NeverJoined() {
-  return Cancelled("the job had ended before this task joined it; its model is not trained");
+  return JobOver(
+      Cancelled("the job had ended before this task joined it; its model is not trained"));
 }
 
 }  // namespace
@@ -317,8 +318,9 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
 
 tfjob::Status FitRun::CheckCompleted() const {
   if (run_->global_step() < run_->total_steps()) {
-    return Cancelled("the job ended before this task had made its last step: it is at step ",
-                     run_->global_step(), " of ", run_->total_steps());
+    return JobOver(
+        Cancelled("the job ended before this task had made its last step: it is at step ",
+                  run_->global_step(), " of ", run_->total_steps()));
   }
   if (cut_) return Cancelled("asked to stop at step ", run_->global_step());
   return OkStatus();

@@ -22,7 +22,7 @@ TEST(Save, AWholeModelContinuesWhereItEnded) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->step(), 8);
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
-  EXPECT_EQ(loaded->Evaluate(train)->values(), model.Evaluate(train)->values());
+  EXPECT_EQ(loaded->Evaluate(train).value().values(), model.Evaluate(train).value().values());
 
   // The optimizer's state is there, too: without a shuffle, both take the same steps.
   tj::FitOptions options = Quietly(1);
