@@ -84,7 +84,8 @@ class CallbackHooks {
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
-  // Called instead of OnTrainEnd if Fit ends with an error after OnTrainBegin, including Cancelled.
+  // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit ends with an error,
+  // including Cancelled.
   virtual void OnTrainAbort() {}
 };
 
@@ -136,8 +137,8 @@ struct ReduceLROnPlateau {
 
 // Sets the learning rate at the beginning of each epoch, as in Keras: to what `schedule` returns
 // for the number of the epoch, from 0, and the present rate. Not for jobs of several tasks, or
-// together with BackupAndRestore (CallbackHooks::MaySetLearningRate); schedules such as CosineDecay
-// are.
+// together with BackupAndRestore (CallbackHooks::MaySetLearningRate): use a schedule there, such as
+// CosineDecay.
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 

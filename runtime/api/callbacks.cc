@@ -101,6 +101,7 @@ class EarlyStoppingHooks : public CallbackHooks {
     if (values_ != nullptr) run.EndWith(std::exchange(values_, nullptr));
     return {};
   }
+  void OnTrainAbort() override { values_ = nullptr; }
 
  private:
   const EarlyStopping options_;

@@ -129,13 +129,23 @@ Status FitRun::StopTraining() {
 
 std::optional<double> FitRun::next_rate() const {
   const bool goes_on = result_ != nullptr && result_->global_step < plan_.last_step;
-  return goes_on && !stopping_ && !cut_ && callback_error_.ok() ? next_rate_ : std::nullopt;
+  const bool over = ended_ || stopping_ || cut_ || !callback_error_.ok();
+  return goes_on && !over ? next_rate_ : std::nullopt;
+}
+
+std::optional<double> FitRun::rate() const {
+  return next_rate_ ? next_rate_ : config_.optimizer.learning_rate;
+}
+
+void SetRate(std::optional<double> rate, CompiledData& state) {
+  if (!rate) return;
+  state.config.optimizer.learning_rate = rate;
+  state.definition->state.optimizer.learning_rate = *rate;
 }
 
 void FitRun::Continue(train::TaskContext& context) {
   context_ = &context;
   next_rate_.reset();
-  result_ = nullptr;
   completed_ = NeverJoined();
   validation_ = nullptr;  // its device is that of the earlier context
 }
@@ -161,13 +171,13 @@ Result<CompiledModel> FitRun::Copy() {
   auto copy = std::make_shared<CompiledData>(model_);
   copy->training = false;
   copy->values = *std::move(snapshot);
+  SetRate(rate(), *copy);
   return Access::MakeCompiled(std::move(copy));
 }
 
 Status FitRun::Save(const std::string& path) {
-  const auto snapshot = Snapshot();
-  if (!snapshot.ok()) return ToPublic(snapshot.status());
-  return ToPublic(WriteModel(path, config_, run_->definition(), **snapshot));
+  const Result<CompiledModel> copy = Copy();
+  return copy.ok() ? copy->Save(path) : copy.status();
 }
 
 template <typename Call>
@@ -182,8 +192,24 @@ tfjob::Status FitRun::Each(const Call& call) {
   return OkStatus();
 }
 
+tfjob::Status FitRun::BeginTraining() {
+  return Each([&](CallbackHooks& hooks) {
+    const Status begun = hooks.OnTrainBegin(*this);
+    if (begun.ok()) ++callbacks_begun_;
+    return begun;
+  });
+}
+
+tfjob::Status FitRun::EndTraining() {
+  return Each([&](CallbackHooks& hooks) {
+    ++callbacks_ended_;
+    return hooks.OnTrainEnd(*this);
+  });
+}
+
 void FitRun::Abort() {
-  for (const Callback& callback : options_.callbacks) callback.hooks().OnTrainAbort();
+  for (; callbacks_ended_ < callbacks_begun_; ++callbacks_ended_)
+    options_.callbacks[callbacks_ended_].hooks().OnTrainAbort();
 }
 
 void FitRun::FindPlace(int64_t global_step) {
@@ -195,7 +221,7 @@ void FitRun::FindPlace(int64_t global_step) {
 
 tfjob::Status FitRun::OnStart(train::Trainer& run) {
   run_ = &run;
-  taken_ = nullptr;
+  taken_ = result_ = nullptr;
   if (run.global_step() < plan_.start_step) {
     return FailedPrecondition("BackupAndRestore: ", config_.model_dir, " has a checkpoint of step ",
                               run.global_step(), ", but this Fit starts at step ", plan_.start_step,
@@ -207,8 +233,7 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
     ASSIGN_OR_RETURN(validation_, train::Evaluation::Create(config_, run.definition(),
                                                             plan_.validation, device));
   }
-  if (!std::exchange(begun_, true))
-    RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnTrainBegin(*this); }));
+  if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
   return run.global_step() < run.total_steps() && !epoch_begun_ ? BeginEpoch() : OkStatus();
 }
 
@@ -286,7 +311,8 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   if (!completed_.ok()) return OnStop(run);
   ASSIGN_OR_RETURN(result_, Snapshot());
   if (next_rate()) return OkStatus();
-  RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnTrainEnd(*this); }));
+  RETURN_IF_ERROR(EndTraining());
+  ended_ = true;
   state::Snapshot averaged = end_with_ != nullptr ? *end_with_->snapshot : *result_;
   state::UseAverages(run.state(), averaged);
   result_ = std::make_shared<const state::Snapshot>(std::move(averaged));
