@@ -182,8 +182,9 @@ struct TensorBoard {
 // Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
 // the process is asked to stop. If the program is started again, the same call of Fit continues
 // from the newest checkpoint; its History then lacks the epochs before it. The checkpoints are in
-// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own. A
-// TFJob's tasks may share it: only the chief writes.
+// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own: if the
+// backup is that of a complete training, Fit trains nothing, and logs a warning. A TFJob's tasks may
+// share the folder: only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: an epoch

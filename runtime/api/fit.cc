@@ -86,13 +86,15 @@ double FitRun::learning_rate() const {
 
 std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   constexpr std::string_view kValidation = "val_";
-  const std::string name =
-      metric.starts_with(kValidation) ? metric.substr(kValidation.size()) : metric;
-  if (name == "loss") return false;
+  if (metric == "loss") return false;
   const strategy::ModelDefinition& definition = run_->definition();
   const std::vector<model::MetricFetch> all = model::MetricsOf(definition.model, definition.build);
-  const auto found = std::ranges::find(all, name, &model::MetricFetch::name);
-  if (found == all.end()) return std::nullopt;
+  const auto found = std::ranges::find(all, metric, &model::MetricFetch::name);
+  // The name of a metric may itself begin like that of a validation.
+  if (found == all.end()) {
+    if (!metric.starts_with(kValidation)) return std::nullopt;
+    return LargerIsBetter(metric.substr(kValidation.size()));
+  }
   // The losses of several outputs precede the metrics.
   const size_t outputs = definition.model.outputs.size();
   const bool loss = outputs > 1 && static_cast<size_t>(found - all.begin()) < outputs;
@@ -228,6 +230,10 @@ tfjob::Status FitRun::OnStart(train::Trainer& run) {
                               "; use another folder");
   }
   FindPlace(run.global_step());
+  if (!begun_ && run.global_step() >= plan_.last_step) {
+    kFitLog.Warning("the backup is that of a complete training: nothing is left to train",
+                    {{"step", run.global_step()}, {"folder", config_.model_dir}});
+  }
   if (plan_.validation != nullptr && validation_ == nullptr) {
     ASSIGN_OR_RETURN(const exec::Device device, context_->device());
     ASSIGN_OR_RETURN(validation_, train::Evaluation::Create(config_, run.definition(),

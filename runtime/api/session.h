@@ -185,7 +185,7 @@ struct SessionOptions {
   // "warning".
   std::string log_level = {};
   // Whether SIGTERM and SIGINT end a running Fit, as long as the program does not handle the signal
-  // itself. Without it, the signals have the effect that they have without this library.
+  // itself. If false, the library leaves the signals alone.
   bool handle_signals = true;
 };
 
