@@ -236,8 +236,9 @@ TEST(EarlyStopping, DoesNothingWhileTheMetricImproves) {
 }
 
 TEST(EarlyStopping, NeedsItsMetric) {
-  EXPECT_EQ(Model().Fit(Line(), With({tj::EarlyStopping{}})).status().message(),
-            "monitor: there is no metric val_loss; there are loss; set FitOptions::validation");
+  EXPECT_EQ(
+      Model().Fit(Line(), With({tj::EarlyStopping{}})).status().message(),
+      "monitor: there is no metric val_loss; expected one of loss; set FitOptions::validation");
   EXPECT_EQ(Model()
                 .Fit(Line(), With({tj::EarlyStopping{.monitor = "loss", .mode = "most"}}))
                 .status()

@@ -198,7 +198,7 @@ TEST(Functional, ItsErrorsSayWhatToChange) {
   EXPECT_EQ(Functional(a, twice).status().message(),
             "two layers of the model are called \"d\"; give each its own name");
   EXPECT_EQ(Functional(a, Softmax{.name = "s"}({a, a})).status().message(),
-            "layer s (Softmax): a call takes at most 1 inputs, got 2");
+            "layer s (Softmax): a call takes at most 1 input, got 2");
   EXPECT_FALSE(Functional(a, Layer()(a)).status().ok());
   const Status unfit = Functional({a, b}, Dot{.axes = {1, 2}}({a, b})).status();
   EXPECT_FALSE(unfit.ok());

@@ -320,7 +320,8 @@ TEST(Mirrored, TakesTheStepsOfOneDevice) {
 TEST(Evaluate, CanTakeSomeBatches) {
   tj::CompiledModel model = Compiled();
   const tj::data::Arrays points = Points(100);
-  EXPECT_TRUE(model.Evaluate(points, {.batch_size = 10, .steps = 2}).ok());
+  EXPECT_EQ(model.Evaluate(points, {.batch_size = 10, .steps = 2}).value().values(),
+            model.Evaluate(Points(20), {.batch_size = 10}).value().values());
   EXPECT_EQ(model.Evaluate(points, {.batch_size = 0}).status().message(),
             "batch_size: expected 1 to 16777216, got 0");
   EXPECT_EQ(model.Evaluate(points, {.steps = -1}).status().message(),
