@@ -183,8 +183,8 @@ struct TensorBoard {
 // the process is asked to stop. If the program is started again, the same call of Fit continues
 // from the newest checkpoint; its History then lacks the epochs before it. The checkpoints are in
 // the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own: if the
-// backup is that of a complete training, Fit trains nothing, and logs a warning. A TFJob's tasks may
-// share the folder: only the chief writes.
+// backup is that of a complete training, Fit trains nothing, and logs a warning. A TFJob's tasks
+// may share the folder: only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: an epoch

@@ -85,10 +85,10 @@ struct Npz {
   operator Dataset() const;
 };
 
-// How a feature of a tf.train.Example or SequenceExample becomes a value, in terms of tf.io: `shape`
-// is a FixedLenFeature, `max_length` a VarLenFeature (longer lists are an error, shorter ones are
-// padded), and both together are a FixedLenSequenceFeature, with steps of this shape. Without both,
-// the feature is one value.
+// How a feature of a tf.train.Example or SequenceExample becomes a value, in terms of tf.io:
+// `shape` is a FixedLenFeature, `max_length` a VarLenFeature (longer lists are an error, shorter
+// ones are padded), and both together are a FixedLenSequenceFeature, with steps of this shape.
+// Without both, the feature is one value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
   std::vector<int64_t> shape = {};
@@ -113,8 +113,8 @@ struct TfRecord {
   operator Dataset() const;
 };
 
-// JSON objects, one per line, plain or compressed, which may be larger than memory. The features are
-// the members of the objects. The other members of this struct are those of TfRecord.
+// JSON objects, one per line, plain or compressed, which may be larger than memory. The features
+// are the members of the objects. The other members of this struct are those of TfRecord.
 struct JsonLines {
   std::vector<std::string> files = {};
   std::map<std::string, Feature> features = {};

@@ -203,8 +203,8 @@ class Session {
   Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
   // Reads a whole model, with its weights, the settings of compile() and the state of its
   // optimizer, from a .keras or .h5 file. Returns InvalidArgument if the file has no such settings;
-  // in that case, use Model::Load and Compile. If the model does not state the shapes of its inputs,
-  // the file is read again when the first data are used, and must not change until then.
+  // in that case, use Model::Load and Compile. If the model does not state the shapes of its
+  // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
   bool is_chief() const;
