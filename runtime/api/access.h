@@ -125,6 +125,8 @@ struct Access {
   static const CallData* Call(const Symbol& symbol) { return symbol.call_.get(); }
   static int Output(const Symbol& symbol) { return symbol.output_; }
   static const tfjob::Tensor& Data(const Tensor& tensor) { return tensor.data_->tensor; }
+  static bool IsJobOver(const Status& status) { return status.job_over_; }
+  static void SetJobOver(Status& status, bool over) { status.job_over_ = over; }
 };
 
 // Returns the types of the model's inputs if they determine the shapes of all variables: because
@@ -138,6 +140,9 @@ Result<T> ToPublic(StatusOr<T> result) {
   if (!result.ok()) return ToPublic(result.status());
   return *std::move(result);
 }
+// Marks a status as that of a task whose job has ended without it. Exit then ends the process with
+// 0. ToPublic and FromPublic keep the mark.
+tfjob::Status JobOver(tfjob::Status cancelled);
 // Returns the error of a public status as one of the other packages.
 tfjob::Status FromPublic(const Status& status);
 

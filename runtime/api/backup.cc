@@ -35,14 +35,16 @@ Status NanHooks::OnBatchEnd(FitControl& run, int64_t /*batch*/, const Metrics& m
   return std::isfinite(metrics["loss"]) ? Status() : run.StopTraining();
 }
 
+namespace {
+
 // Returns Unimplemented if the run of several tasks, or with a backup, cannot do what the callback
 // may need.
 tfjob::Status CheckNeeds(const Callback& callback, size_t index, int tasks, bool backup) {
   const CallbackHooks& hooks = callback.hooks();
   if (tasks > 1 && hooks.MayStopTraining()) {
-    return Unimplemented("callbacks: the one at index ", index, " may end the training early, but ",
-                         tasks, " tasks train together, and the others would go on; leave it out, ",
-                         "such as EarlyStopping or TerminateOnNaN, or train with one task");
+    return Unimplemented("callbacks: the one at index ", index, " may end the training early, as ",
+                         "EarlyStopping and TerminateOnNaN do, but ", tasks, " tasks train ",
+                         "together, and the others would go on; remove it, or train with one task");
   }
   if ((tasks > 1 || backup) && hooks.MaySetLearningRate()) {
     return Unimplemented("callbacks: the one at index ", index, " may change the learning rate, ",
@@ -51,6 +53,8 @@ tfjob::Status CheckNeeds(const Callback& callback, size_t index, int tasks, bool
   }
   return OkStatus();
 }
+
+}  // namespace
 
 tfjob::Status CheckCallbacks(const std::vector<Callback>& callbacks, int tasks) {
   for (size_t i = 0; i < callbacks.size(); ++i) {

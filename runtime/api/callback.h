@@ -84,7 +84,8 @@ class CallbackHooks {
   virtual Status OnEpochEnd(FitControl&, int64_t /*epoch*/, const Metrics&) { return {}; }
   // Called once Fit has trained, unless it ends with an error.
   virtual Status OnTrainEnd(FitControl&) { return {}; }
-  // Called instead of OnTrainEnd if Fit ends with an error after OnTrainBegin, including Cancelled.
+  // Called instead of OnTrainEnd if OnTrainBegin has returned OK and Fit ends with an error,
+  // including Cancelled.
   virtual void OnTrainAbort() {}
 };
 
@@ -136,8 +137,8 @@ struct ReduceLROnPlateau {
 
 // Sets the learning rate at the beginning of each epoch, as in Keras: to what `schedule` returns
 // for the number of the epoch, from 0, and the present rate. Not for jobs of several tasks, or
-// together with BackupAndRestore (CallbackHooks::MaySetLearningRate); schedules such as CosineDecay
-// are.
+// together with BackupAndRestore (CallbackHooks::MaySetLearningRate): use a schedule there, such as
+// CosineDecay.
 struct LearningRateScheduler {
   std::function<double(int64_t epoch, double rate)> schedule = {};
 
@@ -181,8 +182,9 @@ struct TensorBoard {
 // Saves checkpoints while Fit trains, in the background, and at the end of the step in progress if
 // the process is asked to stop. If the program is started again, the same call of Fit continues
 // from the newest checkpoint; its History then lacks the epochs before it. The checkpoints are in
-// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own. A
-// TFJob's tasks may share it: only the chief writes.
+// the subfolder "fit-backup" of backup_dir. Each call of Fit needs a backup_dir of its own: if the
+// backup is that of a complete training, Fit trains nothing, and logs a warning. A TFJob's tasks
+// may share the folder: only the chief writes.
 struct BackupAndRestore {
   std::string backup_dir = {};
   int64_t save_freq = 0;  // steps between checkpoints; 0: an epoch

@@ -232,12 +232,13 @@ TEST(EarlyStopping, EndsOnceTheMetricNoLongerImproves) {
 
 TEST(EarlyStopping, DoesNothingWhileTheMetricImproves) {
   const tj::EarlyStopping stopping = {.monitor = "loss", .patience = 1};
-  EXPECT_FALSE(Model().Fit(Line(), With({stopping}))->stopped);
+  EXPECT_FALSE(Model().Fit(Line(), With({stopping})).value().stopped);
 }
 
 TEST(EarlyStopping, NeedsItsMetric) {
-  EXPECT_EQ(Model().Fit(Line(), With({tj::EarlyStopping{}})).status().message(),
-            "monitor: there is no metric val_loss; there are loss; set FitOptions::validation");
+  EXPECT_EQ(
+      Model().Fit(Line(), With({tj::EarlyStopping{}})).status().message(),
+      "monitor: there is no metric val_loss; expected one of loss; set FitOptions::validation");
   EXPECT_EQ(Model()
                 .Fit(Line(), With({tj::EarlyStopping{.monitor = "loss", .mode = "most"}}))
                 .status()
@@ -428,6 +429,31 @@ TEST(BackupAndRestore, KeepsItsCheckpointIfTheLastValidationIsCutShort) {
     EXPECT_EQ(first_step, 4) << epochs;
     EXPECT_EQ(again.step(), 4 * epochs);
   }
+}
+
+TEST(BackupAndRestore, KeepsTheModelIfTheProcessIsAskedToStopAtTheLastStep) {
+  class Ask : public tj::CallbackHooks {
+   public:
+    bool WantsBatches() const override { return true; }
+    tj::Status OnBatchEnd(tj::FitControl& run, int64_t, const tj::Metrics&) override {
+      if (run.step() == 8) raise(SIGTERM);  // Fit still waits for the last checkpoint
+      return {};
+    }
+    tj::Status OnTrainEnd(tj::FitControl&) override {
+      calls += "end";
+      return {};
+    }
+    void OnTrainAbort() override { calls += "abort"; }
+    std::string calls;
+  };
+  const auto ask = std::make_shared<Ask>();
+  const tj::BackupAndRestore backup = {.backup_dir = Temp("last")};
+  tj::CompiledModel model = Model(), whole = Model();
+  const auto history = model.Fit(Line(), With({backup, ask}, 2));
+  EXPECT_EQ(ask->calls, history.ok() ? "end" : "abort");
+  EXPECT_EQ(model.step(), 8);
+  ASSERT_TRUE(whole.Fit(Line(), With({}, 2)).ok());
+  EXPECT_EQ(WeightsOf(model), WeightsOf(whole));
 }
 
 TEST(BackupAndRestore, RefusesACheckpointOfAnEarlierFit) {

@@ -47,7 +47,7 @@ class Monitor {
       return std::optional<double>();
     std::vector<std::string> names;
     for (const auto& [name, value] : metrics.values()) names.push_back(name);
-    return InvalidArgument("monitor: there is no metric ", metric_, "; there are ",
+    return InvalidArgument("monitor: there is no metric ", metric_, "; expected one of ",
                            absl::StrJoin(names, ", "),
                            of_validation && !run.validates() ? "; set FitOptions::validation" : "");
   }
@@ -101,6 +101,7 @@ class EarlyStoppingHooks : public CallbackHooks {
     if (values_ != nullptr) run.EndWith(std::exchange(values_, nullptr));
     return {};
   }
+  void OnTrainAbort() override { values_ = nullptr; }
 
  private:
   const EarlyStopping options_;

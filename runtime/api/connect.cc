@@ -64,7 +64,8 @@ StatusOr<Json> WriteNode(const LayerData& layer, const std::string& name,
     (void)config->Called(arguments);
     if (arguments.used() == given) return std::move(arguments).Written();
     return InvalidArgument("layer ", name, " (", layer.class_name(), "): a call takes at most ",
-                           arguments.used(), " inputs, got ", given);
+                           arguments.used(),
+                           arguments.used() == 1 ? " input, got " : " inputs, got ", given);
   }
   Json args = Json::array();
   args.push_back(inputs.size() == 1 ? std::move(inputs[0]) : Json(std::move(inputs)));

@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct Dense {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "linear";
   bool use_bias = true;
   Named kernel_initializer = {};
@@ -57,9 +57,9 @@ struct EinsumDense {
 
 struct Embedding {
   // required; an integer of at least 1
-  int64_t input_dim = 0;
+  std::optional<int64_t> input_dim = {};
   // required; an integer of at least 1
-  int64_t output_dim = 0;
+  std::optional<int64_t> output_dim = {};
   Named embeddings_initializer = {};
   Named embeddings_regularizer = {};
   Named embeddings_constraint = {};
@@ -119,7 +119,7 @@ struct Permute {
 
 struct RepeatVector {
   // required; an integer of at least 1
-  int64_t n = 1;
+  std::optional<int64_t> n = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -131,7 +131,7 @@ struct RepeatVector {
 
 struct Activation {
   // required
-  std::string activation = "linear";
+  std::string activation = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

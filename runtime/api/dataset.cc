@@ -36,9 +36,11 @@ void AddArrays(const std::string& role, const Tensor& only, const NamedArrays& n
 Json KeysOfFeature(const data::Feature& feature) {
   Json keys = {{"dtype", feature.dtype}};
   const bool variable = feature.max_length != 0;
-  if (variable) keys["max_length"] = feature.max_length;
-  if (!variable || !feature.shape.empty()) keys["shape"] = feature.shape;
-  if (feature.default_value || variable) keys["default_value"] = feature.default_value.value_or(0);
+  if (variable || feature.sequence) keys["max_length"] = feature.max_length;
+  const bool steps = feature.sequence || !feature.shape.empty();
+  if (steps || !variable) keys["shape"] = feature.shape;
+  const bool padded = variable && !steps && feature.dtype != "string";
+  if (feature.default_value || padded) keys["default_value"] = feature.default_value.value_or(0);
   if (!feature.decode_raw.empty()) keys["decode_raw"] = feature.decode_raw;
   return keys;
 }
@@ -61,6 +63,21 @@ Dataset FromKeys(Json keys) {
   DatasetData made;
   made.keys = std::move(keys);
   return Access::MakeDataset(std::move(made));
+}
+
+// Returns the dataset of TfRecord or JsonLines.
+template <typename Records>
+Dataset FromRecords(const char* format, const Records& records) {
+  Json keys = {{"format", format},
+               {"files", records.files},
+               {"on_damaged", records.skip_damaged ? "skip" : "fail"},
+               {"cache_dir", records.cache_dir},
+               {"scale", records.scale}};
+  keys["features"] = Json::object();
+  for (const auto& [name, feature] : records.features)
+    keys["features"][name] = KeysOfFeature(feature);
+  AddNames(records.inputs, records.targets, records.sample_weights, keys);
+  return FromKeys(std::move(keys));
 }
 
 // Returns one of the datasets of FashionMnist. Checks that its files exist.
@@ -128,15 +145,11 @@ Npz::operator Dataset() const {
 }
 
 TfRecord::operator Dataset() const {
-  Json keys = {{"format", "tfrecord"},
-               {"files", files},
-               {"on_damaged", skip_damaged ? "skip" : "fail"},
-               {"cache_dir", cache_dir},
-               {"scale", scale}};
-  keys["features"] = Json::object();
-  for (const auto& [name, feature] : features) keys["features"][name] = KeysOfFeature(feature);
-  AddNames(inputs, targets, sample_weights, keys);
-  return FromKeys(std::move(keys));
+  return FromRecords("tfrecord", *this);
+}
+
+JsonLines::operator Dataset() const {
+  return FromRecords("jsonl", *this);
 }
 
 Result<TrainAndTest> FashionMnist(const std::string& folder) {

@@ -85,14 +85,17 @@ struct Npz {
   operator Dataset() const;
 };
 
-// How a feature of a tf.train.Example becomes a value. Set either `shape` (FixedLenFeature of
-// tf.io) or `max_length` (VarLenFeature: longer lists are an error, shorter ones are padded).
+// How a feature of a tf.train.Example or SequenceExample becomes a value, in terms of tf.io:
+// `shape` is a FixedLenFeature, `max_length` a VarLenFeature (longer lists are an error, shorter
+// ones are padded), and both together are a FixedLenSequenceFeature, with steps of this shape.
 // Without both, the feature is one value.
 struct Feature {
   std::string dtype = "float32";  // "float32", "int64" or "string"
   std::vector<int64_t> shape = {};
   int64_t max_length = 0;  // 0: not of variable length
-  // What pads a list (0 if it is not set), and what replaces a missing feature with a `shape`.
+  bool sequence = false;  // with max_length, but no shape: a sequence whose steps are single values
+  // What pads a list (0 if it is not set), and what replaces a missing feature with only a `shape`.
+  // Not for strings.
   std::optional<double> default_value = {};
   std::string decode_raw = {};  // the type of the elements that a string consists of
 };
@@ -105,6 +108,19 @@ struct TfRecord {
   std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
   bool skip_damaged = false;   // leave out damaged records, instead of returning an error
   std::string cache_dir = {};  // for temporary files; "": TMPDIR or /tmp
+  double scale = 1;
+
+  operator Dataset() const;
+};
+
+// JSON objects, one per line, plain or compressed, which may be larger than memory. The features
+// are the members of the objects. The other members of this struct are those of TfRecord.
+struct JsonLines {
+  std::vector<std::string> files = {};
+  std::map<std::string, Feature> features = {};
+  std::map<std::string, std::string> inputs = {}, targets = {}, sample_weights = {};
+  bool skip_damaged = false;
+  std::string cache_dir = {};
   double scale = 1;
 
   operator Dataset() const;

@@ -53,7 +53,8 @@ bool LargerIsBetterOf(const model::Metric& metric) {
 
 // What has happened to a run in which this task has not taken part.
 tfjob::Status NeverJoined() {
-  return Cancelled("the job had ended before this task joined it; its model is not trained");
+  return JobOver(
+      Cancelled("the job had ended before this task joined it; its model is not trained"));
 }
 
 }  // namespace
@@ -85,13 +86,15 @@ double FitRun::learning_rate() const {
 
 std::optional<bool> FitRun::LargerIsBetter(const std::string& metric) const {
   constexpr std::string_view kValidation = "val_";
-  const std::string name =
-      metric.starts_with(kValidation) ? metric.substr(kValidation.size()) : metric;
-  if (name == "loss") return false;
+  if (metric == "loss") return false;
   const strategy::ModelDefinition& definition = run_->definition();
   const std::vector<model::MetricFetch> all = model::MetricsOf(definition.model, definition.build);
-  const auto found = std::ranges::find(all, name, &model::MetricFetch::name);
-  if (found == all.end()) return std::nullopt;
+  const auto found = std::ranges::find(all, metric, &model::MetricFetch::name);
+  // The name of a metric may itself begin like that of a validation.
+  if (found == all.end()) {
+    if (!metric.starts_with(kValidation)) return std::nullopt;
+    return LargerIsBetter(metric.substr(kValidation.size()));
+  }
   // The losses of several outputs precede the metrics.
   const size_t outputs = definition.model.outputs.size();
   const bool loss = outputs > 1 && static_cast<size_t>(found - all.begin()) < outputs;
@@ -128,19 +131,30 @@ Status FitRun::StopTraining() {
 
 std::optional<double> FitRun::next_rate() const {
   const bool goes_on = result_ != nullptr && result_->global_step < plan_.last_step;
-  return goes_on && !stopping_ && !cut_ && callback_error_.ok() ? next_rate_ : std::nullopt;
+  const bool over = ended_ || stopping_ || cut_ || !callback_error_.ok();
+  return goes_on && !over ? next_rate_ : std::nullopt;
+}
+
+std::optional<double> FitRun::rate() const {
+  return next_rate_ ? next_rate_ : config_.optimizer.learning_rate;
+}
+
+void SetRate(std::optional<double> rate, CompiledData& state) {
+  if (!rate) return;
+  state.config.optimizer.learning_rate = rate;
+  state.definition->state.optimizer.learning_rate = *rate;
 }
 
 void FitRun::Continue(train::TaskContext& context) {
   context_ = &context;
   next_rate_.reset();
-  result_ = nullptr;
   completed_ = NeverJoined();
   validation_ = nullptr;  // its device is that of the earlier context
 }
 
 StatusOr<std::shared_ptr<const state::Snapshot>> FitRun::Snapshot() {
   if (taken_ != nullptr) return taken_;
+  if (!run_->joined()) return Unavailable("this task has left the run and its values");
   ASSIGN_OR_RETURN(state::Snapshot snapshot, run_->strategy().TakeSnapshot());
   taken_ = std::make_shared<const state::Snapshot>(std::move(snapshot));
   return taken_;
@@ -159,13 +173,13 @@ Result<CompiledModel> FitRun::Copy() {
   auto copy = std::make_shared<CompiledData>(model_);
   copy->training = false;
   copy->values = *std::move(snapshot);
+  SetRate(rate(), *copy);
   return Access::MakeCompiled(std::move(copy));
 }
 
 Status FitRun::Save(const std::string& path) {
-  const auto snapshot = Snapshot();
-  if (!snapshot.ok()) return ToPublic(snapshot.status());
-  return ToPublic(WriteModel(path, config_, run_->definition(), **snapshot));
+  const Result<CompiledModel> copy = Copy();
+  return copy.ok() ? copy->Save(path) : copy.status();
 }
 
 template <typename Call>
@@ -180,8 +194,24 @@ tfjob::Status FitRun::Each(const Call& call) {
   return OkStatus();
 }
 
+tfjob::Status FitRun::BeginTraining() {
+  return Each([&](CallbackHooks& hooks) {
+    const Status begun = hooks.OnTrainBegin(*this);
+    if (begun.ok()) ++callbacks_begun_;
+    return begun;
+  });
+}
+
+tfjob::Status FitRun::EndTraining() {
+  return Each([&](CallbackHooks& hooks) {
+    ++callbacks_ended_;
+    return hooks.OnTrainEnd(*this);
+  });
+}
+
 void FitRun::Abort() {
-  for (const Callback& callback : options_.callbacks) callback.hooks().OnTrainAbort();
+  for (; callbacks_ended_ < callbacks_begun_; ++callbacks_ended_)
+    options_.callbacks[callbacks_ended_].hooks().OnTrainAbort();
 }
 
 void FitRun::FindPlace(int64_t global_step) {
@@ -193,20 +223,23 @@ void FitRun::FindPlace(int64_t global_step) {
 
 tfjob::Status FitRun::OnStart(train::Trainer& run) {
   run_ = &run;
-  taken_ = nullptr;
+  taken_ = result_ = nullptr;
   if (run.global_step() < plan_.start_step) {
     return FailedPrecondition("BackupAndRestore: ", config_.model_dir, " has a checkpoint of step ",
                               run.global_step(), ", but this Fit starts at step ", plan_.start_step,
                               "; use another folder");
   }
   FindPlace(run.global_step());
+  if (!begun_ && run.global_step() >= plan_.last_step) {
+    kFitLog.Warning("the backup is that of a complete training: nothing is left to train",
+                    {{"step", run.global_step()}, {"folder", config_.model_dir}});
+  }
   if (plan_.validation != nullptr && validation_ == nullptr) {
     ASSIGN_OR_RETURN(const exec::Device device, context_->device());
     ASSIGN_OR_RETURN(validation_, train::Evaluation::Create(config_, run.definition(),
                                                             plan_.validation, device));
   }
-  if (!std::exchange(begun_, true))
-    RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnTrainBegin(*this); }));
+  if (!std::exchange(begun_, true)) RETURN_IF_ERROR(BeginTraining());
   return run.global_step() < run.total_steps() && !epoch_begun_ ? BeginEpoch() : OkStatus();
 }
 
@@ -284,7 +317,8 @@ tfjob::Status FitRun::OnEnd(train::Trainer& run) {
   if (!completed_.ok()) return OnStop(run);
   ASSIGN_OR_RETURN(result_, Snapshot());
   if (next_rate()) return OkStatus();
-  RETURN_IF_ERROR(Each([&](CallbackHooks& hooks) { return hooks.OnTrainEnd(*this); }));
+  RETURN_IF_ERROR(EndTraining());
+  ended_ = true;
   state::Snapshot averaged = end_with_ != nullptr ? *end_with_->snapshot : *result_;
   state::UseAverages(run.state(), averaged);
   result_ = std::make_shared<const state::Snapshot>(std::move(averaged));
@@ -316,8 +350,9 @@ void FitRun::OnError(train::Trainer& run, const tfjob::Status& error) {
 
 tfjob::Status FitRun::CheckCompleted() const {
   if (run_->global_step() < run_->total_steps()) {
-    return Cancelled("the job ended before this task had made its last step: it is at step ",
-                     run_->global_step(), " of ", run_->total_steps());
+    return JobOver(
+        Cancelled("the job ended before this task had made its last step: it is at step ",
+                  run_->global_step(), " of ", run_->total_steps()));
   }
   if (cut_) return Cancelled("asked to stop at step ", run_->global_step());
   return OkStatus();

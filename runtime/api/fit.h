@@ -55,8 +55,14 @@ class FitRun : public train::RunGuest, private FitControl {
   int64_t epochs_begun() const { return epochs_begun_; }
   // Returns the learning rate with which Fit must continue from result(), or nullopt.
   std::optional<double> next_rate() const;
-  // Continues in another run.
+  // Returns the learning rate of the config, or the one to which a callback has changed it, which
+  // is that of later calls of Fit.
+  std::optional<double> rate() const;
+  // Continues in another run. Until that run starts, result() stays that of the last one.
   void Continue(train::TaskContext& context);
+  // Tells the callbacks that Fit ends with an error, unless they know: the run has failed before it
+  // started, or after its end.
+  void Abandon() { Abort(); }
   // Returns the error of a callback, or OK.
   const tfjob::Status& callback_error() const { return callback_error_; }
   // Returns OK if the run has ended with this task, after its last step or where a callback wanted
@@ -77,9 +83,12 @@ class FitRun : public train::RunGuest, private FitControl {
   Result<std::shared_ptr<const FitValues>> Values() override;
   void EndWith(std::shared_ptr<const FitValues> values) override { end_with_ = std::move(values); }
 
-  // Calls a function of every callback, in their order.
+  // Calls a function of every callback, in their order, until one returns an error.
   template <typename Call>
   tfjob::Status Each(const Call& call);
+  tfjob::Status BeginTraining();
+  tfjob::Status EndTraining();
+  // Calls OnTrainAbort of the callbacks that have begun and have not ended.
   void Abort();
   tfjob::Status CheckCompleted() const;
   // Returns a copy of the present values. All copies of a step are the same one.
@@ -102,6 +111,9 @@ class FitRun : public train::RunGuest, private FitControl {
   ProgressBar bar_;
   bool wants_batches_ = false;
   bool begun_ = false, epoch_begun_ = false;
+  // How many callbacks have begun the training, and how many of them know that it has ended.
+  size_t callbacks_begun_ = 0, callbacks_ended_ = 0;
+  bool ended_ = false;     // the training, with OnTrainEnd
   bool stopping_ = false;  // a callback has ended the training
   std::optional<double> next_rate_;
   int64_t epoch_ = 0;
@@ -116,5 +128,8 @@ class FitRun : public train::RunGuest, private FitControl {
   std::shared_ptr<const state::Snapshot> epoch_end_;  // at the end of the last complete epoch
   std::shared_ptr<const state::Snapshot> result_;
 };
+
+// Sets the learning rate of later calls of Fit, unless it is nullopt.
+void SetRate(std::optional<double> rate, CompiledData& state);
 
 }  // namespace tfjob::api

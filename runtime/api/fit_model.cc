@@ -114,8 +114,8 @@ tfjob::Status TakeTheOnlyRun(int tasks, const cluster::TfConfig& tf_config) {
   MutexLock lock(mutex);
   if (kUsed->insert(tf_config.cluster.address(tf_config.task)).second) return OkStatus();
   return Unimplemented(
-      "Fit: a task of a job of several tasks can call Fit only once; train for all ",
-      "epochs in one call");
+      "Fit: a task of a job of several tasks can call Fit only once in a process; train ",
+      "for all epochs in one call, and start the process again if that call has failed");
 }
 
 // Keeps what the run has ended with.
@@ -124,9 +124,7 @@ void Keep(const FitRun& run, const Prepared& prepared, CompiledData& state) {
   if (run.result() == nullptr) return;
   state.values = run.result();
   state.epochs = prepared.first_epoch + run.epochs_begun();
-  state.config.optimizer.learning_rate = prepared.config.optimizer.learning_rate;
-  if (const auto rate = prepared.config.optimizer.learning_rate)
-    state.definition->state.optimizer.learning_rate = *rate;
+  SetRate(run.rate(), state);
 }
 
 // Returns the task that trains from the state with the present config.
@@ -160,6 +158,7 @@ tfjob::Status Train(CompiledData& state, const FitOptions& options, Prepared& pr
     context = std::move(next);
     trained = train::RunTraining(*context, &run);
   }
+  if (!trained.ok()) run.Abandon();
   Keep(run, prepared, state);
   RETURN_IF_ERROR(run.callback_error());
   RETURN_IF_ERROR(trained);

@@ -15,9 +15,9 @@ namespace tfjob::api {
 
 struct Conv1D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1};
+  Integers kernel_size = {};
   Integers strides = {1};
   // one of "valid", "same", "causal"
   std::string padding = "valid";
@@ -43,9 +43,9 @@ struct Conv1D {
 
 struct Conv2D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -71,7 +71,7 @@ struct Conv2D {
 
 struct DepthwiseConv1D {
   // required
-  Integers kernel_size = {1};
+  Integers kernel_size = {};
   Integers strides = {1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -97,7 +97,7 @@ struct DepthwiseConv1D {
 
 struct DepthwiseConv2D {
   // required
-  Integers kernel_size = {1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -123,9 +123,9 @@ struct DepthwiseConv2D {
 
 struct SeparableConv1D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1};
+  Integers kernel_size = {};
   Integers strides = {1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -154,9 +154,9 @@ struct SeparableConv1D {
 
 struct SeparableConv2D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -185,9 +185,9 @@ struct SeparableConv2D {
 
 struct Conv1DTranspose {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1};
+  Integers kernel_size = {};
   Integers strides = {1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -211,9 +211,9 @@ struct Conv1DTranspose {
 
 struct Conv2DTranspose {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";

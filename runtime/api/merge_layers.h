@@ -98,9 +98,9 @@ struct Dot {
 
 struct MultiHeadAttention {
   // required; an integer of at least 1
-  int64_t num_heads = 1;
+  std::optional<int64_t> num_heads = {};
   // required; an integer of at least 1
-  int64_t key_dim = 1;
+  std::optional<int64_t> key_dim = {};
   std::optional<int64_t> value_dim = {};
   // a number in [0, 1)
   double dropout = 0;

@@ -40,6 +40,27 @@ TEST(Sequential, ItsErrorsNameTheLayerAndTheArgument) {
             "layer 1 of model m has no class");
 }
 
+TEST(Sequential, ItsErrorsNameRequiredArgumentsThatAreMissing) {
+  const std::vector<std::pair<Layer, std::string>> incomplete = {
+      {Dropout{}, "rate"},
+      {GaussianNoise{}, "stddev"},
+      {Activation{}, "activation"},
+      {RepeatVector{}, "n"},
+      {Embedding{.input_dim = 10}, "output_dim"},
+      {Conv2D{.filters = 32, .strides = 2}, "kernel_size"},
+      {Conv2D{.kernel_size = 3}, "filters"},
+      {DepthwiseConv2D{}, "kernel_size"},
+      {AdaptiveAveragePooling2D{}, "output_size"},
+      {LSTM{}, "units"},
+      {MultiHeadAttention{.key_dim = 16}, "num_heads"},
+  };
+  for (const auto& [layer, argument] : incomplete) {
+    const Status status = Sequential({layer}).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << argument;
+    EXPECT_NE(status.message().find(argument), std::string::npos) << status;
+  }
+}
+
 TEST(Sequential, TakesALayerOnce) {
   const Layer d = Dense{.units = 4};
   EXPECT_NE(Sequential({Input{.shape = {4}}, d, Flatten{}, d}, "m")
@@ -177,7 +198,7 @@ TEST(Functional, ItsErrorsSayWhatToChange) {
   EXPECT_EQ(Functional(a, twice).status().message(),
             "two layers of the model are called \"d\"; give each its own name");
   EXPECT_EQ(Functional(a, Softmax{.name = "s"}({a, a})).status().message(),
-            "layer s (Softmax): a call takes at most 1 inputs, got 2");
+            "layer s (Softmax): a call takes at most 1 input, got 2");
   EXPECT_FALSE(Functional(a, Layer()(a)).status().ok());
   const Status unfit = Functional({a, b}, Dot{.axes = {1, 2}}({a, b})).status();
   EXPECT_FALSE(unfit.ok());

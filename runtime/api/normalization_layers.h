@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct Dropout {
   // required; a number in [0, 1)
-  double rate = 0;
+  std::optional<double> rate = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -28,7 +28,7 @@ struct Dropout {
 
 struct SpatialDropout1D {
   // required; a number in [0, 1)
-  double rate = 0;
+  std::optional<double> rate = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -41,7 +41,7 @@ struct SpatialDropout1D {
 
 struct SpatialDropout2D {
   // required; a number in [0, 1)
-  double rate = 0;
+  std::optional<double> rate = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -54,7 +54,7 @@ struct SpatialDropout2D {
 
 struct SpatialDropout3D {
   // required; a number in [0, 1)
-  double rate = 0;
+  std::optional<double> rate = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -67,7 +67,7 @@ struct SpatialDropout3D {
 
 struct AlphaDropout {
   // required; a number in [0, 1)
-  double rate = 0;
+  std::optional<double> rate = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -80,7 +80,7 @@ struct AlphaDropout {
 
 struct GaussianNoise {
   // required; a number of at least 0
-  double stddev = 0;
+  std::optional<double> stddev = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};
@@ -93,7 +93,7 @@ struct GaussianNoise {
 
 struct GaussianDropout {
   // required; a number in [0, 1)
-  double rate = 0;
+  std::optional<double> rate = {};
   std::optional<int64_t> seed = {};
   Named activity_regularizer = {};
   std::string name = {};

@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct CategoryEncoding {
   // required; an integer of at least 1
-  int64_t num_tokens = 0;
+  std::optional<int64_t> num_tokens = {};
   // one of "int", "one_hot", "multi_hot", "count"
   std::string output_mode = "multi_hot";
   Named activity_regularizer = {};
@@ -59,9 +59,9 @@ struct IntegerLookup {
 
 struct Resizing {
   // required; an integer from 1 to 16384
-  int64_t height = 0;
+  std::optional<int64_t> height = {};
   // required; an integer from 1 to 16384
-  int64_t width = 0;
+  std::optional<int64_t> width = {};
   // one of "bilinear", "nearest", "bicubic", "lanczos3", "lanczos5"
   std::string interpolation = "bilinear";
   bool crop_to_aspect_ratio = false;
@@ -79,9 +79,9 @@ struct Resizing {
 
 struct CenterCrop {
   // required; an integer from 1 to 16384
-  int64_t height = 0;
+  std::optional<int64_t> height = {};
   // required; an integer from 1 to 16384
-  int64_t width = 0;
+  std::optional<int64_t> width = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

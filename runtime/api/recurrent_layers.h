@@ -15,7 +15,7 @@ namespace tfjob::api {
 
 struct SimpleRNN {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "tanh";
   bool use_bias = true;
   Named kernel_initializer = {};
@@ -47,7 +47,7 @@ struct SimpleRNN {
 
 struct LSTM {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -81,7 +81,7 @@ struct LSTM {
 
 struct GRU {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -158,7 +158,7 @@ struct RNN {
 
 struct LSTMCell {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -188,7 +188,7 @@ struct LSTMCell {
 
 struct GRUCell {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
   bool use_bias = true;
@@ -218,7 +218,7 @@ struct GRUCell {
 
 struct SimpleRNNCell {
   // required; an integer of at least 1
-  int64_t units = 0;
+  std::optional<int64_t> units = {};
   std::string activation = "tanh";
   bool use_bias = true;
   Named kernel_initializer = {};
@@ -258,9 +258,9 @@ struct StackedRNNCells {
 
 struct ConvLSTM1D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1};
+  Integers kernel_size = {};
   Integers strides = {1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -297,9 +297,9 @@ struct ConvLSTM1D {
 
 struct ConvLSTM2D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1};
   // one of "valid", "same"
   std::string padding = "valid";

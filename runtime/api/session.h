@@ -111,8 +111,9 @@ class CompiledModel {
   // Cancelled is also the error of a task whose job has ended without it, for example because it
   // was restarted too late; its values are then not those that the job has trained.
   //
-  // While Fit runs, its callbacks use FitControl: all other functions of this model return
-  // FailedPrecondition, and the process ends (Exit) if the model is copied, moved or assigned.
+  // While Fit runs, its callbacks use FitControl: the other functions of this model that return a
+  // Status or a Result, apart from Summary, return FailedPrecondition, and the process ends (Exit)
+  // if the model is copied, moved or assigned.
   Result<History> Fit(const Dataset& train, const FitOptions& options = {});
   // Returns what the last call of Fit has reported, also if it has ended with an error.
   const History& history() const&;
@@ -185,7 +186,7 @@ struct SessionOptions {
   // "warning".
   std::string log_level = {};
   // Whether SIGTERM and SIGINT end a running Fit, as long as the program does not handle the signal
-  // itself. Without it, the signals have the effect that they have without this library.
+  // itself. If false, the library leaves the signals alone.
   bool handle_signals = true;
 };
 
@@ -202,7 +203,8 @@ class Session {
   Result<CompiledModel> Compile(const Model& model, const CompileOptions& options) const;
   // Reads a whole model, with its weights, the settings of compile() and the state of its
   // optimizer, from a .keras or .h5 file. Returns InvalidArgument if the file has no such settings;
-  // in that case, use Model::Load and Compile.
+  // in that case, use Model::Load and Compile. If the model does not state the shapes of its
+  // inputs, the file is read again when the first data are used, and must not change until then.
   Result<CompiledModel> Load(const std::string& path) const;
 
   bool is_chief() const;

@@ -45,9 +45,13 @@ std::ostream& operator<<(std::ostream& out, const Status& status) {
 
 namespace {
 
+// The payload of a status whose job has ended without this task.
+constexpr char kJobOver[] = "tfjob/job-over";
+
 int CodeOf(const Status& status) {
   if (status.code() != StatusCode::kCancelled) return ExitCode(FromPublic(status), NoStop());
-  return LastStopSignal() == 0 ? 0 : 128 + LastStopSignal();
+  if (LastStopSignal() != 0) return 128 + LastStopSignal();
+  return Access::IsJobOver(status) ? 0 : 1;
 }
 
 }  // namespace
@@ -62,15 +66,23 @@ void Exit(const Status& status) {
   std::_Exit(CodeOf(status));
 }
 
+tfjob::Status JobOver(tfjob::Status cancelled) {
+  cancelled.SetPayload(kJobOver, absl::Cord("1"));
+  return cancelled;
+}
+
 Status ToPublic(const tfjob::Status& status) {
-  return {static_cast<StatusCode>(status.raw_code()), std::string(Message(status))};
+  Status made(static_cast<StatusCode>(status.raw_code()), std::string(Message(status)));
+  Access::SetJobOver(made, status.GetPayload(kJobOver).has_value());
+  return made;
 }
 
 tfjob::Status FromPublic(const Status& status) {
   const bool known =
       status.code() >= StatusCode::kOk && status.code() <= StatusCode::kUnauthenticated;
   const StatusCode code = known ? status.code() : StatusCode::kUnknown;
-  return tfjob::Status(static_cast<tfjob::StatusCode>(code), status.message());
+  tfjob::Status made(static_cast<tfjob::StatusCode>(code), status.message());
+  return Access::IsJobOver(status) ? JobOver(std::move(made)) : made;
 }
 
 const StopSource& NoStop() {

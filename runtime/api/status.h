@@ -15,6 +15,8 @@
 
 namespace tfjob::api {
 
+struct Access;
+
 // The numbers are those of gRPC's codes.
 enum class StatusCode {
   kOk = 0,
@@ -55,8 +57,11 @@ class [[nodiscard]] Status {
   void value() const;
 
  private:
+  friend struct Access;
+
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  bool job_over_ = false;  // kCancelled because the job has ended without this task
 };
 
 std::ostream& operator<<(std::ostream& out, const Status& status);
@@ -66,8 +71,9 @@ std::ostream& operator<<(std::ostream& out, const Status& status);
 // The exit code tells the operator of a TFJob whether a retry may help, as that of tfjob-trainer
 // does: 138 for an error that may pass, 2 for an invalid argument, 128 plus the signal's number for
 // a process that was asked to stop, otherwise 1. An OK status ends the process with 0, and so does
-// kCancelled in a process that was not asked to stop: its job has ended without it, so that there
-// is nothing to retry.
+// the kCancelled that Fit returns in a task whose job has ended without it: there is nothing to
+// retry. A program that handles the signals itself should then also choose its exit code itself,
+// such as 143 after SIGTERM.
 [[noreturn]] void Exit(const Status& status);
 
 // A value, or the error because of which there is none.
@@ -92,8 +98,10 @@ class [[nodiscard]] Result {
   T& operator*() & { return Checked(); }
   const T& operator*() const& { return const_cast<Result*>(this)->Checked(); }
   T operator*() && { return std::move(Checked()); }
-  T* operator->() { return &Checked(); }
-  const T* operator->() const { return &const_cast<Result*>(this)->Checked(); }
+  T* operator->() & { return &Checked(); }
+  const T* operator->() const& { return &const_cast<Result*>(this)->Checked(); }
+  // What it points to would end with the temporary Result: write Fit(…).value().epoch.
+  const T* operator->() const&& = delete;
 
  private:
   T& Checked() {

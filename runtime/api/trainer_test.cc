@@ -169,7 +169,7 @@ TEST_P(TwoTasks, TrainLikeOneWithTheWholeBatch) {
       }
     }
   }
-  EXPECT_EQ(tasks[0].Evaluate(data)->values(), tasks[1].Evaluate(data)->values());
+  EXPECT_EQ(tasks[0].Evaluate(data).value().values(), tasks[1].Evaluate(data).value().values());
   // Another model of this task would meet the run of the first one.
   CompiledModel copy = tasks[0];
   EXPECT_EQ(tasks[0].Fit(data, options).status().code(), StatusCode::kUnimplemented);

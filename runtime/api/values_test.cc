@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/api/access.h"
 #include "runtime/api/metrics.h"
 #include "runtime/api/status.h"
 #include "runtime/api/tensor.h"
@@ -41,8 +42,15 @@ TEST(ResultDeathTest, ValueOfAnErrorEndsTheProcessWithTheTrainersExitCodes) {
               "error: gone");
   EXPECT_EXIT(Status(StatusCode::kInternal, "bug").value(), testing::ExitedWithCode(1),
               "error: bug");
-  EXPECT_EXIT(Status(StatusCode::kCancelled, "the job is over").value(), testing::ExitedWithCode(0),
-              "error: the job is over");
+}
+
+TEST(ResultDeathTest, OnlyAJobThatHasEndedWithoutTheTaskLeavesNothingToRetry) {
+  // A callback may end Fit with any code.
+  EXPECT_EXIT(Status(StatusCode::kCancelled, "stop").value(), testing::ExitedWithCode(1),
+              "error: stop");
+  const Status over = ToPublic(JobOver(Cancelled("the job is over")));
+  EXPECT_EXIT(over.value(), testing::ExitedWithCode(0), "error: the job is over");
+  EXPECT_EXIT(ToPublic(FromPublic(over)).value(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ResultDeathTest, WritesTheTerminationMessage) {
@@ -71,14 +79,16 @@ TEST(Tensor, ACopySharesTheElementsAndACloneDoesNot) {
   x.int64()[1] = 7;
   EXPECT_EQ(same.int64()[1], 7);
   EXPECT_EQ(other.int64()[1], 0);
-  EXPECT_EQ(x.Reshaped({2, 1})->int64()[1], 7);
+  const Tensor column = x.Reshaped({2, 1}).value();
+  EXPECT_EQ(column.int64()[1], 7);
 }
 
 TEST(Tensor, TakesElementsOfAnyArray) {
   const float three[] = {1, 2, 3};
-  EXPECT_EQ(Tensor::Of({3}, three)->size(), 3);
+  EXPECT_EQ(Tensor::Of({3}, three).value().size(), 3);
   const bool flags[] = {true, false};
-  EXPECT_TRUE(Tensor::Of({2, 1}, flags)->boolean()[0]);
+  const Tensor both = Tensor::Of({2, 1}, flags).value();
+  EXPECT_TRUE(both.boolean()[0]);
 }
 
 TEST(Tensor, RefusesAnotherNumberOfElements) {
@@ -115,6 +125,11 @@ template <typename T>
 concept GivesBytes = requires(T&& tensor) { std::forward<T>(tensor).bytes(); };
 static_assert(GivesFloats<Tensor&> && GivesFloats<const Tensor&> && !GivesFloats<Tensor>);
 static_assert(GivesBytes<const Tensor&> && !GivesBytes<Tensor>);
+
+template <typename T>
+concept GivesMembers = requires(T&& result) { std::forward<T>(result).operator->(); };
+static_assert(GivesMembers<Result<Tensor>&> && GivesMembers<const Result<Tensor>&>);
+static_assert(!GivesMembers<Result<Tensor>> && !GivesMembers<const Result<Tensor>>);
 
 TEST(Temporaries, GiveTheirPartsAway) {
   const auto predict = [] { return Result<Tensor>(Tensor(DType::kFloat32, {2, 3})); };

@@ -15,9 +15,9 @@ namespace tfjob::api {
 
 struct Conv3D {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1, 1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -43,9 +43,9 @@ struct Conv3D {
 
 struct Conv3DTranspose {
   // required; an integer of at least 1
-  int64_t filters = 0;
+  std::optional<int64_t> filters = {};
   // required
-  Integers kernel_size = {1, 1, 1};
+  Integers kernel_size = {};
   Integers strides = {1, 1, 1};
   // one of "valid", "same"
   std::string padding = "valid";
@@ -154,7 +154,7 @@ struct UpSampling3D {
 
 struct AdaptiveMaxPooling1D {
   // required
-  Integers output_size = {1};
+  Integers output_size = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -166,7 +166,7 @@ struct AdaptiveMaxPooling1D {
 
 struct AdaptiveMaxPooling2D {
   // required
-  Integers output_size = {1, 1};
+  Integers output_size = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -178,7 +178,7 @@ struct AdaptiveMaxPooling2D {
 
 struct AdaptiveMaxPooling3D {
   // required
-  Integers output_size = {1, 1, 1};
+  Integers output_size = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -190,7 +190,7 @@ struct AdaptiveMaxPooling3D {
 
 struct AdaptiveAveragePooling1D {
   // required
-  Integers output_size = {1};
+  Integers output_size = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -202,7 +202,7 @@ struct AdaptiveAveragePooling1D {
 
 struct AdaptiveAveragePooling2D {
   // required
-  Integers output_size = {1, 1};
+  Integers output_size = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;
@@ -214,7 +214,7 @@ struct AdaptiveAveragePooling2D {
 
 struct AdaptiveAveragePooling3D {
   // required
-  Integers output_size = {1, 1, 1};
+  Integers output_size = {};
   Named activity_regularizer = {};
   std::string name = {};
   bool trainable = true;

@@ -25,12 +25,12 @@ class RunGuest {
   // in a task that made no step because the run was already over.
   virtual Status OnEnd(Trainer& run) = 0;
   // Called if the task was asked to stop, after the step in progress and after the chief has saved
-  // its checkpoint. The strategy has no variables if the task was still receiving them from another
-  // task.
+  // its checkpoint, even if that is the checkpoint of the last step. The strategy has no variables
+  // if the task was still receiving them from another task, or has left the run (Trainer::joined).
   virtual Status OnStop(Trainer& run) { return OnEnd(run); }
   // Called after OnStart, if the run ends with an error in this task, other than a request to stop.
-  // The variables are those of the last step if the strategy still has them, but may be damaged if
-  // the error is a state::RunFailure.
+  // The variables are those of the last step if the strategy still has them (see OnStop), but may
+  // be damaged if the error is a state::RunFailure.
   virtual void OnError(Trainer& /*run*/, const Status& /*error*/) {}
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -162,6 +163,25 @@ TEST_F(RunGuestTest, LearnsTheStateAtWhichATaskStops) {
   EXPECT_TRUE(absl::IsCancelled(run)) << run;
   EXPECT_EQ(guest.calls, "start 0 of 6\nstep 1: 4 examples\nstep 2: 4 examples\nend 2\n");
   EXPECT_EQ(guest.end->global_step, 2);
+}
+
+TEST_F(RunGuestTest, LearnsTheStateIfItsTaskIsAskedToStopWhileTheLastCheckpointIsWritten) {
+  const std::string folder = StrCat(testing::TempDir(), "/run_guest_test_stop");
+  std::filesystem::remove_all(folder);
+  config_.model_dir = folder;
+  config_.save_checkpoints_steps = 1000;
+  config_.save_summary_steps = 0;
+  Recorder guest;
+  guest.on_step = [&](Trainer& run) {
+    if (run.global_step() == 6) stop_.Request(SIGTERM);  // the run still waits for the checkpoint
+    return OkStatus();
+  };
+  const Status run = Run(&guest);
+  // OK if the checkpoint is complete before the run waits for it.
+  EXPECT_TRUE(run.ok() || absl::IsCancelled(run)) << run;
+  EXPECT_TRUE(guest.calls.ends_with("step 6: 2 examples\nend 6\n")) << guest.calls;
+  ASSERT_NE(guest.end, nullptr);
+  EXPECT_EQ(guest.end->global_step, 6);
 }
 
 TEST(ArraySource, ErrorsNameTheArray) {

@@ -1,4 +1,6 @@
 // Implements the roles of chief and worker.
+#include <optional>
+
 #include "runtime/collectives/endpoint/endpoint.h"
 #include "runtime/rpc/server.h"
 #include "runtime/state/run_failure.h"
@@ -44,6 +46,44 @@ class WithGuest : public StepObserver {
   StepObserver* const own_;
   RunGuest& guest_;
   Trainer& trainer_;
+};
+
+// Passes all calls to a guest, and sees to it that the guest learns how its run ends.
+class InformedGuest : public RunGuest {
+ public:
+  explicit InformedGuest(RunGuest& guest) : guest_(guest) {}
+
+  Status OnStart(Trainer& run) override {
+    started_ = true;
+    ended_ = false;
+    return guest_.OnStart(run);
+  }
+  Status OnStep(Trainer& run, const strategy::MetricTotals& batch,
+                const strategy::StepOutcome& outcome) override {
+    return guest_.OnStep(run, batch, outcome);
+  }
+  Status OnEnd(Trainer& run) override {
+    ended_ = true;
+    return guest_.OnEnd(run);
+  }
+  Status OnStop(Trainer& run) override {
+    ended_ = true;
+    return guest_.OnStop(run);
+  }
+
+  // Tells the guest that the run has ended with this error, unless it knows.
+  void Tell(Trainer& run, const Status& error, bool stopped) {
+    if (!started_) return;
+    if (!stopped) return guest_.OnError(run, error);
+    if (ended_) return;
+    // For example, the task was asked to stop while the last checkpoint was written.
+    const Status told = OnStop(run);
+    if (!told.ok()) kTrainLog.Warning("stops without the last state", {{"because", told}});
+  }
+
+ private:
+  RunGuest& guest_;
+  bool started_ = false, ended_ = false;
 };
 
 // Trains with an observer, which may be null, and a guest, which may be null.
@@ -101,10 +141,12 @@ Status RunTraining(TaskContext& context, RunGuest* guest) {
   Trainer trainer(context, endpoint.get());
   RETURN_IF_ERROR(trainer.Prepare());
   const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
-  const Status result = chief ? RunChief(context, trainer, guest) : RunWorker(trainer, guest);
+  std::optional<InformedGuest> informed;
+  if (guest != nullptr) informed.emplace(*guest);
+  RunGuest* const own = informed ? &*informed : nullptr;
+  const Status result = chief ? RunChief(context, trainer, own) : RunWorker(trainer, own);
   const bool stopped = absl::IsCancelled(result) && context.stop().requested();
-  if (guest != nullptr && trainer.joined() && !result.ok() && !stopped)
-    guest->OnError(trainer, result);
+  if (informed && !result.ok()) informed->Tell(trainer, result, stopped);
   if (state::IsRunFailure(result)) EndRun(context, trainer, result, chief);
   return result;
 }

@@ -22,7 +22,7 @@ TEST(Save, AWholeModelContinuesWhereItEnded) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->step(), 8);
   EXPECT_EQ(WeightsOf(*loaded), WeightsOf(model));
-  EXPECT_EQ(loaded->Evaluate(train)->values(), model.Evaluate(train)->values());
+  EXPECT_EQ(loaded->Evaluate(train).value().values(), model.Evaluate(train).value().values());
 
   // The optimizer's state is there, too: without a shuffle, both take the same steps.
   tj::FitOptions options = Quietly(1);
@@ -146,6 +146,7 @@ TEST(TfRecord, ItsFeaturesAreChecked) {
            {{.shape = {3}, .max_length = 1 << 28},
             "features.x.max_length: expected steps with at most"},
            {{.max_length = -2}, "features.x.max_length: expected a length from 1 to"},
+           {{.sequence = true}, "features.x.max_length: expected a length from 1 to"},
            {{.dtype = "int64", .default_value = 0.5},
             "features.x.default_value: expected a number"}})
     EXPECT_NE(error(feature).find("data.eval." + part), std::string::npos) << error(feature);
@@ -167,6 +168,46 @@ TEST(Datasets, OptionsOfFilesAreChecked) {
   tj::data::Arrays points = Points(8);
   points.scale = INFINITY;
   EXPECT_EQ(ErrorOf(points), "data.eval: scale: expected a finite number, got inf");
+}
+
+TEST(JsonLines, TrainLikeTheSameArrays) {
+  const tj::data::Arrays points = Points(64);
+  const std::string path = Temp("points.jsonl");
+  std::ofstream out(path);
+  out.precision(9);
+  for (size_t i = 0; i < 64; ++i) {
+    out << R"({"point": [)" << points.x.float32()[2 * i] << ", " << points.x.float32()[2 * i + 1]
+        << R"(], "class": )" << points.y.int64()[i] << "}\n";
+  }
+  out.close();
+  tj::CompiledModel arrays = Compiled(), lines = Compiled();
+  ASSERT_TRUE(arrays.Fit(points, Quietly(2)).ok());
+  const auto fitted = lines.Fit(
+      tj::data::JsonLines{.files = {path},
+                          .features = {{"point", {.shape = {2}}}, {"class", {.dtype = "int64"}}},
+                          .inputs = {{"", "point"}},
+                          .targets = {{"", "class"}}},
+      Quietly(2));
+  ASSERT_TRUE(fitted.ok()) << fitted.status();
+  EXPECT_EQ(WeightsOf(lines), WeightsOf(arrays));
+}
+
+TEST(JsonLines, HaveSequencesOfSingleValues) {
+  const std::string path = Temp("steps.jsonl");
+  std::ofstream(path) << R"({"x": [1, 2], "y": 1})" << "\n" << R"({"x": [3], "y": 0})" << "\n";
+  const auto evaluated = Compiled().Evaluate(tj::data::JsonLines{
+      .files = {path},
+      .features = {{"x", {.max_length = 2, .sequence = true}}, {"y", {.dtype = "int64"}}}});
+  EXPECT_TRUE(evaluated.ok()) << evaluated.status();
+}
+
+TEST(TfRecord, HasSequencesOfStrings) {
+  // The features are right; only the file is missing.
+  const std::string error = ErrorOf(tj::data::TfRecord{
+      .files = {"steps.tfrecord"},
+      .features = {{"x", {.dtype = "string", .shape = {1}, .max_length = 2, .decode_raw = "uint8"}},
+                   {"y", {.dtype = "int64"}}}});
+  EXPECT_NE(error.find("steps.tfrecord"), std::string::npos) << error;
 }
 
 TEST(Csv, TrainsLikeTheSameArrays) {

@@ -58,7 +58,7 @@ TEST(Fit, InTwoPartsTakesTheStepsOfOne) {
 TEST(Fit, WithoutEpochsChangesNothing) {
   tj::CompiledModel model = Compiled();
   const auto before = WeightsOf(model);
-  EXPECT_TRUE(model.Fit(Points(10), Quietly(2, 2))->epoch.empty());
+  EXPECT_TRUE(model.Fit(Points(10), Quietly(2, 2)).value().epoch.empty());
   EXPECT_EQ(WeightsOf(model), before);
 }
 
@@ -111,11 +111,11 @@ TEST(Fit, ClassWeightsAndSampleWeightsChangeTheLoss) {
   tj::FitOptions weighted = Quietly(1);
   weighted.class_weight = {{0, 2.0}, {1, 2.0}};
   tj::CompiledModel plain = Compiled(), by_class = Compiled(), by_sample = Compiled();
-  const double loss = plain.Fit(points, Quietly(1))->values.at("loss")[0];
-  const double twice = by_class.Fit(points, weighted)->values.at("loss")[0];
+  const double loss = plain.Fit(points, Quietly(1)).value().values.at("loss")[0];
+  const double twice = by_class.Fit(points, weighted).value().values.at("loss")[0];
   EXPECT_GT(twice, 1.5 * loss);
   points.sample_weight = tj::Tensor::Of({64}, std::vector<float>(64, 2.0F)).value();
-  EXPECT_DOUBLE_EQ(by_sample.Fit(points, Quietly(1))->values.at("loss")[0], twice);
+  EXPECT_DOUBLE_EQ(by_sample.Fit(points, Quietly(1)).value().values.at("loss")[0], twice);
 }
 
 // Returns a callback that asks the process to stop during a step.
@@ -320,7 +320,8 @@ TEST(Mirrored, TakesTheStepsOfOneDevice) {
 TEST(Evaluate, CanTakeSomeBatches) {
   tj::CompiledModel model = Compiled();
   const tj::data::Arrays points = Points(100);
-  EXPECT_TRUE(model.Evaluate(points, {.batch_size = 10, .steps = 2}).ok());
+  EXPECT_EQ(model.Evaluate(points, {.batch_size = 10, .steps = 2}).value().values(),
+            model.Evaluate(Points(20), {.batch_size = 10}).value().values());
   EXPECT_EQ(model.Evaluate(points, {.batch_size = 0}).status().message(),
             "batch_size: expected 1 to 16777216, got 0");
   EXPECT_EQ(model.Evaluate(points, {.steps = -1}).status().message(),

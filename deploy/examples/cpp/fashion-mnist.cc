@@ -21,5 +21,5 @@ int main() {
   options.callbacks = {tj::BackupAndRestore{"/tmp/run"}, tj::TensorBoard{"/tmp/logs"}};
   trained.Fit(train, options).value();
   std::cout << trained.Evaluate(test).value() << "\n";
-  if (session.is_chief()) trained.Save("fashion.safetensors").value();
+  if (session.is_chief()) trained.Save("/tmp/fashion.safetensors").value();
 }

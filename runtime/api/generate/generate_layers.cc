@@ -44,17 +44,22 @@ class FieldCollector : public model::ArgumentVisitor {
 
   void Integer(std::string_view name, int64_t& value, const model::IntegerRule& rule) override {
     const bool any = rule.expected == model::IntegerRule().expected;
-    Add("int64_t", name, StrCat(value), any ? "" : rule.expected, rule.required);
+    const std::string_view doc = any ? std::string_view() : rule.expected;
+    if (rule.required) return AddRequired("std::optional<int64_t>", name, doc);
+    Add("int64_t", name, StrCat(value), doc);
   }
   void Number(std::string_view name, double& value, const model::NumberRule& rule) override {
     const bool any = rule.expected == model::NumberRule().expected;
-    Add("double", name, Digits(value), any ? "" : rule.expected, rule.required);
+    const std::string_view doc = any ? std::string_view() : rule.expected;
+    if (rule.required) return AddRequired("std::optional<double>", name, doc);
+    Add("double", name, Digits(value), doc);
   }
   void Flag(std::string_view name, bool& value) override {
     Add("bool", name, value ? "true" : "false");
   }
   void Text(std::string_view name, std::string& value, bool required) override {
-    Add("std::string", name, value.empty() ? "{}" : Quoted(value), "", required);
+    if (required) return AddRequired("std::string", name);
+    Add("std::string", name, value.empty() ? "{}" : Quoted(value));
   }
   void Numbers(std::string_view name, std::vector<double>& value) override {
     Add("std::vector<double>", name, ListOf(value));
@@ -69,11 +74,13 @@ class FieldCollector : public model::ArgumentVisitor {
   }
   void Integers(std::string_view name, std::vector<int64_t>& value,
                 const model::ListRule& rule) override {
-    Add("Integers", name, ListOf(value), rule.expected, rule.required);
+    if (rule.required) return AddRequired("Integers", name, rule.expected);
+    Add("Integers", name, ListOf(value), rule.expected);
   }
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const model::IntegerRule& rule) override {
-    Add("Integers", name, ListOf(value), "", rule.required);
+    if (rule.required) return AddRequired("Integers", name);
+    Add("Integers", name, ListOf(value));
   }
   void Margins(std::string_view name, std::vector<int64_t>& value) override {
     Add("Integers", name, ListOf(value),
@@ -81,8 +88,8 @@ class FieldCollector : public model::ArgumentVisitor {
     fields_.back().set =
         StrCat("form.SetMargins(\"", name, "\", ", name, ", ", value.size() / 2, ");");
   }
-  void Pairs(std::string_view name, std::vector<int64_t>& value) override {
-    Add("Integers", name, ListOf(value), "pairs of numbers, one after another", true);
+  void Pairs(std::string_view name, std::vector<int64_t>&) override {
+    AddRequired("Integers", name, "pairs of numbers, one after another");
     fields_.back().set = StrCat("form.SetPairs(\"", name, "\", ", name, ");");
   }
   void Axis(std::string_view name, int64_t& value) override { Add("int64_t", name, StrCat(value)); }
@@ -97,7 +104,8 @@ class FieldCollector : public model::ArgumentVisitor {
     fields_.back().set = StrCat("form.SetSizes(\"", name, "\", ", name, ");");
   }
   void Activation(std::string_view name, model::ActivationKind& value, bool required) override {
-    Add("std::string", name, Quoted(model::Name(value)), "", required);
+    if (required) return AddRequired("std::string", name);
+    Add("std::string", name, Quoted(model::Name(value)));
   }
   void Initializer(std::string_view name, model::Initializer&) override {
     Add("Named", name, "{}");
@@ -110,11 +118,12 @@ class FieldCollector : public model::ArgumentVisitor {
   }
   void Wrapped(std::string_view name, std::shared_ptr<const model::Layer>&,
                bool required) override {
-    Add("Layer", name, "{}", "", required);
+    if (required) return AddRequired("Layer", name);
+    Add("Layer", name, "{}");
   }
   void WrappedList(std::string_view name,
                    std::vector<std::shared_ptr<const model::Layer>>&) override {
-    Add("std::vector<Layer>", name, "{}", "", true);
+    AddRequired("std::vector<Layer>", name);
   }
   void InputShape(Shape&) override {}  // only InputLayer has one
   void Type(std::string_view name, DType& value) override {
@@ -137,11 +146,14 @@ class FieldCollector : public model::ArgumentVisitor {
 
  private:
   void Add(std::string_view type, std::string_view name, std::string initial,
-           std::string_view doc = "", bool required = false) {
-    std::string text(doc);
-    if (required) text = text.empty() ? "required" : StrCat("required; ", text);
+           std::string_view doc = "") {
     fields_.push_back({std::string(type), std::string(name), std::move(initial),
-                       StrCat("form.Set(\"", name, "\", ", name, ");"), std::move(text)});
+                       StrCat("form.Set(\"", name, "\", ", name, ");"), std::string(doc)});
+  }
+  // Adds a member that is empty unless the program sets it. The form then lacks the argument, so
+  // that the reader of layers says that it is missing.
+  void AddRequired(std::string_view type, std::string_view name, std::string_view doc = "") {
+    Add(type, name, "{}", doc.empty() ? std::string("required") : StrCat("required; ", doc));
   }
 
   std::vector<GeneratedField> fields_;
@@ -177,9 +189,8 @@ void AddLayer(const model::LayerConfig& layer, std::string& header, std::string&
 }
 
 constexpr char kAboutLayers[] =
-    "Generated by //runtime/api/generate:write_headers. The members are Keras' arguments, in "
-    "Keras' order; "
-    "docs/training-file.md lists which layers and arguments are supported.";
+    "Generated by //runtime/api/generate:write_headers. The members are Keras' arguments, "
+    "in Keras' order; docs/training-file.md lists which layers and arguments are supported.";
 
 }  // namespace
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+#include <utility>
+
 #include "runtime/base/file.h"
 
 namespace tfjob::api {
@@ -15,6 +19,26 @@ TEST(Generated, FilesAreWhatTheTablesGenerate) {
         << file.name << " is stale; regenerate it: "
         << "bazel run //runtime/api/generate:write_headers -- $PWD/runtime/api";
   }
+}
+
+// A default would be taken for what the program has set.
+TEST(Generated, RequiredMembersAreEmpty) {
+  int found = 0;
+  for (const GeneratedFile& file : LayerFiles()) {
+    std::istringstream lines(file.text);
+    std::string line;
+    bool required = false;
+    while (std::getline(lines, line)) {
+      const bool comment = line.starts_with("  // ");
+      if (line.starts_with("  // required")) required = true;
+      if (comment || !std::exchange(required, false)) continue;
+      ++found;
+      EXPECT_TRUE(line.ends_with(" = {};")) << file.name << ": " << line;
+      for (const char* type : {"  int64_t ", "  double ", "  bool "})
+        EXPECT_FALSE(line.starts_with(type)) << file.name << ": " << line;
+    }
+  }
+  EXPECT_GT(found, 50);
 }
 
 TEST(Generated, ClassesHaveKerasNames) {
