@@ -59,6 +59,11 @@ TEST(CudaLayout, Transpose) {
              0},
             seed);
   }
+  // The last dimension of the output is 1, so neighbours in the input are not neighbours in the
+  // output, whose rows are padded.
+  const RandomOperand wide{Shape({1, 4, 5}), DType::kFloat32, 0, 100, false, false, 5};
+  const RandomOperand narrow{Shape({5, 4, 1}), DType::kFloat32, 0, 100, false, false, 3};
+  Compare({"Transpose", {}, {wide}, {narrow}, 0}, 1);
   // Without the attribute, the axes are reversed.
   for (const DType dtype : kTypes)
     Compare({"Transpose", {}, {{Shape({70, 41}), dtype, 0, 100}}, {{Shape({41, 70}), dtype}}, 0},
@@ -200,6 +205,22 @@ TEST(CudaSelect, ArgMax) {
              {{Shape(rest), DType::kInt64}},
              0},
             seed);
+  }
+}
+
+TEST(CudaSelect, ArgMaxRefusesMoreDimensionsThanLoopsHave) {
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  const std::vector<int64_t> dims(9, 2), rest(8, 2);
+  for (const int64_t axis : {0, 8}) {
+    EXPECT_EQ(table
+                  .Prepare({"ArgMax",
+                            {{"axis", axis}},
+                            {Operand::Dense(DType::kFloat32, Shape(dims))},
+                            {Operand::Dense(DType::kInt64, Shape(rest))}})
+                  .status()
+                  .code(),
+              absl::StatusCode::kUnimplemented)
+        << axis;
   }
 }
 
