@@ -137,11 +137,10 @@ void SetLayout(const KernelRequest& request, const UpdateInputs& inputs, bool al
 
 StatusOr<LearningRateParameter> ScheduleOf(const Optimizer& o) {
   const optimizer::Schedule& schedule = o.schedule;
-  if (schedule.boundaries.size() > kRatePieces)
-    return Unimplemented("a learning-rate schedule of more than ", kRatePieces, " boundaries");
-  if (schedule.values.size() > std::size(LearningRateParameter{}.values))
-    return Unimplemented("a learning-rate schedule of more than ", kRatePieces + 1, " values");
   LearningRateParameter p{};
+  if (schedule.boundaries.size() > std::size(p.boundaries) ||
+      schedule.values.size() > std::size(p.values))
+    return Unimplemented("a learning-rate schedule of more than ", kRatePieces, " boundaries");
   p.decay = static_cast<RateDecay>(schedule.decay);
   p.staircase = schedule.staircase ? 1 : 0;
   p.cycle = schedule.cycle ? 1 : 0;
