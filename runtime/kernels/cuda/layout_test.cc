@@ -249,5 +249,55 @@ TEST(CudaReduce, ReducesOverAnyAxes) {
   }
 }
 
+TEST(CudaReduce, RefusesOutputsOfAnotherShape) {
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  const auto prepare = [&table](const Shape& out, bool keep) {
+    return table.Prepare({"Sum",
+                          {{"axes", std::vector<int64_t>{0}}, {"keep_dims", keep}},
+                          {Operand::Dense(DType::kFloat32, Shape({3, 2, 2}))},
+                          {Operand::Dense(DType::kFloat32, out)}});
+  };
+  EXPECT_TRUE(prepare(Shape({2, 2}), false).ok());
+  EXPECT_TRUE(prepare(Shape({1, 2, 2}), true).ok());
+  for (const Shape& shape : {Shape({4}), Shape({4, 1}), Shape({1, 2, 2})})
+    EXPECT_FALSE(prepare(shape, false).ok()) << shape.ToString();
+  EXPECT_FALSE(prepare(Shape({2, 2}), true).ok());
+}
+
+// The launches of reductions of the largest tensors stay within CUDA's limits for grids.
+TEST(CudaReduce, ReducesTheLargestTensors) {
+  GpuAccess gpu = EmulatedGpu(0);
+  std::vector<Grid> grids;
+  gpu.launcher = [&grids](const LaunchRequest& launch, Stream&) { grids.push_back(launch.grid); };
+  const KernelTable table = MakeTable(gpu);
+  const auto run = [&](const char* op, int64_t axis, const Shape& in, const Shape& out) {
+    const auto kernel = table.Prepare({op,
+                                       {{"axes", std::vector<int64_t>{axis}}},
+                                       {Operand::Dense(DType::kFloat32, in)},
+                                       {Operand::Dense(DType::kFloat32, out)}});
+    if (!kernel.ok()) return kernel.status();
+    std::byte space[64];  // which nothing accesses
+    const void* const input = space;
+    void* const output = space;
+    Stream stream;
+    (*kernel)->Run(&input, &output, space, stream);
+    return OkStatus();
+  };
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  EXPECT_EQ(run("Sum", 0, Shape({kMost}), Shape({})), OkStatus());
+  EXPECT_EQ(run("Sum", 0, Shape({kMost, 1}), Shape({1})), OkStatus());
+  EXPECT_EQ(run("Sum", 1, Shape({kMost, 1}), Shape({kMost})), OkStatus());
+  EXPECT_EQ(run("Sum", 1, Shape({1, kMost}), Shape({1})), OkStatus());
+  EXPECT_EQ(run("BiasAddGrad", 0, Shape({kMost / 3, 3}), Shape({3})), OkStatus());
+  EXPECT_EQ(run("Sum", 0, Shape({kMost + 1}), Shape({})).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(run("BiasAddGrad", 0, Shape({kMost / 3 + 1, 3}), Shape({3})).code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_GE(grids.size(), 10U);
+  for (const Grid& grid : grids) {
+    EXPECT_TRUE(grid.x >= 1 && grid.x <= kMost) << grid.x;
+    EXPECT_TRUE(grid.y == 1 && grid.z == 1) << grid.y << ", " << grid.z;
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::kernels::cuda
