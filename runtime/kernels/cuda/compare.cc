@@ -67,8 +67,8 @@ void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& rand
       return store(ValueOf<double>(random, low, high));
     case DType::kInt32:
       return store(ValueOf<int32_t>(random, low, high));
-    case DType::kInt64:
-      return store(ValueOf<int64_t>(random, low, high));
+    case DType::kInt64:  // a double has too few digits for all large numbers
+      return store(static_cast<int64_t>(low) + ValueOf<int64_t>(random, 0, high - low));
     case DType::kUInt8:
       return store(ValueOf<uint8_t>(random, low, high));
     default:
@@ -289,6 +289,9 @@ class ComparedRun {
         return fail(" was not written");
       }
       for (size_t at = offset; at < offset + bytes; at += size) {
+        if (operand.dtype == DType::kInt64 &&
+            std::memcmp(actual + at, expected_[i]->data() + at, size) != 0)
+          return fail(" at byte ", at, ": another int64");
         const double a = ElementAt(actual + at, operand.dtype);
         const double e = ElementAt(expected_[i]->data() + at, operand.dtype);
         const bool special = std::isnan(e) || std::isinf(e);

@@ -16,6 +16,17 @@ using optimizer::Part;
 constexpr size_t kNumbersBytes = 64;
 static_assert(sizeof(StepNumbers) <= kNumbersBytes);
 
+// The kernels' enumerations have the order of the optimizers'.
+static_assert(static_cast<int>(UpdateKind::kSgd) == static_cast<int>(Kind::kSgd) &&
+              static_cast<int>(UpdateKind::kAdamW) == static_cast<int>(Kind::kAdamW) &&
+              static_cast<int>(UpdateKind::kLion) == static_cast<int>(Kind::kLion) &&
+              static_cast<int>(UpdateKind::kLion) + 1 == optimizer::kKindCount);
+static_assert(static_cast<int>(RateDecay::kNone) == static_cast<int>(optimizer::Decay::kNone) &&
+              static_cast<int>(RateDecay::kCosine) == static_cast<int>(optimizer::Decay::kCosine) &&
+              static_cast<int>(RateDecay::kPiecewiseConstant) ==
+                  static_cast<int>(optimizer::Decay::kPiecewiseConstant));
+static_assert(kUpdateSlots == optimizer::kMaxSlots);
+
 // Where an op has its inputs. The step is the first one.
 struct UpdateInputs {
   size_t rows = 0;  // 0: the gradient is not given by rows
