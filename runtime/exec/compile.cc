@@ -178,10 +178,9 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
 // device's library, which cannot.
 bool CanFuseSgd(const Graph& graph, const Device& device) {
   return device.runtime->immediate() ||
-         std::ranges::none_of(graph.nodes(),
-                              [](const graph::Node& node) {
-                                return MayRefuseValues(node.op, node.attributes);
-                              });
+         std::ranges::none_of(graph.nodes(), [](const graph::Node& node) {
+           return MayRefuseValues(node.op, node.attributes);
+         });
 }
 
 }  // namespace
