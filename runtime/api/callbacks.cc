@@ -17,7 +17,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/model/keras/write.h"
-#include "runtime/train/summary_writer.h"
+#include "runtime/train/model_dir/summary_writer.h"
 
 namespace tfjob::api {
 namespace {

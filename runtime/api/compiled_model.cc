@@ -10,9 +10,9 @@
 #include "runtime/model/any_length.h"
 #include "runtime/model/keras/weights.h"
 #include "runtime/model/keras/write.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::api {
 namespace {

@@ -11,8 +11,8 @@
 #include "runtime/api/optimizers.h"
 #include "runtime/io/npy.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
 #include "runtime/train/task.h"
 #include "runtime/wire/test_address.h"
 

@@ -11,9 +11,9 @@
 #include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::cmd {
 namespace {

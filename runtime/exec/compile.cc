@@ -107,7 +107,8 @@ class Compiler {
   int StepsUntilChecked() const {
     const std::vector<PlannedStep>& steps = s_->plan.steps;
     for (size_t i = steps.size(); i-- > 0;) {
-      if (MayRefuseValues(steps[i].request.op)) return static_cast<int>(i) + 1;
+      const kernels::KernelRequest& request = steps[i].request;
+      if (MayRefuseValues(request.op, request.attributes)) return static_cast<int>(i) + 1;
     }
     return 0;
   }
@@ -177,8 +178,9 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
 // device's library, which cannot.
 bool CanFuseSgd(const Graph& graph, const Device& device) {
   return device.runtime->immediate() ||
-         std::ranges::none_of(graph.nodes(),
-                              [](const graph::Node& node) { return MayRefuseValues(node.op); });
+         std::ranges::none_of(graph.nodes(), [](const graph::Node& node) {
+           return MayRefuseValues(node.op, node.attributes);
+         });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "runtime/exec/program.h"
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/graph/scan.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/tensor/window.h"
 #include "runtime/variables/variable_store.h"
@@ -192,7 +193,8 @@ Tensor Ids(int64_t first, int64_t second) {
   return Tensor::Of<int64_t>({2}, {first, second});
 }
 
-// Adds rows of a table to a sum, and trains the table.
+// Adds rows of a table to a sum, and trains the table and a matrix, w. The step of w must not be
+// a product that adds to w (MatMulAccumulate), which could not leave w as it is.
 Builder Lookup() {
   Builder b;
   const Output ids = Placeholder(b, "ids", kI64, {2});
@@ -205,6 +207,9 @@ Builder Lookup() {
   sgd.learning_rate = 0.5;
   const Output gradient = Gradients(b, Sum(b, rows, {}), std::vector{table})[0];
   ApplyOptimizer(b, "table", gradient, step, ToAttributes(sgd));
+  const Output w = ReadVariable(b, "w", kF32, {2, 1});
+  const Output gradient_of_w = Gradients(b, Sum(b, MatMul(b, rows, w), {}), std::vector{w})[0];
+  ApplyOptimizer(b, "w", gradient_of_w, step, ToAttributes(sgd));
   return b;
 }
 
@@ -220,6 +225,7 @@ TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
     };
     create("table", Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
     create("sum", Tensor::Of<float>({2, 2}, {0, 0, 0, 0}));
+    create("w", Tensor::Of<float>({2, 1}, {0, 0}));
     const auto graph = Lookup().Finish();
     const auto program = Compile(*graph, store, device, {.announced = {"rows"}});
     ASSERT_TRUE(program.ok()) << program.status();
@@ -244,6 +250,64 @@ TEST(CudaProgram, AnIdThatIsNoRowChangesNoVariable) {
                 testing::ElementsAre(1, 2, 0, 1, 5, 6));
     EXPECT_THAT(Floats(store.Find("sum")->ToTensor().data<float>()),
                 testing::ElementsAre(6, 9, 6, 9));
+    EXPECT_THAT(Floats(store.Find("w")->ToTensor().data<float>()), testing::ElementsAre(-6, -9));
+  }
+}
+
+// Reads rows of a table in a loop. A write to a variable precedes the loop, and another follows it.
+Builder LookupInLoop() {
+  Builder b;
+  const Output ids = Placeholder(b, "ids", kI64, {2});
+  const Output step = Placeholder(b, "step", kI64, {});
+  const Output table = ReadVariable(b, "table", kF32, {3, 2});
+  AssignAdd(b, "count", Scalar(b, kF32, 1));
+  graph::ScanBuilder scan(b, 2);
+  const Output id = scan.Sequence(Reshape(b, ids, {2, 1}));
+  scan.Stack(Gather(scan.body(), scan.Invariant(table), id));
+  const Output rows = Reshape(b, scan.Finish().outputs[0], {2, 2});
+  b.AddFetch("rows", rows);
+  optimizer::Optimizer sgd;
+  sgd.learning_rate = 0.5;
+  const Output w = ReadVariable(b, "w", kF32, {2, 1});
+  const Output gradient = Gradients(b, Sum(b, MatMul(b, rows, w), {}), std::vector{w})[0];
+  ApplyOptimizer(b, "w", gradient, step, ToAttributes(sgd));
+  return b;
+}
+
+TEST(CudaProgram, AnIdThatIsNoRowInALoopChangesNoVariable) {
+  for (const Device& device : {CpuDevice(), EmulatedCudaDevice(1)}) {
+    SCOPED_TRACE(device.name);
+    VariableStore store(device.row_stride, device.runtime);
+    const auto create = [&store](const char* name, const Tensor& value) {
+      auto variable = store.Create(name, kF32, value.shape(), variables::Kind::kTrainable);
+      EXPECT_EQ((*variable)->FromTensor(value), OkStatus());
+    };
+    create("table", Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+    create("count", Tensor::Of<float>({}, {0}));
+    create("w", Tensor::Of<float>({2, 1}, {0, 0}));
+    const auto graph = LookupInLoop().Finish();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto program = Compile(*graph, store, device, {.announced = {"rows"}});
+    ASSERT_TRUE(program.ok()) << program.status();
+    int announced = 0;
+    const auto run = [&](const Tensor& ids) {
+      const int64_t step = 0;
+      auto ticket = (*program)->Start(std::array{Feed::Of(ids), Feed::Of(step)});
+      return ticket->Wait([&](int) { ++announced; });
+    };
+    const auto values = [&store](const char* name) {
+      return Floats(store.Find(name)->ToTensor().data<float>());
+    };
+    EXPECT_EQ(run(Ids(0, 9)),
+              InvalidArgument("Scan: id 9 at position 0 of the batch is no row of the table: "
+                              "expected 0 to 2"));
+    EXPECT_EQ(announced, 0);
+    EXPECT_THAT(values("count"), testing::ElementsAre(0));
+    EXPECT_THAT(values("w"), testing::ElementsAre(0, 0));
+    EXPECT_EQ(run(Ids(1, 1)), OkStatus());
+    EXPECT_EQ(announced, 1);
+    EXPECT_THAT(values("count"), testing::ElementsAre(1));
+    EXPECT_THAT(values("w"), testing::ElementsAre(-3, -4));
   }
 }
 

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "runtime/exec/memory_plan.h"
+#include "runtime/exec/schedule.h"
 
 namespace tfjob::exec {
 namespace {
@@ -58,19 +60,27 @@ Status RunSlot::Allocate() {
                           StrCat("fetch ", s_.fetches[i].name)));
     fetched_.push_back(At(results_.back(), 0));
   }
-  ASSIGN_OR_RETURN(refusal_, NewRefusal(MemoryKind::kDevice));
-  ASSIGN_OR_RETURN(no_refusal_, NewRefusal(MemoryKind::kDevice));
-  stream_.set_refusal(static_cast<kernels::Refusal*>(refusal_.get()));
   ASSIGN_OR_RETURN(copied_, runtime_.NewEvent());
   for (size_t i = 0; i < s_.segments.size(); ++i) {
     ASSIGN_OR_RETURN(ended_.emplace_back(), runtime_.NewEvent());
-    ASSIGN_OR_RETURN(refusals_.emplace_back(), NewRefusal(MemoryKind::kPinned));
   }
-  return OkStatus();
+  return AllocateRefusals();
 }
 
-StatusOr<device::Memory> RunSlot::NewRefusal(device::MemoryKind kind) {
-  return runtime_.Allocate(kind, sizeof(kernels::Refusal), Buffer::Contents::kZero, "a refusal");
+Status RunSlot::AllocateRefusals() {
+  using device::MemoryKind;
+  const auto may_refuse = [](const PlannedStep& step) {
+    return MayRefuseValues(step.request.op, step.request.attributes);
+  };
+  if (std::ranges::none_of(s_.plan.steps, may_refuse)) return OkStatus();
+  const auto allocate = [this](MemoryKind kind) {
+    return runtime_.Allocate(kind, sizeof(kernels::Refusal), Buffer::Contents::kZero, "a refusal");
+  };
+  ASSIGN_OR_RETURN(refusal_, allocate(MemoryKind::kDevice));
+  ASSIGN_OR_RETURN(no_refusal_, allocate(MemoryKind::kDevice));
+  ASSIGN_OR_RETURN(read_refusal_, allocate(MemoryKind::kPinned));
+  stream_.set_refusal(static_cast<kernels::Refusal*>(refusal_.get()));
+  return OkStatus();
 }
 
 Status RunSlot::Capture() {
@@ -94,9 +104,9 @@ void RunSlot::SubmitSegment(size_t number) {
     stream_.BeginStep(i);
     step.kernel->Run(step.inputs.data(), step.outputs.data(), s_.workspace, stream_);
   }
-  may_refuse_.push_back(stream_.refusals() > refusals);
-  if (may_refuse_.back())
-    stream_.Copy(refusals_[number].get(), refusal_.get(), sizeof(kernels::Refusal));
+  ENFORCE(number == 0 || stream_.refusals() == refusals, "only the first segment checks values");
+  if (number == 0 && stream_.refusals() > 0)
+    stream_.Copy(read_refusal_.get(), refusal_.get(), sizeof(kernels::Refusal));
   for (size_t i = 0; i < s_.fetches.size(); ++i) {
     if (s_.plan.fetches[i].value.home == Home::kConstant) continue;
     const bool here = std::ranges::count(segment.announced, static_cast<int>(i)) > 0;
@@ -126,8 +136,8 @@ void RunSlot::Start(std::span<const Feed> feeds) {
   }
 }
 
-void RunSlot::ReadRefusal(size_t segment) {
-  const auto& refusal = *static_cast<const kernels::Refusal*>(refusals_[segment].get());
+void RunSlot::ReadRefusal() {
+  const auto& refusal = *static_cast<const kernels::Refusal*>(read_refusal_.get());
   clear_refusal_ |= refusal.number != 0;
   stream_.Refuse(refusal);
 }
@@ -135,7 +145,7 @@ void RunSlot::ReadRefusal(size_t segment) {
 Status RunSlot::Wait(absl::FunctionRef<void(int)> on_ready) {
   for (size_t i = 0; i < ended_.size(); ++i) {
     RETURN_IF_ERROR(runtime_.Synchronize(*ended_[i]));
-    if (may_refuse_[i]) ReadRefusal(i);
+    if (i == 0 && stream_.refusals() > 0) ReadRefusal();
     for (const int fetch : s_.segments[i].announced) {
       if (stream_.ok()) on_ready(fetch);
     }

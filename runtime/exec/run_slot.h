@@ -42,12 +42,13 @@ class RunSlot {
  private:
   RunSlot(Program::State& state, ThreadPool* pool);
   Status Allocate();
-  StatusOr<device::Memory> NewRefusal(device::MemoryKind kind);
+  // Allocates what is needed if kernels of the program may refuse their inputs.
+  Status AllocateRefusals();
   Status Capture();
   // Submits the kernels and the copies of the fetches.
   void SubmitSegment(size_t number);
-  // Reads which kernel of the segment, or of an earlier one, has refused its inputs.
-  void ReadRefusal(size_t segment);
+  // Reads which kernel has refused its inputs.
+  void ReadRefusal();
 
   Program::State& s_;
   device::DeviceRuntime& runtime_;
@@ -63,12 +64,11 @@ class RunSlot {
   std::vector<std::unique_ptr<device::Sequence>> sequences_;  // by segment
   std::vector<std::unique_ptr<device::Event>> ended_;         // by segment
   std::unique_ptr<device::Event> copied_;                     // the feeds
-  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and
-  // copies in pinned memory, by segment.
-  device::Memory refusal_, no_refusal_;
-  std::vector<device::Memory> refusals_;
-  std::vector<bool> may_refuse_;  // by segment
-  bool clear_refusal_ = false;    // before the next run
+  // Which kernel has refused its inputs in this run: in device memory, zeros to clear it, and a
+  // copy in pinned memory. Only the first segment has kernels that may refuse, because a fetch is
+  // announced after all checks.
+  device::Memory refusal_, no_refusal_, read_refusal_;
+  bool clear_refusal_ = false;  // before the next run
 };
 
 }  // namespace tfjob::exec

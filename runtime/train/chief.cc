@@ -7,11 +7,11 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/device.h"
 #include "runtime/progress/client.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
-#include "runtime/train/summary_writer.h"
+#include "runtime/train/model_dir/checkpoint.h"
+#include "runtime/train/model_dir/summary_writer.h"
 
 namespace tfjob::train {
 namespace {

@@ -14,8 +14,8 @@
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/batch_columns.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/make_optimizer.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::train {
 namespace {

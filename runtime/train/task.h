@@ -18,8 +18,8 @@
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/train/job_inputs.h"
+#include "runtime/train/model_dir/run_mark.h"
 #include "runtime/train/progress_board.h"
-#include "runtime/train/run_mark.h"
 #include "runtime/train/stop_budget.h"
 
 namespace grpc {

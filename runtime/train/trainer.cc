@@ -8,10 +8,10 @@
 #include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 namespace tfjob::train {
 namespace {

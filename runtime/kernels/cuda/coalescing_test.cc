@@ -1,4 +1,7 @@
-// Checks that every kernel of the table accesses memory in as few transactions as possible.
+// Checks that every kernel of the table accesses memory in as few transactions as possible if its
+// operands are aligned, and if neighbouring elements of the output belong to neighbouring elements
+// of the inputs. Other cases, such as a Slice that begins at an odd column or a permutation of
+// short rows, need more transactions, and are not measured.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -73,6 +76,7 @@ std::vector<KernelRequest> DenseRequests() {
   const Operand scalar = dense(DType::kFloat32, Shape({})),
                 number = dense(DType::kInt64, Shape({}));
   const Attributes first_axis = {{"axes", std::vector<int64_t>{0}}};
+  const Attributes last_axis = {{"axes", std::vector<int64_t>{1}}};
   const Attributes program = {{"program", std::string("Mul i0 i1; Add t0 i1; Sub t1 t0")}};
   std::vector<KernelRequest> requests;
   for (const char* op :
@@ -86,6 +90,7 @@ std::vector<KernelRequest> DenseRequests() {
     requests.push_back({op, {{"rate", 0.5}}, {matrix, number, number}, {matrix}});
   for (const char* op : {"Sum", "Mean", "Max", "Min"}) {
     requests.push_back({op, first_axis, {matrix}, {row}});
+    requests.push_back({op, last_axis, {matrix}, {column}});
     requests.push_back({op, {}, {matrix}, {scalar}});
   }
   requests.push_back({"BiasAdd", {}, {matrix, row}, {matrix}});

@@ -67,8 +67,8 @@ void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& rand
       return store(ValueOf<double>(random, low, high));
     case DType::kInt32:
       return store(ValueOf<int32_t>(random, low, high));
-    case DType::kInt64:
-      return store(ValueOf<int64_t>(random, low, high));
+    case DType::kInt64:  // a double has too few digits for all large numbers
+      return store(static_cast<int64_t>(low) + ValueOf<int64_t>(random, 0, high - low));
     case DType::kUInt8:
       return store(ValueOf<uint8_t>(random, low, high));
     default:
@@ -150,6 +150,38 @@ class ComparedRun {
   }
 
   Status OnGpu(const GpuAccess& gpu) {
+    ASSIGN_OR_RETURN(const std::vector<void*> outputs, Submit(gpu, nullptr));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      RETURN_IF_ERROR(CheckOutput(i, static_cast<const std::byte*>(outputs[i])));
+    return OkStatus();
+  }
+
+  // Runs the op as if another kernel had refused its inputs, if it updates variables.
+  Status OnGpuAfterRefusal(const GpuAccess& gpu) {
+    if (!UpdatesVariables()) return OkStatus();
+    const Refusal refusal{.number = 1, .position = 0, .value = -1};
+    auto* const refused =
+        reinterpret_cast<Refusal*>(memory_.Allocate(sizeof refusal, "refusal", 0));
+    EmulatedMemory::Write(reinterpret_cast<std::byte*>(refused), &refusal, sizeof refusal);
+    ASSIGN_OR_RETURN(const std::vector<void*> outputs, Submit(gpu, refused));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      RETURN_IF_ERROR(CheckUnchanged(i, static_cast<const std::byte*>(outputs[i])));
+    return OkStatus();
+  }
+
+ private:
+  Operand Layout(const RandomOperand& operand) {
+    Operand layout = Operand::Dense(operand.dtype, operand.shape);
+    if (operand.row_stride != 0) {
+      layout.row_stride = operand.row_stride;
+    } else if (operand.shape.rank() >= 2 && random_.Below(2) == 0) {
+      layout.row_stride += random_.Below(6);
+    }
+    return layout;
+  }
+
+  // Runs the kernel with the inputs, and returns the outputs.
+  StatusOr<std::vector<void*>> Submit(const GpuAccess& gpu, Refusal* refusal) {
     const KernelTable table = MakeTable(gpu);
     ASSIGN_OR_RETURN(const auto kernel, table.Prepare(request_));
     std::vector<const void*> inputs;
@@ -168,20 +200,19 @@ class ComparedRun {
     // Programs align workspaces to 64 bytes.
     std::byte* const workspace = memory_.Allocate(kernel->workspace_bytes(), "workspace", 64);
     Stream stream;
+    stream.set_refusal(refusal);
     kernel->Run(inputs.data(), outputs.data(), workspace, stream);
     if (const std::vector<std::string> reports = TakeReports(); !reports.empty())
       return Internal(request_.ToString(), ": ", reports.size(),
                       " reports, the first: ", reports[0]);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      RETURN_IF_ERROR(CheckOutput(i, static_cast<const std::byte*>(outputs[i])));
-    return OkStatus();
+    return outputs;
   }
 
- private:
-  Operand Layout(const RandomOperand& operand) {
-    Operand layout = Operand::Dense(operand.dtype, operand.shape);
-    if (operand.shape.rank() >= 2 && random_.Below(2) == 0) layout.row_stride += random_.Below(6);
-    return layout;
+  // Programs in which a kernel may refuse its inputs do not contain MatMulAccumulate, a product of
+  // the device's library.
+  bool UpdatesVariables() const {
+    return request_.op != "MatMulAccumulate" &&
+           UpdatedInput(HostTable().Find(request_.op)->in_place, 0) >= 0;
   }
 
   void FillInputs() {
@@ -233,6 +264,18 @@ class ComparedRun {
     return nullptr;
   }
 
+  // Expects the bits of the input that the op updates to produce the output.
+  Status CheckUnchanged(size_t i, const std::byte* actual) const {
+    const int input = UpdatedInput(HostTable().Find(request_.op)->in_place, static_cast<int>(i));
+    const std::byte* const before = inputs_[static_cast<size_t>(input)]->data();
+    Status status;
+    ForRows(request_.outputs[i], [&](size_t offset, size_t bytes) {
+      if (status.ok() && std::memcmp(actual + offset, before + offset, bytes) != 0)
+        status = Internal(request_.ToString(), ": output ", i, " changed after a refusal");
+    });
+    return status;
+  }
+
   Status CheckOutput(size_t i, const std::byte* actual) {
     const Operand& operand = request_.outputs[i];
     const size_t size = SizeOf(operand.dtype);
@@ -246,6 +289,9 @@ class ComparedRun {
         return fail(" was not written");
       }
       for (size_t at = offset; at < offset + bytes; at += size) {
+        if (operand.dtype == DType::kInt64 &&
+            std::memcmp(actual + at, expected_[i]->data() + at, size) != 0)
+          return fail(" at byte ", at, ": another int64");
         const double a = ElementAt(actual + at, operand.dtype);
         const double e = ElementAt(expected_[i]->data() + at, operand.dtype);
         const bool special = std::isnan(e) || std::isinf(e);
@@ -279,6 +325,7 @@ std::string FirstReport(const Comparison& comparison, uint64_t seed, const GpuAc
   ComparedRun run(comparison, seed);
   Status status = run.OnCpu();
   if (status.ok()) status = run.OnGpu(gpu);
+  if (status.ok()) status = run.OnGpuAfterRefusal(gpu);
   return std::string(Message(status));
 }
 

@@ -8,7 +8,8 @@
 //   - Only Load and Store read or write 16 bytes at once.
 //   - Blocks do not communicate within a launch.
 //   - All threads of a block reach every __syncthreads, and all lanes every shuffle.
-//   - Sums are added in an order that depends only on the shapes.
+//   - Sums are added in an order that depends only on the shapes and, for the rows of tables, on
+//     the ids.
 #pragma once
 
 #ifdef __CUDACC__

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -36,17 +37,17 @@ class GatherKernel final : public Kernel {
   }
 
  private:
-  // Submits the check of the ids, if somebody reads its result.
+  // Submits the check of the ids, if somebody reads its result. Each call registers a refusal with
+  // the stream, which keeps all of them: a stream is meant to capture a kernel once and to replay
+  // it.
   void Check(const void* ids, Stream& stream) const {
     const int64_t rows = table_.shape.dim(0), count = out_.shape.dim(0);
     if (stream.refusal() == nullptr || count == 0) return;
     const auto describe = [rows, name = name_](const Refusal& refusal) {
-      return InvalidArgument("id ", refusal.value, " at position ", refusal.position,
-                             " of the batch is no row of ", name.empty() ? "the table" : name,
-                             ": expected 0 to ", rows - 1);
+      return cpu::NoSuchRow(refusal.value, refusal.position, name, rows);
     };
     const CheckIdsParameter p{.ids = ids,
-                              .refusal = reinterpret_cast<int64_t*>(stream.refusal()),
+                              .refusal = RefusalOf(stream),
                               .number = stream.OnRefusal(describe),
                               .rows = rows,
                               .count = static_cast<uint32_t>(count),
@@ -95,7 +96,7 @@ class GroupSums {
 
   size_t workspace_bytes() const { return bytes_; }
 
-  // `distinct` may be null. `ids` must not be empty.
+  // `distinct` may be null.
   void Submit(const void* ids, const void* values, void* out, void* distinct, void* workspace,
               Stream& stream) const {
     auto* const space = static_cast<std::byte*>(workspace);
@@ -205,18 +206,9 @@ class SegmentSumKernel final : public Kernel {
   const GroupSums sums_;
 };
 
-// Returns InvalidArgument unless the operands are ids[n] and a matrix of n rows.
-Status ExpectRows(const Operand& ids, const Operand& matrix) {
-  if (ids.dtype != DType::kInt32 && ids.dtype != DType::kInt64)
-    return InvalidArgument("ids must be int32 or int64, not ", Name(ids.dtype));
-  if (matrix.shape.rank() != 2)
-    return InvalidArgument("expected rows, a matrix, got ", matrix.ToString());
-  RETURN_IF_ERROR(CheckCount(matrix));
-  return cpu::ExpectShape(ids, {matrix.shape.dim(0)});
-}
-
 // Returns Unimplemented if the columns exceed CUDA's limit for the second axis of a grid.
 Status ExpectSums(const Operand& values) {
+  RETURN_IF_ERROR(CheckCount(values));
   if (values.dtype != DType::kFloat32) return cpu::NoKernelFor(values.dtype);
   constexpr int64_t kMostColumns = 65535 * 32;
   if (values.cols() <= kMostColumns) return OkStatus();
@@ -224,34 +216,23 @@ Status ExpectSums(const Operand& values) {
 }
 
 Prepared PrepareGather(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
-  const Operand &table = request.inputs[0], &out = request.outputs[0];
-  RETURN_IF_ERROR(ExpectRows(request.inputs[1], out));
-  if (table.shape.rank() != 2 || table.cols() != out.cols() || table.dtype != out.dtype)
-    return InvalidArgument("rows ", out.ToString(), " do not come from ", table.ToString());
+  RETURN_IF_ERROR(cpu::CheckGather(request));
+  RETURN_IF_ERROR(CheckCount(request.outputs[0]));
   return std::make_unique<GatherKernel>(launcher, request);
 }
 
 Prepared PrepareDeduplicate(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 2));
+  RETURN_IF_ERROR(cpu::CheckDeduplicateIndexedSlices(request));
   const Operand &ids = request.inputs[0], &values = request.inputs[1];
-  const Operand &distinct = request.outputs[0], &sums = request.outputs[1];
-  RETURN_IF_ERROR(ExpectRows(ids, values));
   RETURN_IF_ERROR(ExpectSums(values));
-  RETURN_IF_ERROR(cpu::ExpectShape(distinct, ids.shape));
-  RETURN_IF_ERROR(cpu::ExpectShape(sums, values.shape));
-  if (distinct.dtype != DType::kInt64 || sums.dtype != values.dtype)
-    return InvalidArgument("expected int64 ids and sums of the type of the rows");
-  return std::make_unique<DeduplicateKernel>(GroupSums(launcher, ids, values, sums, 0));
+  return std::make_unique<DeduplicateKernel>(
+      GroupSums(launcher, ids, values, request.outputs[1], 0));
 }
 
 Prepared PrepareSegmentSum(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 2, 1));
+  RETURN_IF_ERROR(cpu::CheckUnsortedSegmentSum(request));
   const Operand &values = request.inputs[0], &ids = request.inputs[1], &out = request.outputs[0];
-  RETURN_IF_ERROR(ExpectRows(ids, values));
   RETURN_IF_ERROR(ExpectSums(values));
-  if (out.shape.rank() != 2 || out.cols() != values.cols() || out.dtype != values.dtype)
-    return InvalidArgument("rows ", values.ToString(), " do not fit into ", out.ToString());
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> clear, PrepareFill(launcher, out, 0));
   if (values.shape.num_elements() == 0 || out.shape.num_elements() == 0) return clear;
   return std::make_unique<SegmentSumKernel>(

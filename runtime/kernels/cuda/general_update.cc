@@ -16,6 +16,17 @@ using optimizer::Part;
 constexpr size_t kNumbersBytes = 64;
 static_assert(sizeof(StepNumbers) <= kNumbersBytes);
 
+// The kernels' enumerations have the order of the optimizers'.
+static_assert(static_cast<int>(UpdateKind::kSgd) == static_cast<int>(Kind::kSgd) &&
+              static_cast<int>(UpdateKind::kAdamW) == static_cast<int>(Kind::kAdamW) &&
+              static_cast<int>(UpdateKind::kLion) == static_cast<int>(Kind::kLion) &&
+              static_cast<int>(UpdateKind::kLion) + 1 == optimizer::kKindCount);
+static_assert(static_cast<int>(RateDecay::kNone) == static_cast<int>(optimizer::Decay::kNone) &&
+              static_cast<int>(RateDecay::kCosine) == static_cast<int>(optimizer::Decay::kCosine) &&
+              static_cast<int>(RateDecay::kPiecewiseConstant) ==
+                  static_cast<int>(optimizer::Decay::kPiecewiseConstant));
+static_assert(kUpdateSlots == optimizer::kMaxSlots);
+
 // Where an op has its inputs. The step is the first one.
 struct UpdateInputs {
   size_t rows = 0;  // 0: the gradient is not given by rows
@@ -137,11 +148,10 @@ void SetLayout(const KernelRequest& request, const UpdateInputs& inputs, bool al
 
 StatusOr<LearningRateParameter> ScheduleOf(const Optimizer& o) {
   const optimizer::Schedule& schedule = o.schedule;
-  if (schedule.boundaries.size() > kRatePieces)
-    return Unimplemented("a learning-rate schedule of more than ", kRatePieces, " boundaries");
-  if (schedule.values.size() > std::size(LearningRateParameter{}.values))
-    return Unimplemented("a learning-rate schedule of more than ", kRatePieces + 1, " values");
   LearningRateParameter p{};
+  if (schedule.boundaries.size() > std::size(p.boundaries) ||
+      schedule.values.size() > std::size(p.values))
+    return Unimplemented("a learning-rate schedule of more than ", kRatePieces, " boundaries");
   p.decay = static_cast<RateDecay>(schedule.decay);
   p.staircase = schedule.staircase ? 1 : 0;
   p.cycle = schedule.cycle ? 1 : 0;

@@ -36,8 +36,8 @@ class RowIndex {
   int64_t values_, rows_;
 };
 
-// Prepares ApplyOptimizer or ApplyOptimizerRows with the kernel GeneralUpdate. The operands must
-// fit the optimizer.
+// Prepares ApplyOptimizer or ApplyOptimizerRows with the kernel GeneralUpdate. The caller has
+// checked that the operands fit the optimizer (update.cc).
 Prepared PrepareGeneralUpdate(const Launcher& launcher, const KernelRequest& request,
                               const optimizer::Optimizer& o);
 

@@ -208,6 +208,11 @@ TEST(CudaKernels, SumsInParts) {
     Compare({"Mean", {}, {row}, {{Shape({})}}, 1e-5}, seed);
     Compare({"BiasAddGrad", {}, {column}, {{Shape({1})}}, 1e-5}, seed);
     Compare({"Sum", {}, {matrix}, {{Shape({})}}, 1e-5}, seed);
+    const Attributes last = {{"axes", std::vector<int64_t>{1}}};
+    for (const int64_t cols : {1024, 1025, 8192, 9000}) {
+      const RandomOperand rows{Shape({9, cols}), DType::kFloat32, 0, 1};
+      Compare({"Sum", last, {rows}, {{Shape({9})}}, 1e-5}, seed);
+    }
   }
 }
 

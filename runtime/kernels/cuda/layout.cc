@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/loops_of.h"
 #include "runtime/kernels/cuda/parameters.h"
@@ -71,94 +72,49 @@ Status ExpectSameDtype(const Operand& in, const Operand& out) {
   return OkStatus();
 }
 
-int64_t OffsetOf(const std::vector<int64_t>& index, const Strides& strides) {
-  int64_t offset = 0;
-  for (size_t axis = 0; axis < index.size(); ++axis) offset += index[axis] * strides[axis];
-  return offset;
-}
-
-// Returns the copy of a block of this shape, from index `from` of `in` to index `to` of `out`.
-StatusOr<BlockMove> MoveOf(const Shape& shape, const Operand& in, const std::vector<int64_t>& from,
-                           const Operand& out, const std::vector<int64_t>& to) {
-  RETURN_IF_ERROR(ExpectSameDtype(in, out));
-  RETURN_IF_ERROR(CheckCount(Operand::Dense(in.dtype, shape)));
+// Returns the copy of a block.
+StatusOr<BlockMove> MoveOf(const cpu::Block& block, const Operand& in, const Operand& out) {
+  RETURN_IF_ERROR(CheckCount(Operand::Dense(in.dtype, block.shape)));
   const Strides strides[] = {cpu::StridesOf(out), cpu::StridesOf(in)};
-  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(shape, strides));
+  ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(block.shape, strides));
   const auto size = static_cast<int64_t>(SizeOf(in.dtype));
-  return BlockMove{.parameter = WholeMove(loop, SizeOf(in.dtype)),
-                   .in_offset = OffsetOf(from, strides[1]) * size,
-                   .out_offset = OffsetOf(to, strides[0]) * size};
+  return BlockMove{.parameter = WholeMove(loop, in.dtype),
+                   .in_offset = cpu::OffsetOf(block.from, strides[1]) * size,
+                   .out_offset = cpu::OffsetOf(block.to, strides[0]) * size};
 }
 
 Prepared PrepareConcat(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, std::max<size_t>(1, request.inputs.size()), 1));
-  const Operand& out = request.outputs[0];
-  const int64_t axis = request.attributes.Get<int64_t>("axis", -1);
-  if (axis < 0 || axis >= out.shape.rank()) return InvalidArgument("no axis ", axis);
-  const std::vector<int64_t> from(out.shape.dims().size(), 0);
-  std::vector<int64_t> joined = out.shape.dims(), to = from;
+  ASSIGN_OR_RETURN(const std::vector<cpu::Block> blocks, cpu::ConcatBlocks(request));
   std::vector<BlockMove> moves;
-  int64_t& along = to[static_cast<size_t>(axis)];
-  for (const Operand& input : request.inputs) {
-    joined[static_cast<size_t>(axis)] =
-        input.shape.rank() == out.shape.rank() ? input.shape.dim(static_cast<int>(axis)) : 0;
-    RETURN_IF_ERROR(cpu::ExpectShape(input, Shape(joined)));
-    ASSIGN_OR_RETURN(moves.emplace_back(), MoveOf(input.shape, input, from, out, to));
-    along += joined[static_cast<size_t>(axis)];
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    ASSIGN_OR_RETURN(moves.emplace_back(),
+                     MoveOf(blocks[i], request.inputs[i], request.outputs[0]));
   }
-  joined[static_cast<size_t>(axis)] = along;
-  RETURN_IF_ERROR(cpu::ExpectShape(out, Shape(joined)));
   return std::make_unique<MoveKernel>(launcher, std::move(moves));
 }
 
-// Returns the attribute `name`, a list with one index per axis.
-StatusOr<std::vector<int64_t>> IndexOf(const KernelRequest& request, const char* name) {
-  const auto* index = request.attributes.Find<std::vector<int64_t>>(name);
-  if (index != nullptr && static_cast<int>(index->size()) == request.inputs[0].shape.rank())
-    return *index;
-  return InvalidArgument("the attribute ", name, " must have one number per axis");
-}
-
-// Returns InvalidArgument unless the block `shape` at `index` lies within `operand`.
-Status ExpectBlock(const Operand& operand, const std::vector<int64_t>& index, const Shape& shape) {
-  bool within = operand.shape.rank() == shape.rank();
-  for (size_t axis = 0; within && axis < index.size(); ++axis) {
-    const int64_t size = operand.shape.dims()[axis];
-    within = index[axis] >= 0 && index[axis] <= size && shape.dims()[axis] <= size - index[axis];
-  }
-  if (within) return OkStatus();
-  return InvalidArgument(shape.ToString(), " does not lie within ", operand.ToString());
-}
-
 Prepared PrepareSlice(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-  const Operand &in = request.inputs[0], &out = request.outputs[0];
-  ASSIGN_OR_RETURN(const std::vector<int64_t> begin, IndexOf(request, "begin"));
-  RETURN_IF_ERROR(ExpectBlock(in, begin, out.shape));
-  const std::vector<int64_t> to(begin.size(), 0);
-  ASSIGN_OR_RETURN(const BlockMove move, MoveOf(out.shape, in, begin, out, to));
+  ASSIGN_OR_RETURN(const cpu::Block block, cpu::SliceBlock(request));
+  ASSIGN_OR_RETURN(const BlockMove move, MoveOf(block, request.inputs[0], request.outputs[0]));
   return MakeMove(launcher, move);
 }
 
 // The loops are over the output, whose axes are not joined.
 Prepared PreparePad(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
+  ASSIGN_OR_RETURN(const cpu::Block block, cpu::PadBlock(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
-  ASSIGN_OR_RETURN(const std::vector<int64_t> before, IndexOf(request, "before"));
-  RETURN_IF_ERROR(ExpectBlock(out, before, in.shape));
-  RETURN_IF_ERROR(ExpectSameDtype(in, out));
   RETURN_IF_ERROR(CheckCount(out));
   const int rank = out.shape.rank();
   if (rank == 0) return PrepareCopy(launcher, in, out);
   if (rank > kLoopRank) return Unimplemented("more than ", kLoopRank, " dimensions");
   const Strides from = cpu::StridesOf(in), to = cpu::StridesOf(out);
-  MoveParameter p{.bytes = static_cast<int32_t>(SizeOf(in.dtype))};
+  MoveParameter p{.bytes = MovedBytes(in.dtype)};
   p.loops = {static_cast<uint32_t>(out.shape.num_elements()), rank, {}};
   for (int axis = 0; axis < rank; ++axis) {
     p.loops.size[axis] = static_cast<uint32_t>(out.shape.dim(axis));
     p.in_stride[axis] = from[static_cast<size_t>(axis)];
     p.out_stride[axis] = to[static_cast<size_t>(axis)];
-    p.first[axis] = static_cast<uint32_t>(before[static_cast<size_t>(axis)]);
+    p.first[axis] = static_cast<uint32_t>(block.to[static_cast<size_t>(axis)]);
     p.covered[axis] = static_cast<uint32_t>(in.shape.dim(axis));
   }
   return MakeMove(launcher, {p, 0, 0});
@@ -173,7 +129,8 @@ StatusOr<Strides> PermutedStrides(const KernelRequest& request) {
   perm = request.attributes.Get("perm", perm);
   std::vector<int64_t> sorted = perm, dims;
   std::ranges::sort(sorted);
-  bool valid = rank <= kLoopRank && sorted.size() == static_cast<size_t>(rank);
+  if (rank > kLoopRank) return Unimplemented("more than ", kLoopRank, " dimensions");
+  bool valid = sorted.size() == static_cast<size_t>(rank);
   for (size_t axis = 0; valid && axis < sorted.size(); ++axis)
     valid = sorted[axis] == static_cast<int64_t>(axis);
   if (!valid) return InvalidArgument("perm must name each of the ", rank, " dimensions once");
@@ -189,9 +146,9 @@ StatusOr<Strides> PermutedStrides(const KernelRequest& request) {
 
 // Operand 0 of the loop is the output, and operand 1 is the input, whose elements are contiguous
 // along `axis`.
-TransposeParameter TransposeOf(const StridedLoop& loop, int axis, size_t bytes) {
+TransposeParameter TransposeOf(const StridedLoop& loop, int axis, DType dtype) {
   const int last = loop.rank() - 1;
-  TransposeParameter p{.bytes = static_cast<int32_t>(bytes)};
+  TransposeParameter p{.bytes = MovedBytes(dtype)};
   p.loops = {1, 1, {1}};
   for (int d = 0, rank = 0; d < last; ++d) {
     if (d == axis) continue;
@@ -259,15 +216,14 @@ Prepared PrepareTranspose(const Launcher& launcher, const KernelRequest& request
   ASSIGN_OR_RETURN(const Strides permuted, PermutedStrides(request));
   const Strides strides[] = {cpu::StridesOf(out), permuted};
   ASSIGN_OR_RETURN(const StridedLoop loop, StridedLoop::Create(out.shape, strides));
-  const size_t bytes = SizeOf(in.dtype);
   const int last = loop.rank() - 1;
   // The tiles need neighbours in the rows of the output, and in the columns of the input.
   const bool tiles = last >= 0 && loop.stride(0, last) == 1 && loop.stride(1, last) != 1;
   for (int axis = 0; axis < last && tiles; ++axis) {
     if (loop.stride(1, axis) != 1) continue;
-    return std::make_unique<TransposeKernel>(launcher, TransposeOf(loop, axis, bytes));
+    return std::make_unique<TransposeKernel>(launcher, TransposeOf(loop, axis, in.dtype));
   }
-  return MakeMove(launcher, {WholeMove(loop, bytes), 0, 0});
+  return MakeMove(launcher, {WholeMove(loop, in.dtype), 0, 0});
 }
 
 Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value) {
@@ -278,7 +234,7 @@ Prepared PrepareFill(const Launcher& launcher, const Operand& out, double value)
                                 .value = bits,
                                 .count = static_cast<uint32_t>(out.shape.num_elements()),
                                 .cols = static_cast<uint32_t>(out.cols()),
-                                .bytes = static_cast<int32_t>(SizeOf(out.dtype))};
+                                .bytes = MovedBytes(out.dtype)};
   return std::make_unique<FillKernel>(launcher, parameter);
 }
 

@@ -59,6 +59,11 @@ TEST(CudaLayout, Transpose) {
              0},
             seed);
   }
+  // The last dimension of the output is 1, so neighbours in the input are not neighbours in the
+  // output, whose rows are padded.
+  const RandomOperand wide{Shape({1, 4, 5}), DType::kFloat32, 0, 100, false, false, 5};
+  const RandomOperand narrow{Shape({5, 4, 1}), DType::kFloat32, 0, 100, false, false, 3};
+  Compare({"Transpose", {}, {wide}, {narrow}, 0}, 1);
   // Without the attribute, the axes are reversed.
   for (const DType dtype : kTypes)
     Compare({"Transpose", {}, {{Shape({70, 41}), dtype, 0, 100}}, {{Shape({41, 70}), dtype}}, 0},
@@ -203,6 +208,22 @@ TEST(CudaSelect, ArgMax) {
   }
 }
 
+TEST(CudaSelect, ArgMaxRefusesMoreDimensionsThanLoopsHave) {
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  const std::vector<int64_t> dims(9, 2), rest(8, 2);
+  for (const int64_t axis : {0, 8}) {
+    EXPECT_EQ(table
+                  .Prepare({"ArgMax",
+                            {{"axis", axis}},
+                            {Operand::Dense(DType::kFloat32, Shape(dims))},
+                            {Operand::Dense(DType::kInt64, Shape(rest))}})
+                  .status()
+                  .code(),
+              absl::StatusCode::kUnimplemented)
+        << axis;
+  }
+}
+
 TEST(CudaReduce, ReducesOverAnyAxes) {
   for (uint64_t seed = 0; seed < 3 * kSeeds; ++seed) {
     PhiloxStream random(seed);
@@ -225,6 +246,56 @@ TEST(CudaReduce, ReducesOverAnyAxes) {
       Compare({op, attributes, {positive}, {output}, 0}, seed);
       Compare({op, attributes, {special}, {output}, 0}, seed);
     }
+  }
+}
+
+TEST(CudaReduce, RefusesOutputsOfAnotherShape) {
+  const KernelTable table = MakeTable(EmulatedGpu(0));
+  const auto prepare = [&table](const Shape& out, bool keep) {
+    return table.Prepare({"Sum",
+                          {{"axes", std::vector<int64_t>{0}}, {"keep_dims", keep}},
+                          {Operand::Dense(DType::kFloat32, Shape({3, 2, 2}))},
+                          {Operand::Dense(DType::kFloat32, out)}});
+  };
+  EXPECT_TRUE(prepare(Shape({2, 2}), false).ok());
+  EXPECT_TRUE(prepare(Shape({1, 2, 2}), true).ok());
+  for (const Shape& shape : {Shape({4}), Shape({4, 1}), Shape({1, 2, 2})})
+    EXPECT_FALSE(prepare(shape, false).ok()) << shape.ToString();
+  EXPECT_FALSE(prepare(Shape({2, 2}), true).ok());
+}
+
+// The launches of reductions of the largest tensors stay within CUDA's limits for grids.
+TEST(CudaReduce, ReducesTheLargestTensors) {
+  GpuAccess gpu = EmulatedGpu(0);
+  std::vector<Grid> grids;
+  gpu.launcher = [&grids](const LaunchRequest& launch, Stream&) { grids.push_back(launch.grid); };
+  const KernelTable table = MakeTable(gpu);
+  const auto run = [&](const char* op, int64_t axis, const Shape& in, const Shape& out) {
+    const auto kernel = table.Prepare({op,
+                                       {{"axes", std::vector<int64_t>{axis}}},
+                                       {Operand::Dense(DType::kFloat32, in)},
+                                       {Operand::Dense(DType::kFloat32, out)}});
+    if (!kernel.ok()) return kernel.status();
+    std::byte space[64];  // which nothing accesses
+    const void* const input = space;
+    void* const output = space;
+    Stream stream;
+    (*kernel)->Run(&input, &output, space, stream);
+    return OkStatus();
+  };
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  EXPECT_EQ(run("Sum", 0, Shape({kMost}), Shape({})), OkStatus());
+  EXPECT_EQ(run("Sum", 0, Shape({kMost, 1}), Shape({1})), OkStatus());
+  EXPECT_EQ(run("Sum", 1, Shape({kMost, 1}), Shape({kMost})), OkStatus());
+  EXPECT_EQ(run("Sum", 1, Shape({1, kMost}), Shape({1})), OkStatus());
+  EXPECT_EQ(run("BiasAddGrad", 0, Shape({kMost / 3, 3}), Shape({3})), OkStatus());
+  EXPECT_EQ(run("Sum", 0, Shape({kMost + 1}), Shape({})).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(run("BiasAddGrad", 0, Shape({kMost / 3 + 1, 3}), Shape({3})).code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_GE(grids.size(), 10U);
+  for (const Grid& grid : grids) {
+    EXPECT_TRUE(grid.x >= 1 && grid.x <= kMost) << grid.x;
+    EXPECT_TRUE(grid.y == 1 && grid.z == 1) << grid.y << ", " << grid.z;
   }
 }
 

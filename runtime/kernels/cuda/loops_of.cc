@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
 #include "runtime/kernels/cuda/families.h"
 
 namespace tfjob::kernels::cuda {
@@ -19,8 +20,14 @@ void CopyStrides(const cpu::StridedLoop& loop, int operand, int64_t (&strides)[k
   for (int axis = 0; axis < loop.rank(); ++axis) strides[axis] = loop.stride(operand, axis);
 }
 
-MoveParameter WholeMove(const cpu::StridedLoop& loop, size_t bytes) {
-  MoveParameter p{.loops = LoopsOf(loop), .bytes = static_cast<int32_t>(bytes)};
+int32_t MovedBytes(DType dtype) {
+  const auto bytes = static_cast<int32_t>(SizeOf(dtype));
+  ENFORCE(bytes == 1 || bytes == 4 || bytes == 8, "the kernels move elements of 1, 4 or 8 bytes");
+  return bytes;
+}
+
+MoveParameter WholeMove(const cpu::StridedLoop& loop, DType dtype) {
+  MoveParameter p{.loops = LoopsOf(loop), .bytes = MovedBytes(dtype)};
   CopyStrides(loop, 0, p.out_stride);
   CopyStrides(loop, 1, p.in_stride);
   std::copy_n(p.loops.size, kLoopRank, p.covered);
@@ -31,7 +38,7 @@ StatusOr<BlockMove> BroadcastMove(const Operand& in, const Operand& out) {
   ASSIGN_OR_RETURN(const cpu::Strides repeated, cpu::BroadcastStrides(in, out.shape));
   const cpu::Strides strides[] = {cpu::StridesOf(out), repeated};
   ASSIGN_OR_RETURN(const auto loop, cpu::StridedLoop::Create(out.shape, strides));
-  return BlockMove{.parameter = WholeMove(loop, SizeOf(out.dtype))};
+  return BlockMove{.parameter = WholeMove(loop, out.dtype)};
 }
 
 void SubmitMove(const Launcher& launcher, const BlockMove& move, const void* in, void* out,

@@ -21,8 +21,10 @@ struct BlockMove {
   int64_t in_offset = 0, out_offset = 0;
 };
 
+// Returns the size of an element, which must be a size that the kernels can move.
+int32_t MovedBytes(DType dtype);
 // Returns the copy of all elements. Operand 0 of the loop is the output, and operand 1 the input.
-MoveParameter WholeMove(const cpu::StridedLoop& loop, size_t bytes);
+MoveParameter WholeMove(const cpu::StridedLoop& loop, DType dtype);
 // Returns the copy that repeats the input's elements. Returns InvalidArgument if the input does not
 // broadcast to the output.
 StatusOr<BlockMove> BroadcastMove(const Operand& in, const Operand& out);

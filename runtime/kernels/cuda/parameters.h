@@ -99,12 +99,15 @@ struct SumColumnsParameter {
 // SumRows adds the columns of a matrix in parts of kSumColumns columns: out[r, part] is the sum of
 // in[r, c] over the columns c of that part, times `scale`. A block adds one part of one row.
 // Further launches add the parts. Like SumColumns, it may compute the maximum or the minimum.
+// SumShortRows does the same for up to kShortRow columns, which are one part; a warp adds one row.
 inline constexpr int kSumThreads = 256;
 inline constexpr int kSumColumns = 8192;
+inline constexpr int kShortRow = 1024;
 struct SumRowsParameter {
   const float* in;
   float* out;  // [rows, parts]
   int64_t in_stride, cols;
+  uint32_t rows;
   int32_t parts;
   float scale;
   ReduceOp op;

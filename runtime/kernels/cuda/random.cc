@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/launch_kernel.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
@@ -18,60 +19,16 @@ Grid GridOf(uint32_t count) {
   return {Blocks((static_cast<int64_t>(count) + 3) / 4, kRandomThreads)};
 }
 
-class DropoutKernel final : public Kernel {
- public:
-  DropoutKernel(Launcher launcher, const DropoutParameter& parameter)
-      : launcher_(std::move(launcher)), parameter_(parameter) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    DropoutParameter p = parameter_;
-    p.x = static_cast<const float*>(inputs[0]);
-    p.words.step = static_cast<const int64_t*>(inputs[1]);
-    p.words.seed = static_cast<const int64_t*>(inputs[2]);
-    p.y = static_cast<float*>(outputs[0]);
-    Submit(launcher_, "Dropout", GridOf(p.count), {kRandomThreads}, p, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const DropoutParameter parameter_;
-};
-
-class UniformKernel final : public Kernel {
- public:
-  UniformKernel(Launcher launcher, const RandomUniformParameter& parameter)
-      : launcher_(std::move(launcher)), parameter_(parameter) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    RandomUniformParameter p = parameter_;
-    p.words.step = static_cast<const int64_t*>(inputs[0]);
-    p.words.seed = static_cast<const int64_t*>(inputs[1]);
-    p.y = static_cast<float*>(outputs[0]);
-    Submit(launcher_, "RandomUniform", GridOf(p.count), {kRandomThreads}, p, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const RandomUniformParameter parameter_;
-};
-
-class NormalKernel final : public Kernel {
- public:
-  NormalKernel(Launcher launcher, const RandomNormalParameter& parameter)
-      : launcher_(std::move(launcher)), parameter_(parameter) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    RandomNormalParameter p = parameter_;
-    p.words.step = static_cast<const int64_t*>(inputs[0]);
-    p.words.seed = static_cast<const int64_t*>(inputs[1]);
-    p.y = static_cast<float*>(outputs[0]);
-    Submit(launcher_, "RandomNormal", GridOf(p.count), {kRandomThreads}, p, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const RandomNormalParameter parameter_;
-};
+// Returns a kernel without inputs other than the step and the seed.
+template <typename Parameter>
+Prepared MakeRandom(const Launcher& launcher, const char* name, const Parameter& parameter) {
+  return MakeLaunch(launcher, name, GridOf(parameter.count), {kRandomThreads}, parameter,
+                    [](Parameter& p, const void* const* inputs, void* const* outputs) {
+                      p.words.step = static_cast<const int64_t*>(inputs[0]);
+                      p.words.seed = static_cast<const int64_t*>(inputs[1]);
+                      p.y = static_cast<float*>(outputs[0]);
+                    });
+}
 
 Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) {
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 3, 1));
@@ -93,7 +50,13 @@ Prepared PrepareDropout(const Launcher& launcher, const KernelRequest& request) 
       .cols = static_cast<uint32_t>(x.cols()),
       .threshold = static_cast<uint32_t>(rate * 4294967296.0),  // 2³², the number of words
       .scale = static_cast<float>(1 / (1 - rate))};
-  return std::make_unique<DropoutKernel>(launcher, parameter);
+  return MakeLaunch(launcher, "Dropout", GridOf(parameter.count), {kRandomThreads}, parameter,
+                    [](DropoutParameter& p, const void* const* inputs, void* const* outputs) {
+                      p.x = static_cast<const float*>(inputs[0]);
+                      p.words.step = static_cast<const int64_t*>(inputs[1]);
+                      p.words.seed = static_cast<const int64_t*>(inputs[2]);
+                      p.y = static_cast<float*>(outputs[0]);
+                    });
 }
 
 // Checks an op whose inputs are a step and a seed.
@@ -120,7 +83,7 @@ Prepared PrepareNormal(const Launcher& launcher, const KernelRequest& request, b
       .mean = static_cast<float>(cpu::NumberOf(request.attributes, "mean", 0)),
       .stddev = static_cast<float>(stddev),
       .truncated = truncated ? 1 : 0};
-  return std::make_unique<NormalKernel>(launcher, parameter);
+  return MakeRandom(launcher, "RandomNormal", parameter);
 }
 
 Prepared PrepareUniform(const Launcher& launcher, const KernelRequest& request) {
@@ -137,7 +100,7 @@ Prepared PrepareUniform(const Launcher& launcher, const KernelRequest& request) 
                                          .low = low,
                                          .high = high,
                                          .last = std::nextafter(high, low)};
-  return std::make_unique<UniformKernel>(launcher, parameter);
+  return MakeRandom(launcher, "RandomUniform", parameter);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cuda/families.h"
 #include "runtime/kernels/cuda/parameters.h"
 
@@ -49,7 +50,7 @@ class ColumnSums final : public Kernel {
       const bool last = parts == 1;
       p.out = last ? static_cast<float*>(outputs[0]) : area;
       p.scale = last ? reduction_.scale : 1;
-      Submit(launcher_, "SumColumns", {Blocks(in_.cols, 32), static_cast<unsigned>(parts)},
+      Submit(launcher_, "SumColumns", {Blocks(in_.cols, 32) * static_cast<unsigned>(parts)},
              {32, kSumWarps}, p, stream);
       if (last) return;
       p.in = area;
@@ -85,6 +86,7 @@ class RowSums final : public Kernel {
                        .out = nullptr,
                        .in_stride = in_.stride,
                        .cols = in_.cols,
+                       .rows = static_cast<uint32_t>(in_.rows),
                        .parts = 1,
                        .scale = 1,
                        .op = reduction_.op};
@@ -95,8 +97,13 @@ class RowSums final : public Kernel {
       p.out = last ? static_cast<float*>(outputs[0]) : area;
       p.scale = last ? reduction_.scale : 1;
       p.parts = static_cast<int32_t>(parts);
-      Submit(launcher_, "SumRows", {static_cast<unsigned>(in_.rows), static_cast<unsigned>(parts)},
-             {kSumThreads}, p, stream);
+      if (p.cols <= kShortRow) {
+        Submit(launcher_, "SumShortRows", {Blocks(in_.rows, kSumThreads / 32)}, {kSumThreads}, p,
+               stream);
+      } else {
+        Submit(launcher_, "SumRows", {static_cast<unsigned>(in_.rows * parts)}, {kSumThreads}, p,
+               stream);
+      }
       if (last) return;
       p.in = area;
       p.in_stride = parts;
@@ -147,21 +154,6 @@ class Chain final : public Kernel {
   size_t workspace_ = 0;       // the largest workspace of a kernel
 };
 
-// CUDA's limit for the second axis of a grid, which counts parts.
-constexpr int64_t kMostParts = 65535;
-
-Prepared MakeColumnSums(const Launcher& launcher, const Matrix& in, const Reduction& reduction) {
-  if (in.rows > kMostParts * kSumRows || in.cols > INT32_MAX)
-    return Unimplemented("the sum of ", in.rows, " rows of ", in.cols, " elements");
-  return std::make_unique<ColumnSums>(launcher, in, reduction);
-}
-
-Prepared MakeRowSums(const Launcher& launcher, const Matrix& in, const Reduction& reduction) {
-  if (in.cols > kMostParts * kSumColumns || in.rows > INT32_MAX)
-    return Unimplemented("the sum of ", in.cols, " columns of ", in.rows, " elements");
-  return std::make_unique<RowSums>(launcher, in, reduction);
-}
-
 // Returns the product of the dimensions of the axes in [begin, end).
 int64_t Product(const Shape& shape, int begin, int end) {
   int64_t product = 1;
@@ -204,38 +196,34 @@ StatusOr<Reduced> AddTranspose(const Launcher& launcher, const Reduced& reduced,
 }
 
 // Adds the kernels that reduce over the last axes.
-Status AddLastAxes(const Launcher& launcher, const Reduced& reduced, const Reduction& reduction,
-                   Chain& chain) {
+void AddLastAxes(const Launcher& launcher, const Reduced& reduced, const Reduction& reduction,
+                 Chain& chain) {
   const Operand& in = reduced.in;
   const int first = reduced.axes.front();
   const int64_t rows = Product(in.shape, 0, first), cols = Product(in.shape, first, reduced.rank());
   if (in.dense() || reduced.count() == 1) {
     const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride};
-    ASSIGN_OR_RETURN(auto kernel, MakeRowSums(launcher, matrix, reduction));
-    chain.Add(std::move(kernel), static_cast<size_t>(rows) * sizeof(float));
-    return OkStatus();
+    chain.Add(std::make_unique<RowSums>(launcher, matrix, reduction),
+              static_cast<size_t>(rows) * sizeof(float));
+    return;
   }
   // Reduces each padded row, and then the rows of each matrix.
   const int64_t per_matrix = in.rows() / rows;
-  ASSIGN_OR_RETURN(auto of_rows,
-                   MakeRowSums(launcher, {in.rows(), in.cols(), in.row_stride}, {reduction.op, 1}));
-  ASSIGN_OR_RETURN(auto of_matrices,
-                   MakeRowSums(launcher, {rows, per_matrix, per_matrix}, reduction));
-  chain.Add(std::move(of_rows), static_cast<size_t>(in.rows()) * sizeof(float));
-  chain.Add(std::move(of_matrices), static_cast<size_t>(rows) * sizeof(float));
-  return OkStatus();
+  const Matrix all{in.rows(), in.cols(), in.row_stride}, matrices{rows, per_matrix, per_matrix};
+  chain.Add(std::make_unique<RowSums>(launcher, all, Reduction{reduction.op, 1}),
+            static_cast<size_t>(in.rows()) * sizeof(float));
+  chain.Add(std::make_unique<RowSums>(launcher, matrices, reduction),
+            static_cast<size_t>(rows) * sizeof(float));
 }
 
-Status AddFirstAxes(const Launcher& launcher, const Reduced& reduced, const Reduction& reduction,
-                    Chain& chain) {
+void AddFirstAxes(const Launcher& launcher, const Reduced& reduced, const Reduction& reduction,
+                  Chain& chain) {
   const Operand& in = reduced.in;
   const int64_t rows = Product(in.shape, 0, reduced.count());
   const int64_t cols = Product(in.shape, reduced.count(), reduced.rank());
-  ASSIGN_OR_RETURN(
-      auto kernel,
-      MakeColumnSums(launcher, {rows, cols, in.dense() ? cols : in.row_stride}, reduction));
-  chain.Add(std::move(kernel), static_cast<size_t>(cols) * sizeof(float));
-  return OkStatus();
+  const Matrix matrix{rows, cols, in.dense() ? cols : in.row_stride};
+  chain.Add(std::make_unique<ColumnSums>(launcher, matrix, reduction),
+            static_cast<size_t>(cols) * sizeof(float));
 }
 
 // Adds the kernels that compute the output, without padding.
@@ -244,8 +232,12 @@ Status AddReduction(const Launcher& launcher, Reduced reduced, const Reduction& 
   if (!reduced.are_last() && !reduced.are_first()) {
     ASSIGN_OR_RETURN(reduced, AddTranspose(launcher, reduced, chain));
   }
-  return reduced.are_last() ? AddLastAxes(launcher, reduced, reduction, chain)
-                            : AddFirstAxes(launcher, reduced, reduction, chain);
+  if (reduced.are_last()) {
+    AddLastAxes(launcher, reduced, reduction, chain);
+  } else {
+    AddFirstAxes(launcher, reduced, reduction, chain);
+  }
+  return OkStatus();
 }
 
 // Returns the result of a reduction over no elements.
@@ -260,14 +252,15 @@ Prepared PrepareReduction(const Launcher& launcher, const KernelRequest& request
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand &in = request.inputs[0], &out = request.outputs[0];
+  // The number of parts of all sums, which is the grid, is below the number of elements.
   RETURN_IF_ERROR(CheckCount(in));
   Reduced reduced{in, {}};
   ASSIGN_OR_RETURN(reduced.axes, cpu::AxesOf(request.attributes, in.shape.rank()));
-  int64_t count = 1, kept = 1;
-  for (int axis = 0; axis < reduced.rank(); ++axis)
-    (std::ranges::binary_search(reduced.axes, axis) ? count : kept) *= in.shape.dim(axis);
-  if (out.shape.num_elements() != kept)
-    return InvalidArgument("the output must have ", kept, " elements, not ", out.ToString());
+  const bool keep_dims = request.attributes.Get("keep_dims", false);
+  RETURN_IF_ERROR(cpu::ExpectShape(out, cpu::ShapeWithout(in.shape, reduced.axes, keep_dims)));
+  int64_t count = 1;
+  for (const int axis : reduced.axes) count *= in.shape.dim(axis);
+  const int64_t kept = out.shape.num_elements();
   if (kept == 0 || count == 0) return PrepareFill(launcher, out, ResultOfNothing(op, mean));
   if (reduced.axes.empty()) return PrepareCopy(launcher, in, out);
   auto chain = std::make_unique<Chain>();
@@ -284,8 +277,10 @@ Prepared PrepareBiasAddGrad(const Launcher& launcher, const KernelRequest& reque
   RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
   RETURN_IF_ERROR(ExpectFloat32(request));
   const Operand& in = request.inputs[0];
+  RETURN_IF_ERROR(CheckCount(in));
   RETURN_IF_ERROR(cpu::ExpectShape(request.outputs[0], Shape({in.cols()})));
-  return MakeColumnSums(launcher, {in.rows(), in.cols(), in.row_stride}, {});
+  const Matrix matrix{in.rows(), in.cols(), in.row_stride};
+  return std::make_unique<ColumnSums>(launcher, matrix, Reduction{});
 }
 
 }  // namespace

@@ -28,11 +28,15 @@ TFJOB_DEVICE float CombineWarp(ReduceOp op, float value) {
 
 }  // namespace
 
-// The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time.
+// The x axis of a block covers 32 columns, and its y axis covers kSumWarps rows at a time. The
+// blocks of a part are neighbours.
 TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
   __shared__ float sums[kSumWarps][kWarp];
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
-  const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumRows;
+  const uint32_t blocks_per_part = (static_cast<uint32_t>(p.cols) + kWarp - 1) / kWarp;
+  const uint32_t part = blockIdx.x / blocks_per_part;
+  const int64_t col =
+      static_cast<int64_t>(blockIdx.x - part * blocks_per_part) * kWarp + threadIdx.x;
+  const int64_t begin = static_cast<int64_t>(part) * kSumRows;
   const int64_t end = begin + kSumRows < p.rows ? begin + kSumRows : p.rows;
   float sum = StartOf(p.op);
   if (col < p.cols) {
@@ -47,14 +51,15 @@ TFJOB_KERNEL(SumColumns, SumColumnsParameter, kWarp* kSumWarps) {
           Combine(p.op, sums[threadIdx.y][threadIdx.x], sums[threadIdx.y + half][threadIdx.x]);
   }
   if (threadIdx.y == 0 && col < p.cols)
-    p.out[static_cast<int64_t>(blockIdx.y) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
+    p.out[static_cast<int64_t>(part) * p.cols + col] = sums[0][threadIdx.x] * p.scale;
 }
 
-// blockIdx.x is the row, and blockIdx.y the part.
+// The blocks of a row, one per part, are neighbours.
 TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   __shared__ float sums[kSumThreads / kWarp];
-  const int64_t row = blockIdx.x;
-  const int64_t begin = static_cast<int64_t>(blockIdx.y) * kSumColumns;
+  const uint32_t parts = static_cast<uint32_t>(p.parts);
+  const int64_t row = blockIdx.x / parts, part = blockIdx.x % parts;
+  const int64_t begin = part * kSumColumns;
   const int64_t end = begin + kSumColumns < p.cols ? begin + kSumColumns : p.cols;
   float sum = StartOf(p.op);
   for (int64_t col = begin + threadIdx.x; col < end; col += kSumThreads)
@@ -65,7 +70,19 @@ TFJOB_KERNEL(SumRows, SumRowsParameter, kSumThreads) {
   if (threadIdx.x != 0) return;
   float total = sums[0];
   for (int warp = 1; warp < kSumThreads / kWarp; ++warp) total = Combine(p.op, total, sums[warp]);
-  p.out[row * p.parts + blockIdx.y] = total * p.scale;
+  p.out[blockIdx.x] = total * p.scale;
+}
+
+TFJOB_KERNEL(SumShortRows, SumRowsParameter, kSumThreads) {
+  const uint32_t row = blockIdx.x * (kSumThreads / kWarp) + threadIdx.x / kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  float sum = StartOf(p.op);
+  if (row < p.rows) {
+    for (int64_t col = lane; col < p.cols; col += kWarp)
+      sum = Combine(p.op, sum, p.in[row * p.in_stride + col]);
+  }
+  sum = CombineWarp(p.op, sum);
+  if (lane == 0 && row < p.rows) p.out[row] = sum * p.scale;
 }
 
 }  // namespace tfjob::kernels::cuda

@@ -1,45 +1,22 @@
 // Implements the host's side of select.cu.
 #include <algorithm>
 
+#include "runtime/kernels/cpu/requests.h"
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/launch_kernel.h"
 #include "runtime/kernels/cuda/loops_of.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Submits one thread per element of the output. `fill` sets the pointers in the parameter.
-template <typename Parameter, typename Fill>
-class ElementKernel final : public Kernel {
- public:
-  // A block computes `elements` elements.
-  ElementKernel(Launcher launcher, const char* name, const Parameter& parameter, int elements,
-                Fill fill)
-      : launcher_(std::move(launcher)),
-        name_(name),
-        parameter_(parameter),
-        elements_(elements),
-        fill_(fill) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    Parameter p = parameter_;
-    fill_(p, inputs, outputs);
-    Submit(launcher_, name_, {Blocks(p.loops.count, elements_)}, {kSelectThreads}, p, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const char* const name_;
-  const Parameter parameter_;
-  const int elements_;
-  const Fill fill_;
-};
-
+// Returns a kernel that computes the output in blocks of `elements` elements. `fill` sets the
+// pointers in the parameter.
 template <typename Parameter, typename Fill>
 Prepared MakeElements(const Launcher& launcher, const char* name, const Parameter& parameter,
                       int elements, Fill fill) {
-  return std::make_unique<ElementKernel<Parameter, Fill>>(launcher, name, parameter, elements,
-                                                          fill);
+  return MakeLaunch(launcher, name, {Blocks(parameter.loops.count, elements)}, {kSelectThreads},
+                    parameter, fill);
 }
 
 // Returns the loops over the output. The inputs, which are operands 1, 2, … of the loops, are
@@ -81,7 +58,7 @@ Prepared PrepareSelect(const Launcher& launcher, const KernelRequest& request) {
   if (request.inputs[1].dtype != dtype || request.inputs[2].dtype != dtype)
     return InvalidArgument("both values must have the output's dtype ", Name(dtype));
   ASSIGN_OR_RETURN(const cpu::StridedLoop loop, BroadcastLoop(request));
-  SelectParameter p{.loops = LoopsOf(loop), .bytes = static_cast<int32_t>(SizeOf(dtype))};
+  SelectParameter p{.loops = LoopsOf(loop), .bytes = MovedBytes(dtype)};
   CopyStrides(loop, 0, p.out_stride);
   CopyStrides(loop, 1, p.condition_stride);
   CopyStrides(loop, 2, p.a_stride);
@@ -96,31 +73,15 @@ Prepared PrepareSelect(const Launcher& launcher, const KernelRequest& request) {
 }
 
 Prepared PrepareArgMax(const Launcher& launcher, const KernelRequest& request) {
-  RETURN_IF_ERROR(cpu::ExpectOperands(request, 1, 1));
-  const Operand &in = request.inputs[0], &out = request.outputs[0];
-  const int rank = in.shape.rank();
-  int64_t axis = request.attributes.Get<int64_t>("axis", -1);
-  axis += axis < 0 ? rank : 0;
-  if (axis < 0 || axis >= rank) return InvalidArgument("no such axis");
-  if (rank > kLoopRank) return Unimplemented("more than ", kLoopRank, " dimensions");
-  if (out.dtype != DType::kInt64) return InvalidArgument("the output must be int64");
+  ASSIGN_OR_RETURN(const cpu::ArgMaxForm form, cpu::ArgMaxFormOf(request));
+  const Operand& in = request.inputs[0];
   if (in.dtype != DType::kFloat32) return cpu::NoKernelFor(in.dtype);
   RETURN_IF_ERROR(CheckCount(in));
-  const int64_t count = in.shape.dim(static_cast<int>(axis));
-  if (count == 0) return InvalidArgument("the axis is empty");
-  const cpu::Strides own = cpu::StridesOf(in);
-  std::vector<int64_t> dims = in.shape.dims();
-  dims.erase(dims.begin() + axis);
-  RETURN_IF_ERROR(cpu::ExpectShape(out, Shape(dims)));
-  cpu::Strides others{};
-  for (int d = 0, next = 0; d < rank; ++d)
-    if (d != axis) others[static_cast<size_t>(next++)] = own[static_cast<size_t>(d)];
-  const cpu::Strides strides[] = {cpu::StridesOf(out), others};
-  ASSIGN_OR_RETURN(const auto loop, cpu::StridedLoop::Create(out.shape, strides));
-  ArgMaxParameter p{.loops = LoopsOf(loop), .count = count, .step = own[static_cast<size_t>(axis)]};
+  const cpu::StridedLoop& loop = form.loop;
+  ArgMaxParameter p{.loops = LoopsOf(loop), .count = form.count, .step = form.step};
   CopyStrides(loop, 0, p.out_stride);
   CopyStrides(loop, 1, p.in_stride);
-  const bool contiguous = p.step == 1 && count > 1;
+  const bool contiguous = p.step == 1 && p.count > 1;
   return MakeElements(launcher, contiguous ? "ArgMaxRows" : "ArgMax", p,
                       contiguous ? kArgMaxThreads / 32 : kArgMaxThreads,
                       [](ArgMaxParameter& to, const void* const* inputs, void* const* outputs) {

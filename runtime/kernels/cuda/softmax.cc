@@ -1,44 +1,22 @@
 // Implements the host's side of softmax.cu.
 #include "runtime/kernels/cuda/families.h"
+#include "runtime/kernels/cuda/launch_kernel.h"
 #include "runtime/kernels/cuda/parameters.h"
 
 namespace tfjob::kernels::cuda {
 namespace {
 
-// Submits one block per row. `fill` sets the pointers in the parameter.
-template <typename Parameter, typename Fill>
-class RowKernel final : public Kernel {
- public:
-  RowKernel(Launcher launcher, const char* name, int64_t rows, const Parameter& parameter,
-            Fill fill)
-      : launcher_(std::move(launcher)),
-        name_(name),
-        rows_(rows),
-        parameter_(parameter),
-        fill_(fill) {}
-
-  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    Parameter parameter = parameter_;
-    fill_(parameter, inputs, outputs);
-    Submit(launcher_, name_, {static_cast<unsigned>(rows_)}, {kSoftmaxThreads}, parameter, stream);
-  }
-
- private:
-  const Launcher launcher_;
-  const char* const name_;
-  const int64_t rows_;
-  const Parameter parameter_;
-  const Fill fill_;
-};
-
+// Returns a kernel with one block per row. `fill` sets the pointers in the parameter.
 template <typename Parameter, typename Fill>
 Prepared MakeRows(const Launcher& launcher, const char* name, const Operand& rows,
                   const Parameter& parameter, Fill fill) {
-  // The rows are the first axis of the grid, and a row's elements are counted with 32 bits.
-  if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX)
+  // The rows are the first axis of the grid. A thread counts the elements of a row with 32 bits, up
+  // to kSoftmaxThreads more than there are.
+  if (rows.rows() > INT32_MAX || rows.cols() > INT32_MAX - kSoftmaxThreads)
     return Unimplemented("a tensor of ", rows.rows(), " rows of ", rows.cols(), " elements");
   // Rows without elements are processed, too, because each has a loss, which is NaN.
-  return std::make_unique<RowKernel<Parameter, Fill>>(launcher, name, rows.rows(), parameter, fill);
+  return MakeLaunch(launcher, name, {static_cast<unsigned>(rows.rows())}, {kSoftmaxThreads},
+                    parameter, fill);
 }
 
 Prepared PrepareSoftmax(const Launcher& launcher, const KernelRequest& request, bool logarithm) {

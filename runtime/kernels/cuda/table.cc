@@ -61,6 +61,7 @@ std::span<const char* const> KernelNames() {
                                            "SumColumns",
                                            "SumGroups",
                                            "SumRows",
+                                           "SumShortRows",
                                            "Transpose",
                                            "UpdateNumbers"};
   return kNames;

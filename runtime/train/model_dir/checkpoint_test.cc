@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
-#include "runtime/train/run_mark.h"
+#include "runtime/train/model_dir/run_mark.h"
 
 namespace tfjob::train {
 namespace {

@@ -1,11 +1,11 @@
-#include "runtime/train/summary_writer.h"
+#include "runtime/train/model_dir/summary_writer.h"
 
 #include <deque>
 
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/io/event_writer.h"
-#include "runtime/train/log.h"
+#include "runtime/train/model_dir/log.h"
 
 namespace tfjob::train {
 namespace {

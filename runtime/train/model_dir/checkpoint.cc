@@ -1,4 +1,4 @@
-#include "runtime/train/checkpoint.h"
+#include "runtime/train/model_dir/checkpoint.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,8 +6,8 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
-#include "runtime/train/log.h"
-#include "runtime/train/slot_record.h"
+#include "runtime/train/model_dir/log.h"
+#include "runtime/train/model_dir/slot_record.h"
 
 namespace tfjob::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/train/slot_record.h"
+#include "runtime/train/model_dir/slot_record.h"
 
 #include <vector>
 

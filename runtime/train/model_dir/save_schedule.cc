@@ -1,4 +1,4 @@
-#include "runtime/train/save_schedule.h"
+#include "runtime/train/model_dir/save_schedule.h"
 
 #include <algorithm>
 

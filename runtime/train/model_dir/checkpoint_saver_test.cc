@@ -1,6 +1,6 @@
 // Saves to a disk that is full, hangs or fails. No test sleeps: where time must pass, the policy's
 // delays are milliseconds.
-#include "runtime/train/checkpoint_saver.h"
+#include "runtime/train/model_dir/checkpoint_saver.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "runtime/base/fake_clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/mutex.h"
-#include "runtime/train/checkpoint.h"
+#include "runtime/train/model_dir/checkpoint.h"
 #include "tests/faults/faulty_files.h"
 
 namespace tfjob::train {

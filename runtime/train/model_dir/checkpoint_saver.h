@@ -14,7 +14,7 @@
 #include "runtime/base/stop.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/state/snapshot_copy.h"
-#include "runtime/train/save_schedule.h"
+#include "runtime/train/model_dir/save_schedule.h"
 
 namespace tfjob::train {
 

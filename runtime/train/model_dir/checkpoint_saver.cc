@@ -1,10 +1,10 @@
-#include "runtime/train/checkpoint_saver.h"
+#include "runtime/train/model_dir/checkpoint_saver.h"
 
 #include <utility>
 
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
-#include "runtime/train/log.h"
+#include "runtime/train/model_dir/log.h"
 
 namespace tfjob::train {
 namespace {

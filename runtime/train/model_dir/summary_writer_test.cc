@@ -1,4 +1,4 @@
-#include "runtime/train/summary_writer.h"
+#include "runtime/train/model_dir/summary_writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Replays transcripts. Each line is an event with its time in seconds and, after a colon, the
 // schedule's answer: "10 step 5: write".
-#include "runtime/train/save_schedule.h"
+#include "runtime/train/model_dir/save_schedule.h"
 
 #include <gtest/gtest.h>
 

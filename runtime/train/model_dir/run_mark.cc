@@ -1,4 +1,4 @@
-#include "runtime/train/run_mark.h"
+#include "runtime/train/model_dir/run_mark.h"
 
 #include <unistd.h>
 
