@@ -137,10 +137,12 @@ double Distance(std::vector<float> a, const std::vector<float>& b) {
   return Norm(a);
 }
 
-// Returns whether a variable's gradient is zero except for rounding errors. Softmax does not depend
-// on what the key's bias adds to all scores of a query.
-bool HasNoGradient(const std::string& name) {
-  return name.ends_with("key/bias");
+// Returns whether a variable changes too little to be compared. Softmax does not depend on what the
+// key's bias adds to all scores of a query. In nmt-small, the attention's scores are almost equal
+// at first, so its queries and keys have tiny gradients.
+bool ChangesTooLittle(const std::string& name) {
+  return name.ends_with("key/bias") || name == "attention/key/kernel" ||
+         name == "attention/query/kernel";
 }
 
 // Compares changes rather than values, because a variable with small gradients changes little. The
@@ -152,7 +154,7 @@ void ExpectChangesLike(const std::map<std::string, std::vector<float>>& actual,
     const double root = std::sqrt(static_cast<double>(changes.size()));
     const double change = Norm(changes) / root;
     const double difference = Distance(actual.at(name), changes) / root;
-    if (!HasNoGradient(name)) EXPECT_GT(change, 2e-6) << name;
+    if (!ChangesTooLittle(name)) EXPECT_GT(change, 2e-6) << name;
     EXPECT_LT(difference, 1e-3 * change + 2e-7) << name << ", which changes by " << change;
   }
 }
