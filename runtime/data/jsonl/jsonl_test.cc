@@ -484,12 +484,12 @@ TEST(JsonLines, MayGrowWhileTheyAreRead) {
   EXPECT_TRUE(ErrorAfterChange(folder, NumberedLines(0, 20), false).ok());
 }
 
-// If a rewritten file is longer, only lines that begin or end elsewhere may reveal the change.
-TEST(JsonLinesDamage, IsFoundIfLinesBeginOrEndElsewhere) {
+// If a rewritten file is longer, only lines that end elsewhere may reveal the change.
+TEST(JsonLinesDamage, IsFoundIfLinesEndElsewhere) {
   const Folder folder;
   for (const auto& [content, error] : std::vector<std::pair<std::string, std::string>>{
            {NumberedLines(0, 1) + " " + NumberedLines(1, 9) + "\n",
-            "/a: line 2: expected the end of another line before it"},
+            "/a: line 2: expected its end within "},
            {" " + NumberedLines(0, 10), "/a: line 1: expected its end within "}}) {
     const Status changed = ErrorAfterChange(folder, content, true);
     EXPECT_TRUE(Message(changed).starts_with(folder.path() + error)) << changed;

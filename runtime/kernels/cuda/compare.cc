@@ -67,8 +67,10 @@ void FillElement(std::byte* to, const RandomOperand& operand, PhiloxStream& rand
       return store(ValueOf<double>(random, low, high));
     case DType::kInt32:
       return store(ValueOf<int32_t>(random, low, high));
-    case DType::kInt64:  // a double has too few digits for all large numbers
-      return store(static_cast<int64_t>(low) + ValueOf<int64_t>(random, 0, high - low));
+    case DType::kInt64: {  // a double has too few digits for all large numbers
+      const auto least = static_cast<uint64_t>(static_cast<int64_t>(low));
+      return store(static_cast<int64_t>(least + ValueOf<uint64_t>(random, 0, high - low)));
+    }
     case DType::kUInt8:
       return store(ValueOf<uint8_t>(random, low, high));
     default:
