@@ -17,6 +17,7 @@ gets the status of each failed test, and the end of its output.
 and the slowest actions took.
 """
 import collections
+import glob
 import json
 import os
 import queue
@@ -137,12 +138,15 @@ def count(testlogs, target, passed):
 
 
 def end_of_output(testlogs, target):
-    """Returns the last lines of a test's output."""
-    try:
-        with open(f"{testlogs}/{target[2:].replace(':', '/')}/test.log", encoding="utf-8", errors="replace") as log:
-            return "".join(log.readlines()[-40:])
-    except OSError:
-        return "it did not run\n"
+    """Returns the last lines of a failed test's output: those of one shard or run."""
+    end = "it did not run\n"
+    for path in sorted(glob.glob(f"{testlogs}/{target[2:].replace(':', '/')}/**/test.log", recursive=True)):
+        with open(path, encoding="utf-8", errors="replace") as log:
+            lines = log.readlines()
+        end = "".join(lines[-40:])
+        if any("FAIL" in line or "ERROR" in line for line in lines):
+            break
+    return end
 
 
 def action_times(profile):

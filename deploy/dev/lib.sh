@@ -100,7 +100,7 @@ unittest_failures() {
       echo "ended without a verdict:"
       tail -n 20 "$log"
     else
-      sed -n '/\(ERROR\|FAIL\): \|ended with exit status/,$p' "$log" | head -n 60
+      awk '/(ERROR|FAIL): |ended with exit status/ {found = 1} found && shown++ < 60' "$log"
     fi
   done
 }

@@ -193,7 +193,7 @@ TEST(GradientRows, AFaultInWholeGradientsDoesNotChangeLaterSums) {
 TEST(GradientRows, AreSentUpToTheBytesOfAReduction) {
   EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1}), 2 * 100 * 8 / 12);
   EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 64}), 2 * 100 * 260 / 264);
-  EXPECT_EQ(MostRowsToSend({.rows = 100, .cols = 1, .dtype = DType::kFloat64}), 2 * 100 * 16 / 16);
+  EXPECT_EQ(MostRowsToSend({.dtype = DType::kFloat64, .rows = 100, .cols = 1}), 2 * 100 * 16 / 16);
 }
 
 TEST(GradientRows, ARankWithoutRowsTakesPart) {
